@@ -28,9 +28,9 @@ from ptxdsl.kernels.sm90.copies import PieceCopies, TensorCopies
 from ptxdsl.kernels.sm90.maps import ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
+from ptxdsl.kernels.sm90.tile_queue import ClusterProblemTileQueue, ProblemTileQueue
 from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ClusterProblems, ToldProblems
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import COUNTERS, DeviceVisitor, TableVisitor, seat
@@ -76,12 +76,12 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
     of its own finds them."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    told = p.turns, tiling.multiplying + WARP
+    told = p.counters, tiling.multiplying + WARP
     _, blocks = traits.schedule.multicast
-    turns = ClusterProblems(*told, blocks) if blocks > 1 else ToldProblems(*told)
+    queue = ClusterProblemTileQueue(*told, blocks) if blocks > 1 else ProblemTileQueue(*told)
     maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps)
     await_prerequisites()
-    tiles = ProblemTiles(p, traits, turns, maps)
+    tiles = ProblemTiles(p, traits, queue, maps)
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying):
         with pd.warp(tiling.copying_warp + 1):

@@ -20,8 +20,8 @@ from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import StaggeredWalk
 from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
+from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ToldProblems, ToldWalk
 from ptxdsl.kernels.tiles.many import VisitorWalk
 from ptxdsl.kernels.tiles.schedule import started_elsewhere
 from ptxdsl.kernels.tiles.visitor import DeviceVisitor
@@ -46,28 +46,28 @@ def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha:
 class ProblemTiles:
     """The tiles of a list of problems: `p` are the parameters of a kernel."""
 
-    def __init__(self, p: Any, traits: WarpgroupTraits, turns: ToldProblems, maps: ProblemMaps) -> None:
-        self.p, self.traits, self.turns, self.maps = p, traits, turns, maps
+    def __init__(self, p: Any, traits: WarpgroupTraits, queue: ProblemTileQueue, maps: ProblemMaps) -> None:
+        self.p, self.traits, self.queue, self.maps = p, traits, queue, maps
         self.blocks = traits.schedule.multicast[1]  # that take neighbouring tiles together
 
     def find(self) -> None:
         """By a warp, all of whose lanes find the tiles: tells the others of each."""
-        turns, maps = self.turns, self.maps
+        queue, maps = self.queue, self.maps
         maps.begin()
         block = pd.ctaid.x if self.blocks == 1 else pd.ctaid.x // self.blocks
-        walk = VisitorWalk(DeviceVisitor(self.p.problems, self._tiled, block, turns.taken), self._located, ahead=True)
+        walk = VisitorWalk(DeviceVisitor(self.p.problems, self._tiled, block, queue.taken), self._located, ahead=True)
         for work in walk.tiles(started_elsewhere):
             maps.follow(work.item[0], self._product)
             with pd.elect():
-                turns.announce(work, maps.version)
-                turns.tell(turns.take())
+                queue.announce(work, maps.version)
+                queue.tell(queue.take())
             walk.skip(work)
         with pd.elect():
-            turns.close()
+            queue.close()
 
     def copy(self, ring: pd.Ring, copies: TensorCopies) -> None:
         """As `gemm.copy_tiles`, by another warp, one of whose lanes copies, always the same."""
-        walk, version = ToldProblemsWalk(self.turns, self._copied), pd.var(u32, NO_PROBLEM)
+        walk, version = ProblemTileQueueWalk(self.queue, self._copied), pd.var(u32, NO_PROBLEM)
         for work in walk.tiles(started_elsewhere):
             with pd.elect():
                 with pd.if_(work.item[1] != version):
@@ -89,7 +89,7 @@ class ProblemTiles:
         store = (
             ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_store(traits, memory, consumer)
         )
-        walk = StoredProblems(self.turns, self._multiplied, self.stored)
+        walk = StoredProblems(self.queue, self._multiplied, self.stored)
         if not traits.shares_rows:
             compute_rows(ring, mma, store, walk, consumer)
         elif traits.tiling.stagger:
@@ -154,7 +154,7 @@ class ProblemTiles:
         return load_product(p.table, number, self.traits.operands, p.alpha, p.beta)
 
 
-class ToldProblemsWalk(ToldWalk):
+class ProblemTileQueueWalk(TileQueueWalk):
     """Tiles that a warp is told, whose item is the problem, the version of its maps, and the first of its rows."""
 
     def work(self) -> Work:
@@ -162,11 +162,11 @@ class ToldProblemsWalk(ToldWalk):
         return self.locate(*values)._replace(item=values[:3])
 
 
-class StoredProblems(ToldProblemsWalk):
+class StoredProblems(ProblemTileQueueWalk):
     """The same for those that multiply, and ask the table when they store: registers are few beside sums."""
 
-    def __init__(self, turns: ToldProblems, locate: Callable[..., Work], stored: Callable[[Work], Work]) -> None:
-        super().__init__(turns, locate)
+    def __init__(self, queue: ProblemTileQueue, locate: Callable[..., Work], stored: Callable[[Work], Work]) -> None:
+        super().__init__(queue, locate)
         self.stored = stored
 
     def finish(self, work: Work, sums: Sums) -> Iterator[Part]:

@@ -29,9 +29,9 @@ from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
+from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ClusterTiles, ToldTiles, ToldWalk
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
@@ -95,8 +95,8 @@ def warpgroup_ragged_kernel(
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     _, blocks = traits.schedule.multicast
-    told = p.turns, tiling.multiplying
-    turns = ClusterTiles(*told, blocks) if blocks > 1 else ToldTiles(*told)
+    told = p.counters, tiling.multiplying
+    queue = ClusterTileQueue(*told, blocks) if blocks > 1 else TileQueue(*told)
     await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
@@ -104,11 +104,11 @@ def warpgroup_ragged_kernel(
     halves = tiling.consumers == 2 and tiling.rows_apart > 0
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        walk = groups_walk(p, traits, form, matrices, turns.taken, 1, 0 if halves else None, traits.shares_rows)
-        copy_in_turn(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory), walk, turns)
+        walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
+        copy_queued_tiles(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory), walk, queue)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
-        tiles = told_walk(p, traits, matrices, turns, warpgroup=consumer.index if halves else None)
+        tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
         elif traits.shares_rows:
@@ -130,11 +130,11 @@ def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = 
     return matrices
 
 
-def copy_in_turn(
+def copy_queued_tiles(
     ring: pd.Ring,
     copies: TensorCopies,
     walk: Walk,
-    turns: ToldTiles,
+    queue: TileQueue,
     mapped: Callable[[Work], Work] = lambda work: work,
 ) -> None:
     """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.
@@ -142,19 +142,19 @@ def copy_in_turn(
     for work in walk.tiles(started_elsewhere):
         work = mapped(work)
         with pd.elect():
-            taken = turns.take()
-            turns.announce(work)
+            taken = queue.take()
+            queue.announce(work)
             if isinstance(copies, PieceCopies):
                 copies.fill(ring, work)
             elif work.halved is None:
                 copy_tile(ring, copies, work)
             else:
                 copy_rows(ring, copies, work)
-            turns.tell(taken)
+            queue.tell(taken)
         walk.skip(work)
     with pd.elect():
         ring.drain()
-        turns.close()
+        queue.close()
 
 
 def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
@@ -343,10 +343,10 @@ def told_walk(
     p: Any,
     traits: WarpgroupTraits,
     matrices: Matrices,
-    turns: ToldTiles,
+    queue: TileQueue,
     alpha: Scalar | int = 1,
     warpgroup: Index | None = None,
-) -> ToldWalk:
+) -> TileQueueWalk:
     """The same tiles for those that multiply, who are told where each is."""
     iterations = ceil_div(p.k, traits.tile[2])
 
@@ -360,7 +360,7 @@ def told_walk(
         product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
         return Work(product, (row, column), 0, iterations, traits.tile, halved=is_half)
 
-    return ToldWalk(turns, locate)
+    return TileQueueWalk(queue, locate)
 
 
 def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[View, ...]:

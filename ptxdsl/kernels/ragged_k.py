@@ -18,7 +18,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, Work
-from ptxdsl.kernels.ragged import compute_rows, copy_in_turn, tile_of_group
+from ptxdsl.kernels.ragged import compute_rows, copy_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -29,8 +29,8 @@ from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ToldTiles, ToldWalk
 from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.visitor import Succeeding
@@ -60,7 +60,7 @@ def warpgroup_ragged_k_kernel(
     """The same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = ToldDepths(p.turns, tiling.holders)
+    queue = DepthTileQueue(p.counters, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
     await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
     if validate:
@@ -68,17 +68,17 @@ def warpgroup_ragged_k_kernel(
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
-        copy_in_turn(ring, TensorCopies(traits, memory), _walk(p, traits, turns.taken), turns, maps.of)
+        copy_queued_tiles(ring, TensorCopies(traits, memory), _walk(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        told = ToldWalk(turns, partial(_told, p, traits))
+        told = TileQueueWalk(queue, partial(_told, p, traits))
         if tiling.stagger:
             compute_tiles(ring, mma, store, StaggeredWalk(told, tiling.stagger, consumer))
         else:
             compute_rows(ring, mma, store, told, consumer)
 
 
-class ToldDepths(ToldTiles):
+class DepthTileQueue(TileQueue):
     """Tiles of which those that multiply are told how many iterations along K there are."""
 
     def announce(self, work: Work) -> None:

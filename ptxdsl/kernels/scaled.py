@@ -14,16 +14,16 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product
-from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_in_turn, groups_walk, rows_of_groups, told_walk
+from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
 from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, Scales
 from ptxdsl.kernels.sm90.store import group_store, warpgroup_store
+from ptxdsl.kernels.sm90.tile_queue import TileQueue
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import ToldTiles
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import Scene
@@ -65,16 +65,18 @@ def scaled_ragged_kernel(
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    turns = ToldTiles(p.turns, tiling.holders)
+    queue = TileQueue(p.counters, tiling.holders)
     await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
     matrices, alpha = rows_of_groups(p, traits, form), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        copy_in_turn(ring, TensorCopies(traits, memory), groups_walk(p, traits, form, matrices, turns.taken), turns)
+        copy_queued_tiles(
+            ring, TensorCopies(traits, memory), groups_walk(p, traits, form, matrices, queue.taken), queue
+        )
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
-        walk = told_walk(p, traits, matrices, turns, alpha)
+        walk = told_walk(p, traits, matrices, queue, alpha)
         compute_rows(ring, mma, store, walk, consumer, _multiplying(scales))
 
 

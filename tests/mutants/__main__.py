@@ -1,6 +1,6 @@
 """`python -m tests.mutants [--at FILE:LINE] [--kind KIND] [--jobs N] [--rows FILE] [--write FILE] [SUBJECT …]`
 
-What became of each mutant. With `--at`, those that come from Python lines that begin so: `--at turns.py:48`, `--at store.py`.
+What became of each mutant. With `--at`, those that come from Python lines that begin so: `--at tile_queue.py:48`, `--at store.py`.
 With `--rows`, verdicts are kept in a file, and those that it has are not sought again: begin with an empty one when the emulator
 has changed. With `--write docs/mutants.md`, the tables of that page are those of this run. The exit code is 1 if one was missed
 for no reason.

@@ -37,11 +37,11 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 @lru_cache(maxsize=1024)
 def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
-    of B, a plane of each group; `turns` are the counters of ToldTiles; `boxes` is out as a tensor, where it is stored
+    of B, a plane of each group; `counters` are those of TileQueue; `boxes` is out as a tensor, where it is stored
     so; else as `ragged_kernel`."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
     fields = ragged_fields(traits, traits.map_of_rows, traits.b.map, scatters)
-    return pd.Parameters.of("TensorRagged", **fields, turns=ptr[u32], **boxes)
+    return pd.Parameters.of("TensorRagged", **fields, counters=ptr[u32], **boxes)
 
 
 @lru_cache(maxsize=1024)
@@ -57,7 +57,7 @@ def scaled_ragged_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     fields = ragged_fields(traits, traits.a.map, traits.b.map)
-    return pd.Parameters.of("ScaledRagged", **fields, **SCALES, turns=ptr[u32], **boxes)
+    return pd.Parameters.of("ScaledRagged", **fields, **SCALES, counters=ptr[u32], **boxes)
 
 
 class ScaleView(pd.Parameters):
@@ -100,9 +100,9 @@ class TensorProducts(Products):
 @lru_cache(maxsize=1024)
 def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
-    maps are the patterns of those of groups, memory for these, and the counters of ToldTiles."""
+    maps are the patterns of those of groups, memory for these, and the counters of TileQueue."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "turns": ptr[u32]}
+    maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "counters": ptr[u32]}
     return pd.Parameters.of("TensorRaggedK", **ragged_k_fields(traits), **maps, **boxes)
 
 
@@ -110,9 +110,9 @@ def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
 def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_grouped_kernel`: A and B of one of the problems, whose tensor maps are the patterns of all;
     `boxes` is one of the outputs, where they are stored in boxes; `maps` is memory for the maps that blocks rewrite;
-    `turns` are the counters of ToldTiles; else as `grouped_kernel`."""
+    `counters` are those of TileQueue; else as `grouped_kernel`."""
     numbers = {"problems": u32, "alpha": traits.scalar, "beta": traits.scalar}
-    memory = {"maps": ptr[b8], "turns": ptr[u32], "table": ptr[s64]}
+    memory = {"maps": ptr[b8], "counters": ptr[u32], "table": ptr[s64]}
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     return pd.Parameters.of("TensorGrouped", a=traits.map_of_rows, b=traits.b.map, **boxes, **memory, **numbers)
 

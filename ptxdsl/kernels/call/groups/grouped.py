@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     are_lists_boxed,
     are_lists_mappable,
     check_lists_mappable,
-    deal_in_turn,
+    deal_longest_first,
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
@@ -297,7 +297,7 @@ def _warpgroup_launch_of(
 ) -> ListKernel:
     """The same on the sm_90a path, which deals tiles of the longest K first."""
     resident = resident_blocks(kernel, traits.threads, device, traits=traits)
-    dealt = deal_in_turn(group.shapes, traits, resident)
+    dealt = deal_longest_first(group.shapes, traits, resident)
     return ListKernel(kernel, {"traits": traits}, traits, dealt, ListValues(traits, group, dealt.blocks))
 
 

@@ -56,9 +56,9 @@ from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
+from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, group_view, ragged_parameters
@@ -458,8 +458,8 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
         return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes and not scatters else {}
     mapped = {"a": a.mapped(traits.map_of_rows), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
-    _, turns = workspace(*groups.device_stream, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, scatters), {**mapped, **scattered, "turns": turns}
+    _, counters = workspace(*groups.device_stream, u32, 0, COUNTERS)
+    return tensor_ragged_parameters(traits, scatters), {**mapped, **scattered, "counters": counters}
 
 
 def group_values(matrix: Matrix) -> Parameters:

@@ -41,9 +41,9 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
+from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -172,9 +172,15 @@ def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, A
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     maps = room(device, stream, "maps", blocks * map_bytes(traits))
-    _, turns = workspace(device, stream, u32, 0, COUNTERS)
+    _, counters = workspace(device, stream, u32, 0, COUNTERS)
     a, b = _plane(groups.a), _plane(groups.b)
-    return {"a_map": a.mapped(traits.a.map), "b_map": b.mapped(traits.b.map), "maps": maps, "turns": turns, **boxes}
+    return {
+        "a_map": a.mapped(traits.a.map),
+        "b_map": b.mapped(traits.b.map),
+        "maps": maps,
+        "counters": counters,
+        **boxes,
+    }
 
 
 def _plane(matrix: Matrix) -> Matrix:

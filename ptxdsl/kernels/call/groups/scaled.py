@@ -24,9 +24,9 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.parameters import ScaleView, scaled_parameters, scaled_ragged_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape, TileSchedule
@@ -173,7 +173,7 @@ def _plan_of_groups(
     tiles = most_tiles(groups, traits.tile, form)
     grid = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    _, turns = workspace(device, stream, u32, 0, COUNTERS)
+    _, counters = workspace(device, stream, u32, 0, COUNTERS)
     values = scaled_ragged_parameters(traits)(
         a=groups.a.mapped(traits.a.map),
         b=groups.b.mapped(traits.b.map),
@@ -183,7 +183,7 @@ def _plan_of_groups(
         rows=rows,
         n=n,
         k=k,
-        turns=turns,
+        counters=counters,
         **scaled.values,
         **boxes,
     )

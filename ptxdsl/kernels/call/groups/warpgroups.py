@@ -16,9 +16,9 @@ from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
 from ptxdsl.kernels.sm90.maps import problem_map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
+from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.turns import COUNTERS
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import u32
 
@@ -82,7 +82,7 @@ def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
         rows[:, column + 1] = np.where(operand.lines > 1, operand.strides, -(-operand.strides // unit) * unit)
 
 
-def deal_in_turn(shapes: np.ndarray, traits: WarpgroupTraits, resident: int) -> Deal:
+def deal_longest_first(shapes: np.ndarray, traits: WarpgroupTraits, resident: int) -> Deal:
     """Tiles that take longest first, dealt while the kernel runs."""
     return _dealt(shapes.tobytes(), traits.tile, traits.schedule.multicast[1], traits.shares_rows, resident)
 
@@ -139,10 +139,10 @@ class ListValues:
         self, table: Any, schedule: Any, factors: tuple[float, ...], device: int | None, stream: int
     ) -> Parameters:
         alpha, beta = factors
-        _, turns = workspace(device, stream, u32, 0, COUNTERS)
+        _, counters = workspace(device, stream, u32, 0, COUNTERS)
         maps = room(device, stream, "maps", self.map_bytes)
         numbers = {"problems": self.problems, "alpha": alpha, "beta": beta}
-        return self.kind(**self.patterns, maps=maps, turns=turns, table=table, **numbers)
+        return self.kind(**self.patterns, maps=maps, counters=counters, table=table, **numbers)
 
 
 def _pattern(operand: Matrices, number: int, kind: TensorMap) -> MappedMatrix:

@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.maps import ProblemMaps
-from ptxdsl.kernels.sm90.turns import ClusterTiles, ToldProblems, ToldTiles
+from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, ProblemTileQueue, TileQueue
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -41,7 +41,7 @@ class OutNotAcquired(NotAcquired):
     number = 2
 
 
-class NotTold(ToldProblems):
+class NotTold(ProblemTileQueue):
     """Those that copy and multiply do not wait for what they are told of a tile."""
 
     def told(self):
@@ -51,7 +51,7 @@ class NotTold(ToldProblems):
         return values
 
 
-class NotReleased(ToldProblems):
+class NotReleased(ProblemTileQueue):
     """Nor do they say that they have read it."""
 
     def told(self):
@@ -59,7 +59,7 @@ class NotReleased(ToldProblems):
         return [self.numbers[first + word] for word in range(self.words)]
 
 
-class NotAwaited(ToldTiles):
+class NotAwaited(TileQueue):
     """Nor for what they are told of a tile of groups of rows."""
 
     def told(self):
@@ -69,7 +69,7 @@ class NotAwaited(ToldTiles):
         return values
 
 
-class NotRead(ToldTiles):
+class NotRead(TileQueue):
     """They do not say that they have read it."""
 
     def told(self):
@@ -77,7 +77,7 @@ class NotRead(ToldTiles):
         return [self.numbers[first + word] for word in range(self.words)]
 
 
-class NotPassed(ClusterTiles):
+class NotPassed(ClusterTileQueue):
     """Blocks of a cluster do not wait for the number that the first one stores."""
 
     def taken(self):
@@ -87,7 +87,7 @@ class NotPassed(ClusterTiles):
         return number
 
 
-class NotAnswered(ClusterTiles):
+class NotAnswered(ClusterTileQueue):
     """They do not say that they have read it."""
 
     def taken(self):
@@ -113,8 +113,8 @@ def test_nothing_is_left_out(monkeypatch):
     [
         ({"ProblemMaps": NotAcquired}, "takes the tensor map"),
         ({"ProblemMaps": OutNotAcquired}, "takes the tensor map"),
-        ({"ToldProblems": NotTold}, "turns"),
-        ({"ToldProblems": NotReleased}, "wait"),
+        ({"ProblemTileQueue": NotTold}, "queue"),
+        ({"ProblemTileQueue": NotReleased}, "wait"),
     ],
     ids=["acquire", "acquire, out", "wait", "release"],
 )
@@ -123,9 +123,9 @@ def test_a_line_that_is_left_out(monkeypatch, parts, message):
         products(monkeypatch, **parts)
 
 
-@pytest.mark.parametrize("part, message", [(ToldTiles, ""), (NotAwaited, "turns"), (NotRead, "wait")])
+@pytest.mark.parametrize("part, message", [(TileQueue, ""), (NotAwaited, "queue"), (NotRead, "wait")])
 def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
-    monkeypatch.setattr(ragged, "ToldTiles", part)
+    monkeypatch.setattr(ragged, "TileQueue", part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(ragged.warpgroup_ragged_kernel.__wrapped__)
     kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
     a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 16), np.float16)
@@ -136,9 +136,9 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
         assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False) == 64).all()
 
 
-@pytest.mark.parametrize("part, message", [(ClusterTiles, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
+@pytest.mark.parametrize("part, message", [(ClusterTileQueue, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
 def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
-    monkeypatch.setattr(ragged, "ClusterTiles", part)
+    monkeypatch.setattr(ragged, "ClusterTileQueue", part)
     monkeypatch.setattr(call_of_rows, "resident_blocks", lambda *_, **__: 2)
     of_traits = {"reqntid": lambda traits: traits.threads, "cluster": lambda traits: traits.schedule.cluster}
     kernel = pd.kernel(**of_traits)(ragged.warpgroup_ragged_kernel.__wrapped__)

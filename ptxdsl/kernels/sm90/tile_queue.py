@@ -1,4 +1,4 @@
-"""Tiles dealt while a kernel runs: whichever block is free takes the next one, by a counter in global memory."""
+"""Queues of tiles: whichever block is free takes the next one, by a counter in global memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
 ENDED = 2  # what is told instead of whether a tile is halved, behind the last one
 
 
-class ToldTiles:
+class TileQueue:
     """The numbers of a block's tiles, in the order in which it takes them; its first is its own number. `counters` are
     COUNTERS u32, 0 before a launch and after it.
 
@@ -35,7 +35,7 @@ class ToldTiles:
     def __init__(self, counters: PointerValue, holders: int) -> None:
         self.counters = counters
         self.ring = pd.Ring(self.held, producers=1, consumers=holders, each="warp")
-        self.numbers = pd.shared(u32, self.held * self.words, name="turns")
+        self.numbers = pd.shared(u32, self.held * self.words, name="queue")
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
@@ -89,7 +89,7 @@ class StoredRing(pd.Ring):
         """There is no other proxy."""
 
 
-class ClusterTiles(ToldTiles):
+class ClusterTileQueue(TileQueue):
     """The same of blocks of a cluster, which take neighbouring tiles together: the first of them takes their number,
     and stores it to all."""
 
@@ -124,7 +124,7 @@ class ClusterTiles(ToldTiles):
         super().close()
 
 
-class ToldProblems(ToldTiles):
+class ProblemTileQueue(TileQueue):
     """The same of tiles of a list of problems, which a warp of its own finds while others copy and multiply the one
     before: those that copy are told as well."""
 
@@ -137,7 +137,7 @@ class ToldProblems(ToldTiles):
         self.ring.acquire()
 
 
-class ClusterProblems(ToldProblems, ClusterTiles):
+class ClusterProblemTileQueue(ProblemTileQueue, ClusterTileQueue):
     """The same of blocks of a cluster."""
 
 
@@ -146,20 +146,20 @@ def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
     return pd.pointer(pd.ptx.mapa.shared__cluster.u32(pointer, rank), pointer.element, "shared::cluster")
 
 
-class ToldWalk(TileAfterTile):
+class TileQueueWalk(TileAfterTile):
     """The tiles that a warp is told; `locate` makes a Work of what it hears."""
 
     ahead = True
 
-    def __init__(self, turns: ToldTiles, locate: Callable[..., Work]) -> None:
-        self.turns, self.locate = turns, locate
-        self.values = [pd.var(u32, 0) for _ in range(turns.words)]
+    def __init__(self, queue: TileQueue, locate: Callable[..., Work]) -> None:
+        self.queue, self.locate = queue, locate
+        self.values = [pd.var(u32, 0) for _ in range(queue.words)]
 
     def seek(self) -> None:
         self.advance()
 
     def advance(self) -> None:
-        for value, word in zip(self.values, self.turns.told(), strict=True):
+        for value, word in zip(self.values, self.queue.told(), strict=True):
             value.set(word)
 
     def has_tile(self) -> Scalar:

@@ -280,6 +280,17 @@ def test_a_kernel_that_is_refused_is_a_finding(check, tmp_path):
     )
 
 
+def test_a_refusal_of_all_launches_is_told_once(check, tmp_path):
+    (tmp_path / "mixed.py").write_text(
+        "import numpy as np\nimport ptxdsl as pd\n@pd.kernel\ndef k(x: pd.ptr[pd.s32]):\n    x[0] = x[0] + pd.tid.x\n"
+        "def example_k(rng):\n    for n in (1, 2): yield 1, 1, np.zeros(n, np.int32)\n"
+    )
+    told = check("mixed.py").out
+    assert told.startswith("k[1, 1](int32[1]): 1 finding\nrefused: ")
+    assert told.endswith("\nk[1, 1](int32[2]): 1 finding, as above\n")
+    assert told.count("refused: ") == 1
+
+
 REFUSED = [
     (["mine.py:lonely"], "mine.py has no examples of lonely\n  help: write a function example_lonely(rng) that returns (grid, block, *arguments), or say --grid, --block and each --arg"),
     (["mine.py:lonly"], "mine.py has no `lonly`\n  help: did you mean `lonely`?"),

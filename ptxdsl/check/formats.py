@@ -19,8 +19,14 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-
 
 
 def as_text(results: Sequence[Checked]) -> str:
-    """Each launch, and its findings as pd.emulate() tells them."""
-    return "".join(f"{result}\n" + "".join(f"{finding}\n" for finding in result.findings) for result in results)
+    """Each launch, and its findings as pd.emulate() tells them; a refusal of each launch of a kernel once."""
+    text, before = "", ""
+    for result in results:
+        told = "".join(f"{finding}\n" for finding in result.findings)
+        is_repeated = told == before and all(finding.kind == REFUSED for finding in result.findings)
+        text += f"{result}, as above\n" if told and is_repeated else f"{result}\n{told}"
+        before = told
+    return text
 
 
 def as_json(results: Sequence[Checked]) -> str:

@@ -274,7 +274,12 @@ def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transpos
     width, (along, across) = span * 8 // bits, ((rows, k) if transposed else (k, rows))
     if along % width or across % ATOM_ROWS:
         mismatch = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"
-        raise refusal(mismatch, "take a narrower swizzle, or a larger tile")
+        names = ("rows", "k") if transposed else ("k", "rows")
+        needed = [f"{name} a multiple of {n}" for name, n in zip(names, (width, ATOM_ROWS), strict=True)]
+        lacking = [text for text, rest in zip(needed, (along % width, across % ATOM_ROWS), strict=True) if rest]
+        narrower = along % width and not along % (CHUNK_BYTES * 8 // bits) and not across % ATOM_ROWS
+        mend = ", or take a narrower swizzle" if narrower else ""
+        raise refusal(mismatch, f"make {' and '.join(lacking)}{mend}")
     lines = [coalesce(Layout((width, along // width), (1, across * width))), Layout(across, width)]
     plain = from_modes(lines if transposed else lines[::-1])
     if not swizzle_bytes:

@@ -11,6 +11,7 @@ from ptxdsl.errors import Names, Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, KernelNotes
 from ptxdsl.trace.builder import Builder, building, is_name
+from ptxdsl.trace.foreign import undefined_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
@@ -93,7 +94,14 @@ def _traced(
     builder.function.unique(function.__name__)
     with building(builder):
         arguments = [_argument(builder, parameter) for parameter in parameters]
-        _finish(builder, function(*arguments, **constants))
+        try:
+            result = function(*arguments, **constants)
+        except NameError as error:
+            told = undefined_name(error)
+            if told is error:
+                raise
+            raise told from None
+        _finish(builder, result)
     return builder
 
 

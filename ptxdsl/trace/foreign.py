@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ptxdsl.errors import TraceError, here
+from ptxdsl.errors import TraceError, here, raised_at
 from ptxdsl.isa.opcode import Op
 from ptxdsl.trace.operators import refuse
 from ptxdsl.types import meant_annotation
@@ -74,6 +75,17 @@ _INSTEAD = {
 
 class UnknownName(TraceError, AttributeError):
     """A name that a module or value of ours does not have."""
+
+
+class UndefinedName(TraceError, NameError):
+    """A name that the file of a kernel does not have, and for which there is one of ours."""
+
+
+def undefined_name(error: NameError) -> Exception:
+    """What is said of a name that Python does not know, such as `threadIdx` or `f32`; the error itself of others."""
+    name, ours = error.name or "", getattr(sys.modules.get("ptxdsl"), "__all__", ())
+    help = f"write `pd.{name}`, or `from ptxdsl import {name}`" if name in ours else _INSTEAD.get(name.strip("_"))
+    return UndefinedName(f"`{name}` is not defined", at=raised_at(error), help=help) if help else error
 
 
 def unknown_name(name: str, known: Iterable[str]) -> UnknownName:

@@ -240,6 +240,19 @@ def test_tiles_that_no_descriptor_says(arguments, message):
     assert refusal.value.message == message
 
 
+@pytest.mark.parametrize("arguments, help", [
+    ((64, 40, 16), "make k a multiple of 64, or take a narrower swizzle"),
+    ((64, 60, 16), "make k a multiple of 64"),
+    ((60, 64, 16), "make rows a multiple of 8"),
+    ((60, 40, 16), "make k a multiple of 64 and rows a multiple of 8"),
+    ((40, 64, 16, 128, True), "make rows a multiple of 64, or take a narrower swizzle"),
+])  # fmt: skip
+def test_what_makes_a_tile_whole(arguments, help):
+    with pytest.raises(LayoutError) as refusal:
+        tile_layout(*arguments)
+    assert refusal.value.help == help
+
+
 def test_an_operand_that_there_is_not():
     with pytest.raises(LayoutError) as refusal:
         shared_operand(F16, "c", PLAIN)

@@ -13,7 +13,7 @@ from ptxdsl.kernels.choose.warpgroup_products import choose_product
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
-from ptxdsl.kernels.epilogue import add_relu, gelu, per_column
+from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, per_row, scale, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.product.operands import Operands
@@ -73,6 +73,41 @@ def test_c_and_a_function_of_vectors(name, rng, blocks):
 
 
 @every_machine
+@pytest.mark.parametrize("stages", [3, 4], ids=["", "last tile in the ring"])
+@pytest.mark.parametrize("columns", [144, 256])
+@pytest.mark.parametrize("k", [8, 136])
+def test_second_halves_that_are_stored_beside_the_next_tile(name, k, columns, stages, rng, blocks):
+    """Of five tiles each block has two or three."""
+    blocks(2)
+    run(name, rng, 80, 4 * columns + 8, k, config=staggered(n=columns, stages=stages))
+
+
+@every_machine
+@pytest.mark.parametrize(
+    ("operand", "applied", "beta"),
+    [("n", add_relu, 0.0), ("n", add_relu, 2.0), ("m", scale, 0.0), ("m n", scale_rows_and_columns, 0.0)],
+)
+def test_what_is_beside_second_halves(name, operand, applied, beta, rng, blocks):
+    """Vectors of two columns of registers are read when they are stored, as before."""
+    blocks(1)
+    on, (m, n, k) = machine(name), (136, 280, 72)
+    a, b, c = (rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n), (m, n)))
+    row, column = (rng.standard_normal(size).astype(np.float16) for size in (m, n))
+    vectors = {"m": per_row(on.array(row)), "n": per_column(on.array(column))}
+    out = on.array(np.full((m, n), np.nan, np.float16))
+    gemm(
+        *(on.array(each) for each in (a, b, c)), out=out, beta=beta, epilogue=applied,
+        operands=[vectors[along] for along in operand.split()], config=staggered(n=256),
+    )  # fmt: skip
+    product = a.astype(float) @ b + beta * c.astype(float)
+    values = {"m": row[:, np.newaxis].astype(float), "n": column.astype(float)}
+    expected = np.maximum(product + values["n"], 0) if applied is add_relu else product
+    for along in operand.split() if applied is not add_relu else ():
+        expected = expected * values[along]
+    assert np.allclose(on.values(out), expected, rtol=4e-3, atol=2e-2)
+
+
+@every_machine
 @pytest.mark.parametrize(
     "config",
     [
@@ -88,11 +123,12 @@ def test_schedules(name, config, rng):
 
 
 @every_machine
-def test_batches(name, rng, blocks):
+@pytest.mark.parametrize("columns", [64, 192])
+def test_batches(name, columns, rng, blocks):
     blocks(2)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 150, 136), (3, 136, 72)))
     where, out = machine(name), np.full((3, 150, 72), np.nan, np.float16)
-    result = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=staggered()))
+    result = where.values(gemm(where.array(a), where.array(b), out=where.array(out), config=staggered(n=columns)))
     assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
 
 
@@ -117,9 +153,9 @@ def test_turns_are_those_of_the_end_alone():
     assert turns == [0, 2]
 
 
-def test_the_second_half_is_computed_while_the_first_is_read():
-    _, behind, *_ = text(3).split("cp.async.bulk.commit_group")
-    assert behind.split("cp.async.bulk.wait_group.read")[0].count("ex2.approx") == 64
+def test_the_second_half_is_computed_and_stored_beside_the_first_products_of_the_next_tile():
+    _, beside, *_ = text(3).split("wgmma.commit_group.sync.aligned;")
+    assert beside.count("ex2.approx") == 64 and beside.count("cp.async.bulk.tensor") == 2
 
 
 def test_c_is_there_before_the_last_products_end():
@@ -195,7 +231,7 @@ def test_large_products_that_share_tiles_take_it(shape, stagger):
         ((1024, 4096, 4096), 256, 3),
         ((384, 8192, 8192), 192, 3),
         ((1536, 4096, 4096), 192, 0),  # two rounds, in turns
-        ((4112, 512, 7168), 128, 0),  # 33 × 4 tiles of 160 columns would lie a fifth behind the edges
+        ((4112, 512, 7168), 128, 3),  # blocks of one tile: 33 × 4 tiles of 160 columns would lie a fifth behind the edges
         ((1024, 4096, 1024), 128, 0),  # K is short
         ((256, 14336, 4096), 112, 0),  # rows are few
     ],

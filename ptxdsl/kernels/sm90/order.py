@@ -115,10 +115,18 @@ class StaggeredWalk(DelegatingWalk):
     """Another walk, of two warpgroups that share its tiles. The last products of a tile are of one after the other: the
     first stores its rows while the second multiplies, and begins the next tile while that one stores."""
 
-    def __init__(self, walk: Walk, iterations: int, consumer: pd.warpgroup, adding: TensorStore | None = None) -> None:
-        """These are the products of so many iterations along K. A store that is `adding` C brings it meanwhile."""
+    def __init__(
+        self,
+        walk: Walk,
+        iterations: int,
+        consumer: pd.warpgroup,
+        adding: TensorStore | None = None,
+        deferring: TensorStore | None = None,
+    ) -> None:
+        """These are the products of so many iterations along K. A store that is `adding` C brings it meanwhile; one
+        that is `deferring` the last boxes of a tile stores them beside the first products of the next."""
         super().__init__(walk)
-        self.iterations, self.adding = iterations, adding
+        self.iterations, self.adding, self.deferring = iterations, adding, deferring
         self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
 
@@ -134,14 +142,29 @@ class StaggeredWalk(DelegatingWalk):
     def _by_both(self, iterations: Index) -> Iterator[object]:
         """Those of both warpgroups. C is asked for behind the first of them: what lay in its place must have been read
         before, and a warp that waits for that at once does not multiply while the other warpgroup stores."""
-        if not self.adding:
+        if self.deferring:
+            first = pd.min(iterations, self.deferring.slices)
+            yield from self._beside_slices(iterations, self.deferring)
+        elif self.adding:
+            first = pd.min(iterations, self.iterations)
+            yield from super().along_k(first)
+        else:
             yield from super().along_k(iterations)
             return
-        first = pd.min(iterations, self.iterations)
-        yield from super().along_k(first)
-        self.adding.bring_c()
+        if self.adding:
+            self.adding.bring_c()
         yield from super().along_k(iterations - first)
-        self.adding.hold_c()
+        if self.adding:
+            self.adding.hold_c()
+
+    def _beside_slices(self, iterations: Index, store: TensorStore) -> Iterator[object]:
+        """The first iterations, in front of each of which a slice of the tile before is stored: while the products of
+        one are under way. Where there are fewer iterations, the other slices are stored behind them."""
+        for number in pd.range(store.slices, unroll=1):
+            store.store_slice(number)
+            with pd.if_(number < iterations):
+                yield number
+        store.fetch_beside()
 
 
 class MeetingWalk(DelegatingWalk):
@@ -161,6 +184,9 @@ def consumer_walk(
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, store, consumer)
     if traits.tiling.stagger:
-        adding = store if isinstance(store, TensorStore) and traits.c_boxes else None
-        walk = StaggeredWalk(walk, traits.tiling.stagger, consumer, adding)
+        boxes = store if isinstance(store, TensorStore) else None
+        adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None
+        if deferring:
+            deferring.defer()
+        walk = StaggeredWalk(walk, traits.tiling.stagger, consumer, adding, deferring)
     return MeetingWalk(walk) if traits.meets_before_staging else walk

@@ -12,6 +12,7 @@ from ptxdsl.kernels.product.product import Part, View, Work
 from ptxdsl.kernels.product.words import pack, read_words, widened, write_words
 from ptxdsl.kernels.sm90.addend import Addend
 from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.sm90.deferred import DeferredBoxes
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.staging import LastTile, StagedBox
@@ -66,14 +67,29 @@ class TensorStore:
         self.late = memory.late
         self.vectors = self._vectors() if traits.operands.extras else None
         self.last = LastTile(traits, memory, consumer.index) if traits.boxes_in_ring else None
+        self.deferred: DeferredBoxes | None = None
+
+    def defer(self) -> None:
+        """The last boxes of a tile wait from here on, until `store_slice` is called beside products of the next one."""
+        self.deferred = DeferredBoxes(self.traits)
 
     def prepare(self, work: Work) -> None:
         """What can be done before the sums are there: the first boxes of C come, and values beside the others. Where
-        warpgroups end a tile one after the other, C comes later."""
-        self._fetch_vectors(work, 0)
+        warpgroups end a tile one after the other, C comes later; and such values, where boxes were deferred."""
+        self.work = work
+        if self.deferred:
+            with pd.if_(self.deferred.wait == 1):
+                self._fetch_vectors(self.deferred.work(work.product), self.deferred.first)
+                self.await_read()
+            return
+        self.fetch_beside()
         if not self.traits.tiling.stagger:
             self._fetch_c(work, 0)
-        self.prepared, self.work = True, work
+
+    def fetch_beside(self) -> None:
+        """Values beside the first boxes of the work that was prepared are on their way from here on."""
+        self._fetch_vectors(self.work, 0)
+        self.prepared = True
 
     def bring_c(self) -> None:
         """Begins to bring the first boxes of C, of the work that was prepared."""
@@ -96,24 +112,75 @@ class TensorStore:
 
     def __call__(self, part: Part) -> None:
         """Begins to store sums that are complete."""
-        out, in_ring = part.work.product.out, self.last.takes(part) if self.last else None
-        for first in range(0, self.traits.tile[1], self.boxes * self.columns):
-            self._bring(part.work, first)
-            if self.late is None:
-                self._await(first, in_ring)
-            boxes, late = self._staged(part, first, in_ring), self._belated(part)
-            columns = zip(boxes, self._columns(first), strict=True)
-            staged: Iterable[Staged] = chain.from_iterable(self._packed(box, column, late) for box, column in columns)
-            if self.late is not None:
-                staged = [*staged]
-                self._await(first, in_ring)
-            self._stage(staged, first)
-            pd.ptx.fence.proxy.async_.shared__cta()
-            self.consumer.warpgroup_barrier()
-            with pd.if_(self.leads):
-                for address, at in self._boxes(part.work, out, first, boxes):
-                    out.map.store(at, address)
-                pd.ptx.cp.async_.bulk.commit_group()
+        in_ring = self.last.takes(part) if self.last else None
+        *others, last = range(0, self.traits.tile[1], self.boxes * self.columns)
+        for first in others:
+            self._store_boxes(part, first, in_ring)
+            self.held = [] if first else self.held
+        if self.deferred and part.is_last:
+            with pd.if_(part.is_last()):
+                self._store_boxes(part, last, True if self.last else None)
+                self.deferred.drop()
+            with pd.else_():
+                self.deferred.hold(self._combined(part, last), part.work)
+        else:
+            self._store_boxes(part, last, in_ring)
+        self.held = []
+
+    def _store_boxes(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> None:
+        """Begins to store the boxes that are staged together, from these columns on."""
+        self._bring(part.work, first)
+        if self.late is None:
+            self._await(first, in_ring)
+        boxes, late = self._staged(part, first, in_ring), self._belated(part)
+        columns = zip(boxes, self._columns(first), strict=True)
+        staged: Iterable[Staged] = chain.from_iterable(self._packed(box, column, late) for box, column in columns)
+        if self.late is not None:
+            staged = [*staged]
+            self._await(first, in_ring)
+        self._stage(staged, first)
+        self._copy_out(part.work, first, boxes)
+
+    def _copy_out(self, work: Work, first: int, boxes: Sequence[StagedBox]) -> None:
+        """Begins to copy boxes to memory that are staged."""
+        pd.ptx.fence.proxy.async_.shared__cta()
+        self.consumer.warpgroup_barrier()
+        with pd.if_(self.leads):
+            for address, at in self._boxes(work, work.product.out, first, boxes):
+                work.product.out.map.store(at, address)
+            pd.ptx.cp.async_.bulk.commit_group()
+
+    def _combined(self, part: Part, first: int) -> list[Scalar]:
+        """alpha·a@b + beta·c of the boxes from these columns on, where C is in registers if there is one."""
+        combined: list[Scalar] = []
+        for column in range(first, self.traits.tile[1], COLUMNS):
+            c = [*self.held[column // COLUMNS % len(self.held)]] if self.held else []
+            combined += self._added(part, self._scaled(part, column // MATRIX * 4), c)
+        return combined
+
+    @property
+    def slices(self) -> int:
+        """In how many parts boxes that were deferred are staged."""
+        return self.traits.deferred_columns // COLUMNS
+
+    def store_slice(self, number: Scalar) -> None:
+        """Stages one of them, if boxes were deferred; behind the last one they are stored."""
+        assert self.deferred
+        with pd.if_(self.deferred.wait == 1):
+            for each in range(self.slices):
+                with pd.if_(number == each):
+                    self._store_slice(self.deferred, each)
+
+    def _store_slice(self, deferred: DeferredBoxes, number: int) -> None:
+        column, work = number * COLUMNS, deferred.work(self.work.product)
+        boxes = [StagedBox(self.staged, box) for box, _ in enumerate(self._columns(deferred.first))]
+        box, behind = divmod(column, self.columns)
+        kept = deferred.values[column // MATRIX * 4 :][:MATRIX]
+        values = self._applied(kept, self._beside(work, deferred.first + column))
+        address = boxes[box].address(*self.origin, self.row, self.column + behind)
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, pack(values, self.type))
+        if number == self.slices - 1:
+            self._copy_out(work, deferred.first, boxes)
 
     def _staged(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> list[StagedBox]:
         """Where the boxes are staged that begin at these columns."""
@@ -228,8 +295,6 @@ class TensorStore:
             if self.held and number < following:
                 self._hold(self.held[number], address)
             pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(address, words)
-        if first:
-            self.held = []
 
     def _c(self, address: PointerValue, column: int) -> list[Scalar]:
         """The words of C beside what is staged at an address, of 16 columns of the tile."""
@@ -255,10 +320,17 @@ class TensorStore:
         self, part: Part, values: list[Scalar], c: Sequence[Scalar], beside: Sequence[Sequence[Scalar]]
     ) -> list[Scalar]:
         """With words of C, where there is one, and the function of that and of what is beside each."""
-        function, product = self.traits.epilogue, part.work.product
-        if c:
-            values = [pd.fma(product.beta, w, v) for v, w in zip(values, widened(c, self.type), strict=True)]
-        return [traced(function, *each) for each in zip(values, *beside, strict=True)] if function else values
+        return self._applied(self._added(part, values, c), beside)
+
+    def _added(self, part: Part, values: list[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+        """With words of C, where there is one."""
+        beta = part.work.product.beta
+        return [pd.fma(beta, w, v) for v, w in zip(values, widened(c, self.type), strict=True)] if c else values
+
+    def _applied(self, values: Sequence[Scalar], beside: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+        """The function of values and of what is beside each."""
+        function = self.traits.epilogue
+        return [traced(function, *each) for each in zip(values, *beside, strict=True)] if function else [*values]
 
 
 class TurnedStore(TensorStore):

@@ -17,6 +17,7 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.types import b32
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
+DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside sums that are stored late
 SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
 
 
@@ -113,6 +114,25 @@ class WarpgroupTraits(Traits):
         if not (self.c_boxes and self.tiling.stagger) or staged >= self.tile[1] * self.operands.output.bytes:
             return 0
         return rows * staged // (WARPGROUP * b32.bytes)
+
+    @property
+    def deferred_columns(self) -> int:
+        """The last columns of a tile that are stored beside the first products of the next one, where warpgroups end it
+        one after the other: those that are staged last. 0 where all of a tile is stored before, as where operands of
+        the epilogue are more than registers are left for."""
+        operands, columns = self.operands, self.tile[1]
+        if not (operands.out_boxes and self.tiling.stagger and self.schedule.knows_last) or self.tiling.swap_ab:
+            return 0
+        staged = self.staged_boxes * self._out_box[1] // operands.output.bytes
+        beside = sum(extra.type.bits for extra in operands.extras)
+        if beside > DEFERRED_BESIDE or (beside and operands.batches != "none") or staged >= columns:
+            return 0
+        return 0 if self.c_boxes and columns > 2 * staged else columns % staged or staged
+
+    @property
+    def deferred_sums(self) -> int:
+        """Registers of a thread for these."""
+        return self.deferred_columns * GROUP_ROWS // WARPGROUP
 
     @property
     def staged_bytes(self) -> int:

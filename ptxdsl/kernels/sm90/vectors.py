@@ -41,12 +41,15 @@ class Vectors:
         words = [_words(extra) for extra in self.extras if extra.along == along]
         registers = sum(max(1, type.bits // 32) for types in words for type in types)
         left = traits.tiling.multiplying_registers - traits.tiling.held_sums - traits.held_words - BESIDE_SUMS
+        if traits.deferred_columns:
+            left, reaches = min(left, traits.deferred_columns // MATRIX), reaches[-1:]
         ahead = [reach for reach in reaches if registers * reach // MATRIX <= left]
         self.is_ahead, self.reach = bool(ahead), ahead[0] if ahead else NEIGHBOURS
         self.offsets = range(0, self.reach, MATRIX)
         # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
         self.words = [[[pd.var(type) for type in types] for _ in self.offsets] for types in words]
-        self.values = [[pd.var(extra.type) for _ in range(2)] for extra in self.extras if extra.along != along]
+        late = (0,) if traits.deferred_columns else ()  # where they may be read before any are there, for no value
+        self.values = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
 
     def fetch(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
         """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones;

@@ -31,6 +31,7 @@ HILBERT = HilbertThreadblockSwizzle(3)
 class Persistent(TileSchedule):
     """As many blocks as are resident, which take tile after tile."""
 
+    knows_last = True
     scheduler: PersistentScheduler
 
     def is_ahead(self, operands: Operands) -> bool:
@@ -66,6 +67,7 @@ class Strips(TileSchedule):
     """As few persistent blocks as need no more rounds than all resident ones would, since others only share memory and
     power in the last round; they take the tiles of a Serpentine whose strips are as wide as saves most reads."""
 
+    knows_last = True
     width: int = 0  # tiles of M that a strip has; 0 is the one that blocks at work have least to read with
 
     def is_ahead(self, operands: Operands) -> bool:
@@ -89,6 +91,7 @@ class Strips(TileSchedule):
 class Rastered(TileSchedule):
     """The same blocks, which take the tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
 
+    knows_last = True
     raster: Raster = HILBERT
 
     def is_ahead(self, operands: Operands) -> bool:

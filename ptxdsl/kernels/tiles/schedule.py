@@ -51,6 +51,7 @@ class TileSchedule(ABC):
     """Which tiles a block computes, and how blocks share one: a hashable value, for which a kernel is made."""
 
     has_one_tile = False  # whether a block computes one tile at most, so that its ring is free behind the products
+    knows_last = False  # whether its walk tells which tile of a block is the last one
     shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
 
     @property

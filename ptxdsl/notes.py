@@ -110,12 +110,39 @@ class RoleNote:
 
 
 @dataclass(frozen=True, slots=True)
+class ExternNote:
+    """A function of another module as a kernel declares it: types that it takes and gives, and where it is called."""
+
+    name: str
+    parameters: tuple[str, ...]
+    results: tuple[str, ...]
+    location: Location
+
+    @property
+    def words(self) -> str:
+        return f"({', '.join(self.parameters)}) -> {', '.join(self.results) or 'None'}"
+
+    @property
+    def declaration(self) -> str:
+        """How Python declares it."""
+        one = len(self.results) == 1
+        results = self.results[0] if one else _tuple(self.results) if self.results else "None"
+        return f'pd.extern("{self.name}", {_tuple(self.parameters)}, {results})'
+
+
+def _tuple(words: tuple[str, ...]) -> str:
+    return f"({words[0]},)" if len(words) == 1 else f"({', '.join(words)})"
+
+
+@dataclass(frozen=True, slots=True)
 class KernelNotes:
-    """The arrays, rings and roles of a kernel. That of PTX, of which Python says nothing, has none."""
+    """The arrays, rings and roles of a kernel, and what it calls of other modules. That of PTX, of which Python says
+    nothing, has none."""
 
     arrays: tuple[SharedArray, ...] = ()
     rings: tuple[RingNote, ...] = ()
     roles: tuple[RoleNote, ...] = ()
+    externs: tuple[ExternNote, ...] = ()
 
     @property
     def extents(self) -> dict[str, int]:

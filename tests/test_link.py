@@ -452,3 +452,54 @@ def test_what_a_function_only_reads_may_be_read_only():
     x.flags.writeable = False
     pd.link(smoothed, PTX)["smoothed"][1, 8](x, y, 8)
     assert (y == expected(8)).all()
+
+
+@pd.function
+def halved(v: f32) -> f32:
+    return v * 0.5
+
+
+@pd.function
+def split(v: f32, n: u32) -> tuple[f32, u32]:
+    return v, n
+
+
+@pytest.mark.parametrize(
+    "function, declared, is_words, declaration",
+    [
+        (halved, ("halved", (u32,), f32), "(u32) -> f32", 'pd.extern("halved", (f32,), f32)'),
+        (halved, ("halved", (f32,), u32), "(f32) -> u32", 'pd.extern("halved", (f32,), f32)'),
+        (
+            split,
+            ("split", (f32, u32), (u32, f32)),
+            "(f32, u32) -> u32, f32",
+            'pd.extern("split", (f32, u32), (f32, u32))',
+        ),
+    ],
+)
+def test_a_function_that_is_declared_with_other_types_is_refused(function, declared, is_words, declaration):
+    """Which PTX would take: it passes 32 bits."""
+    called = pd.extern(*declared)
+
+    @pd.kernel
+    def k(x: ptr[f32], n: u32):
+        given = [{f32: x[0], u32: n}[type] for type in declared[1]]
+        called(*given)
+
+    with pytest.raises(pd.LinkError) as refused:
+        pd.link(k, function)
+    assert f"`{function.name}` is declared as {is_words} by kernel `k` (test_link.py:" in refused.value.message
+    assert refused.value.message.endswith(f"; the function is {function.interface({})[0].note(None).words}")
+    assert refused.value.help == f"write `{declaration}`"
+
+
+def test_a_function_that_is_declared_as_it_is_links():
+    called = pd.extern("halved", (f32,), f32)
+
+    @pd.kernel
+    def k(x: ptr[f32]):
+        x[pd.tid.x] = called(x[pd.tid.x])
+
+    x = np.full(4, 8, np.float32)
+    pd.link(k, halved)["k"][1, 4](x)
+    assert (x == 4).all()

@@ -179,6 +179,7 @@ class LinkedProgram:
             if variant is not None:
                 parts.append(LinkedModule(f"kernel `{variant.name}`", parsing.parse(variant.text)))
                 parameters[variant.name] = variant.parameters, variant.dynamic_bytes
+                self._check_externs(variant)
             elif isinstance(source, FunctionSource):
                 text = lower(module_of(source.function, arch))
                 parts.append(LinkedModule(f"function `{source.function.name}`", parsing.parse(text)))
@@ -189,6 +190,21 @@ class LinkedProgram:
         for kernel in read.kernels:
             parameters.setdefault(kernel.name, (ParsedKernel(read, kernel, self._memory).parameters, 0))
         return Joined(variants, text, read, parameters)
+
+    def _check_externs(self, variant: Variant) -> None:
+        """Refuses functions of the link that a kernel declares otherwise: PTX tells an f32 from a u32 no more."""
+        functions = {s.function.name: s.function for s in self._sources if isinstance(s, FunctionSource)}
+        for extern in variant.notes.externs:
+            if extern.name not in functions:
+                continue
+            defined = functions[extern.name].interface({})[0].note(extern.location)
+            if defined != extern:
+                raise LinkError(
+                    f"`{extern.name}` is declared as {extern.words} by kernel `{variant.name}` ({extern.location}); "
+                    f"the function is {defined.words}",
+                    at=here().location,
+                    help=f"write `{defined.declaration}`",
+                )
 
     def variant(self, name: str, arch: str | None) -> Variant:
         """A kernel of the program for a target."""

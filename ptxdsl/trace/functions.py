@@ -25,6 +25,7 @@ from ptxdsl.errors import (
     names_here,
     public,
 )
+from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name
 from ptxdsl.trace.captured import Traceable, constant_key
@@ -32,6 +33,7 @@ from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.no_result import NoResult, no_result
+from ptxdsl.trace.noted import remember_extern
 from ptxdsl.trace.operators import constant, conversion, refuse
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
@@ -65,6 +67,11 @@ class Interface:
     def returned(self) -> list[calls.Passed]:
         """The types of the values that a call gives."""
         return [leaf.type for type in self.results for leaf in leaves("result", type)]
+
+    def note(self, location: Location) -> ExternNote:
+        """What modules must agree about, as words."""
+        passed, returned = (tuple(map(str, types)) for types in ([leaf.type for leaf in self.passed], self.returned))
+        return ExternNote(self.name, passed, returned, location)
 
     def flat(self, arguments: Sequence[object]) -> list[Any]:
         """The values of a call's arguments. Raises TraceError for those that do not fit their parameters."""
@@ -441,6 +448,7 @@ class ExternFunction:
                     f"`{self.name}` is a function of another module, and a name in the {caller.noun} `{caller.name}`",
                     "rename the parameter or the array",
                 )
+        remember_extern(builder, self.interface.note(builder.site().location))
         function = calls.declared(builder, self.name, types, self.interface.returned)
         with calls.scope(builder):
             return self.interface.from_call(calls.call(builder, function, types, passed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxdsl.notes import KernelNotes, RingNote, RoleNote, SharedArray
+from ptxdsl.notes import ExternNote, KernelNotes, RingNote, RoleNote, SharedArray
 from ptxdsl.trace.builder import Builder
 
 
@@ -26,8 +26,15 @@ def remember_role(builder: Builder, role: RoleNote) -> None:
     builder.memory.setdefault(RoleNote, []).append(role)
 
 
+def remember_extern(builder: Builder, function: ExternNote) -> None:
+    """Keeps what is called of another module, once."""
+    *_, kernel = builder.callers
+    kernel.memory.setdefault(ExternNote, {}).setdefault(function.name, function)
+
+
 def kernel_notes(builder: Builder) -> KernelNotes:
     """What was noted of a kernel."""
     arrays: dict[str, SharedArray] = builder.memory.get(SharedArray, {})
     rings, roles = builder.memory.get(RingNote, ()), builder.memory.get(RoleNote, ())
-    return KernelNotes(tuple(arrays.values()), tuple(rings), tuple(roles))
+    externs: dict[str, ExternNote] = builder.memory.get(ExternNote, {})
+    return KernelNotes(tuple(arrays.values()), tuple(rings), tuple(roles), tuple(externs.values()))

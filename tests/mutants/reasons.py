@@ -126,6 +126,13 @@ OF_KERNELS = (
         r"with C",
     ),
     (
+        r"ragged\.py",
+        r"xor\.b32 .*%ring_1, 1;",
+        r"is not toggled",
+        "a ring is drained for the other blocks of a cluster, and there are none",
+        r"masked, shares",
+    ),
+    (
         r"15_flash_attention\.py",
         r"fence\.mbarrier_init",
         r"removed",

@@ -40,6 +40,8 @@ FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
+LISTS = ((8, 56, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(14)))  # more of one tile than blocks keep maps of
+SHARED_LISTS = ((40, 136, 136), (8, 40, 64), (8, 72, 264), (100, 136, 64))
 BOX = (64,)  # a block ends with a whole box: its copies are the last that it does
 LENGTH = 322  # the first of the rows that a thread stores may be the first behind the end
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
@@ -182,13 +184,12 @@ def along_k() -> None:
         grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
 
 
-def lists() -> None:
-    """A problem of several tiles, and more of one than blocks keep maps of."""
-    sizes = [(8, 56, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(14))]
+def lists(config: GemmConfig, sizes: Sequence[tuple[int, int, int]]) -> None:
+    """Problems of rows, columns and depths."""
     with hopper():
         a = [whole(m, k, seed=n) for n, (m, _, k) in enumerate(sizes)]
         b = [whole(n, k, seed=i + 9).T for i, (_, n, k) in enumerate(sizes)]
-        grouped_gemm(a, b, config=WARPGROUPS)
+        grouped_gemm(a, b, config=config)
 
 
 def scaled(scaling: str) -> Callable[[], None]:
@@ -296,6 +297,7 @@ LONGEST = (
     "scaled, blocks",
     "grouped, ragged, ping-pong",
     "gemm, staggered, with C, sm_90a",
+    "grouped, lists, shares",
     "grouped, lists, sm_90a",
     "grouped, ragged along K, sm_90a",
     "conv2d, im2col, ping-pong",
@@ -323,7 +325,8 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, masked, sm_90a": lambda: masked(TALL, (4, 24, 264), (2, 72, 64), (2, 8, 136)),
     "grouped, masked, shares": masked_shares,
     "grouped, ragged along K, sm_90a": along_k,
-    "grouped, lists, sm_90a": lists,
+    "grouped, lists, sm_90a": lambda: lists(WARPGROUPS, LISTS),
+    "grouped, lists, shares": lambda: lists(SHARES, SHARED_LISTS),
     "scaled, rows and columns": scaled("rows"),
     "scaled, blocks": scaled("blocks"),
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),

@@ -231,7 +231,11 @@ def test_large_products_that_share_tiles_take_it(shape, stagger):
         ((1024, 4096, 4096), 256, 3),
         ((384, 8192, 8192), 192, 3),
         ((1536, 4096, 4096), 192, 0),  # two rounds, in turns
-        ((4112, 512, 7168), 128, 3),  # blocks of one tile: 33 × 4 tiles of 160 columns would lie a fifth behind the edges
+        (
+            (4112, 512, 7168),
+            128,
+            3,
+        ),  # blocks of one tile: 33 × 4 tiles of 160 columns would lie a fifth behind the edges
         ((1024, 4096, 1024), 128, 0),  # K is short
         ((256, 14336, 4096), 112, 0),  # rows are few
     ],

@@ -82,14 +82,14 @@ OF_KERNELS = (
         r"grouped, (lists|masked|ragged)|scaled",
     ),
     (
-        r"turns\.py",
+        r"tile_queue\.py",
         r"bar\.sync 0",
         r"removed",
         "the cluster meets again behind the mbarriers of numbers that its first block takes, before it comes to any ring",
         r"clusters",
     ),
     (
-        r"turns\.py",
+        r"tile_queue\.py",
         r"bar\.warp\.sync",
         r"removed|before ld\.shared",
         "with fewer stages than numbers of tiles are held, who copies has waited for the products of the tile whose "

@@ -166,7 +166,7 @@ def masked(config: GemmConfig, *sizes: tuple[int, int, int], rows: Sequence[int]
 
 def masked_shares() -> None:
     """The same by even shares of the rows of each group."""
-    masked(SHARES, (2, 40, 264), (2, 136, 64), (2, 136, 136))
+    masked(SHARES, (2, 40, 264), (2, 136, 64))
     masked(SHARES, (1, 40, 64), rows=BOX)
 
 

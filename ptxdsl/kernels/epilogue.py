@@ -71,8 +71,8 @@ def add_gelu(x: Scalar, y: Scalar) -> Scalar:
 
 
 def gelu_tanh(x: Scalar) -> Scalar:
-    """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the gelu of torch with approximate="tanh", with two thirds of the
-    instructions of `gelu`. 0 at -infinity, where torch has NaN.
+    """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the gelu of torch with approximate="tanh", in 7 instructions where
+    `gelu` takes 9. 0 at -infinity, where torch has NaN.
 
     Off by at most |x|·2^-17 on an H200, and |x|·2^-12 where tanh.approx is no better than the PTX manual says. The
     formula itself lies up to 4.8e-4 beside x·Φ(x).

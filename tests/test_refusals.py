@@ -116,7 +116,7 @@ WITHOUT_SOURCE = {
     ),
     "a, b = x[0]": (
         "`an f32` is one f32; it cannot be unpacked or looped over\n"
-        "  <stdin>:3\n  help: to count up to it, write `for i in pd.range(v):`"
+        "  <stdin>:3\n  help: it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
     ),
     "x[0] = x[1] + n": (
         "`+` of two types: `an f32` is f32, `n` is u32\n"

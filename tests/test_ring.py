@@ -152,6 +152,14 @@ def test_the_ring_as_it_should_be_has_no_findings(release):
     assert (x == 1).all()
 
 
+def test_a_slot_is_released_as_a_whole():
+    body = BODY.strip().replace("ring.release()", "ring.release(slot.index)")
+    with pytest.raises(pd.TraceError) as refused:
+        source_kernel(body, "x: ptr[f32]", "(reqntid=64)").ptx()
+    assert refused.value.message == "`release` takes the slot that `wait` gave; found `ring.wait()`, a u32"
+    assert refused.value.help == "write `ring.release(slot)`"
+
+
 @pd.kernel(reqntid=256)
 def bulk(a: pd.TensorMap(f32, (8, 32), swizzle=128)):
     tiles = a.shared(2)

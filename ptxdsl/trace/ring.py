@@ -12,7 +12,7 @@ from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.notes import RingNote
 from ptxdsl.trace import control
 from ptxdsl.trace.builder import Builder, current
-from ptxdsl.trace.instruction import Scalar, emit
+from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
 from ptxdsl.trace.noted import remember_ring
 from ptxdsl.trace.operators import operate, refuse, select, steps
@@ -165,6 +165,8 @@ class Ring:
 
         Slots are released in the order of `wait`; several may be held, as long as products from them are under way.
         """
+        if slot is not None and not isinstance(slot, Slot):
+            refuse(f"`release` takes the slot that `wait` gave; found {shown(slot)}", "write `ring.release(slot)`")
         empty = self._slot(self._held).empty if slot is None else slot.empty
         self._fence_reads()
         if self.each == "warp":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, caller, here, is_repeated_here
+from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_here, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
@@ -149,11 +149,14 @@ class Value(Foreign, Scalar):
         refuse(f"`{self.name}` is one {self.type}; it has no length", "vectors are Python tuples of values")
 
     def __iter__(self) -> NoReturn:
-        second = self._second_destination()
-        refuse(
-            f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over",
-            second or f"to count up to it, write `for i in pd.range({self.spelled}):`",
+        help = (
+            self._second_destination() or "it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
         )
+        if is_looped_here():
+            help = "rounds are counted by integers: `for i in pd.range(n):`"
+            if self.type.is_integer:
+                help = f"to count up to it, write `for i in pd.range({self.spelled}):`"
+        refuse(f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over", help)
 
     def _second_destination(self) -> str | None:
         """How the instruction that computed this gives a second result, if it can."""
@@ -418,6 +421,16 @@ class Axes:
 
     def __iter__(self) -> NoReturn:
         self._refuse_whole("unpacked or looped over")
+
+    def _refuse_operator(self, other: object) -> NoReturn:
+        self._refuse_whole("computed with or compared")
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _refuse_operator
+    __lshift__ = __rshift__ = __and__ = __or__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_operator
+    __eq__ = __ne__ = _refuse_operator
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def _refuse_whole(self, use: str) -> NoReturn:
         names = f"pd.{self.label}.x, pd.{self.label}.y and pd.{self.label}.z"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -158,6 +159,12 @@ def test_the_second_half_is_computed_and_stored_beside_the_first_products_of_the
     assert beside.count("ex2.approx") == 64 and beside.count("cp.async.bulk.tensor") == 2
 
 
+def test_functions_of_callers_wait_for_nothing():
+    """They may take more registers than second halves leave."""
+    of_caller = replace(traits(3), epilogue=lambda x: x / (x + 1.0))
+    assert (traits(3).deferred_columns, of_caller.deferred_columns) == (128, 0)
+
+
 def test_c_is_there_before_the_last_products_end():
     """Half of it in registers, which are read before the other half is written over it; while a tile is stored none is
     asked for."""
@@ -231,11 +238,7 @@ def test_large_products_that_share_tiles_take_it(shape, stagger):
         ((1024, 4096, 4096), 256, 3),
         ((384, 8192, 8192), 192, 3),
         ((1536, 4096, 4096), 192, 0),  # two rounds, in turns
-        (
-            (4112, 512, 7168),
-            128,
-            3,
-        ),  # blocks of one tile: 33 × 4 tiles of 160 columns would lie a fifth behind the edges
+        ((4112, 512, 7168), 128, 3),  # a tile a block: 33 × 4 of 160 columns would lie a fifth behind the edges
         ((1024, 4096, 1024), 128, 0),  # K is short
         ((256, 14336, 4096), 112, 0),  # rows are few
     ],

@@ -17,6 +17,7 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.types import b32
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
+EPILOGUES = "ptxdsl.kernels.epilogue"  # whose functions were tried in the registers that deferred boxes leave
 DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside sums that are stored late
 SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
 
@@ -119,9 +120,11 @@ class WarpgroupTraits(Traits):
     def deferred_columns(self) -> int:
         """The last columns of a tile that are stored beside the first products of the next one, where warpgroups end it
         one after the other: those that are staged last. 0 where all of a tile is stored before, as where operands of
-        the epilogue are more than registers are left for."""
+        the epilogue are more than registers are left for, or it is a caller's, which may take any number of them."""
         operands, columns = self.operands, self.tile[1]
         if not (operands.out_boxes and self.tiling.stagger and self.schedule.knows_last) or self.tiling.swap_ab:
+            return 0
+        if getattr(self.epilogue, "__module__", EPILOGUES) != EPILOGUES:
             return 0
         staged = self.staged_boxes * self._out_box[1] // operands.output.bytes
         beside = sum(extra.type.bits for extra in operands.extras)

@@ -293,11 +293,11 @@ def of_user(error: BaseException) -> BaseException:
     while step is not None:
         steps.append(step)
         step = step.tb_next
-    theirs = [step for step in steps if not _is_ours(step.tb_frame.f_code.co_filename)]
-    if shows_all_frames or not (isinstance(error, Error) or theirs[-1:] == steps[-1:]):
+    users = [step for step in steps if not _is_ours(step.tb_frame.f_code.co_filename)]
+    if shows_all_frames or not (isinstance(error, Error) or users[-1:] == steps[-1:]):
         return error
     shown = None
-    for step in reversed(theirs):
+    for step in reversed(users):
         shown = TracebackType(shown, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return error.with_traceback(shown)
 
@@ -544,8 +544,8 @@ def _is_generated(frame: FrameType) -> bool:
 
 @cache
 def _is_library(file: str) -> bool:
-    ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
-    return ours or "contextlib" in file or any(folder in file for folder in _CALLING)
+    is_ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
+    return is_ours or "contextlib" in file or any(folder in file for folder in _CALLING)
 
 
 def _location(code: CodeType, offset: int) -> Location:

@@ -83,8 +83,8 @@ class UndefinedName(TraceError, NameError):
 
 def undefined_name(error: NameError) -> Exception:
     """What is said of a name that Python does not know, such as `threadIdx` or `f32`; the error itself of others."""
-    name, ours = error.name or "", getattr(sys.modules.get("ptxdsl"), "__all__", ())
-    help = f"write `pd.{name}`, or `from ptxdsl import {name}`" if name in ours else _INSTEAD.get(name.strip("_"))
+    name, public = error.name or "", getattr(sys.modules.get("ptxdsl"), "__all__", ())
+    help = f"write `pd.{name}`, or `from ptxdsl import {name}`" if name in public else _INSTEAD.get(name.strip("_"))
     return UndefinedName(f"`{name}` is not defined", at=raised_at(error), help=help) if help else error
 
 

@@ -154,13 +154,13 @@ class Region:
 
     def adopt(self, old: Region, source: np.ndarray, destination: np.ndarray) -> None:
         """Takes over the contents of some owners of another region, whose stride is the same or less."""
-        for target, theirs in zip(self.rows(), old.rows(), strict=True):
-            target[destination, : theirs.shape[1]] = theirs[source]
+        for target, contents in zip(self.rows(), old.rows(), strict=True):
+            target[destination, : contents.shape[1]] = contents[source]
         self.in_flight, self.bulk_in_flight, self.readings = old.in_flight, old.bulk_in_flight, old.readings
         if old.reading is not None:
             self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
-            theirs = old.reading.reshape(old.owners, -1)
-            self.reading.reshape(self.owners, -1)[destination, : theirs.shape[1]] = theirs[source]
+            contents = old.reading.reshape(old.owners, -1)
+            self.reading.reshape(self.owners, -1)[destination, : contents.shape[1]] = contents[source]
 
     def like(self, owners: int, numbers: np.ndarray) -> Region:
         """An empty region of the same kind for other owners."""

@@ -49,6 +49,11 @@ class Barriers:
         self.waiting: list[Waiting] = []
 
     @property
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """All that is known of slots, which stand along the first axis."""
+        return self.came, self.expected, self.votes, self.voters
+
+    @property
     def idle(self) -> bool:
         return not self.waiting and not self.came.any()
 
@@ -143,12 +148,10 @@ class Barriers:
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Slots move to their places among other residents."""
-        old = self.came, self.expected, self.votes, self.voters
-        waiting, self.waiting = self.waiting, []
-        self.__init__(residents)  # type: ignore[misc]
-        for target, theirs in zip((self.came, self.expected, self.votes, self.voters), old, strict=True):
-            target[destination] = theirs[source]
-        self.waiting = waiting
+        moved = Barriers(residents)
+        for target, rows in zip(moved.tables, self.tables, strict=True):
+            target[destination] = rows[source]
+        self.residents, (self.came, self.expected, self.votes, self.voters) = residents, moved.tables
 
     def describe(self, entry: Waiting, x: Executor) -> str:
         """What the first block at a barrier lacks."""

@@ -90,10 +90,9 @@ class ClusterBarriers:
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Lanes go to their places among other residents."""
-        arrived, passing, waiting = self.arrived, self.passing, self.waiting
-        self.__init__(residents)  # type: ignore[misc]
-        self.arrived[destination], self.passing[destination] = arrived[source], passing[source]
-        self.waiting = waiting
+        moved = ClusterBarriers(residents)
+        moved.arrived[destination], moved.passing[destination] = self.arrived[source], self.passing[source]
+        self.residents, self.arrived, self.passing = residents, moved.arrived, moved.passing
 
     def describe(self, entry: ClusterWaiting, x: Executor) -> str:
         """What the cluster of the first of these lanes lacks."""

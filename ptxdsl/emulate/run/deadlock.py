@@ -180,9 +180,9 @@ def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp:
 
 def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
     """What some of the missing lanes do instead."""
-    theirs = np.zeros(WARP, bool)
-    theirs[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
-    absent = theirs & missing
+    waiting = np.zeros(WARP, bool)
+    waiting[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
+    absent = waiting & missing
     if not absent.any():
         return ""
     plural = "" if absent.sum() > 1 else "s"

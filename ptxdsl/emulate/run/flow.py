@@ -290,8 +290,8 @@ class Flow(Requests):
         lanes = self.lanes_now.reshape(-1, WARP)
         for number in np.unique(come.barrier):
             present = (come.barrier == number)[:, np.newaxis] & self.active
-            for behind, step, theirs in self.met or [(self._behind(), self.step, self.active)]:
-                waiting = np.sort(lanes[present & theirs])
+            for behind, step, members in self.met or [(self._behind(), self.step, self.active)]:
+                waiting = np.sort(lanes[present & members])
                 if waiting.size:
                     self.departed.append(waiting)
                     group = Group(behind.frame, behind.pc, waiting, behind.turns)

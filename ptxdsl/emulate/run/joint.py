@@ -81,9 +81,9 @@ def _run(x: Executor, parts: Sequence[tuple[Group, Decoded, np.ndarray]], rows: 
     first, step, _ = parts[0]
     inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
     for behind, other, members in parts[1:]:
-        for value, theirs in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
+        for value, others in zip(inputs, _inputs(x, behind, other, lanes), strict=True):
             if value is not None:
-                np.copyto(value, theirs, where=members)
+                np.copyto(value, others, where=members)
     x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, parts, [], None
     with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)

@@ -353,9 +353,9 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
             new.refine(new.grain // self.grain)
         new.written, each = self.written, stride // self.grain
         for old, fresh in zip(self.readers, new.readers, strict=True):
-            for theirs, planes in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
-                rows = theirs.data[: theirs.count // each * each].reshape(-1, each)
-                planes.data[: slots * each].reshape(slots, each)[destination] = rows[source]
+            for before, after in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
+                rows = before.data[: before.count // each * each].reshape(-1, each)
+                after.data[: slots * each].reshape(slots, each)[destination] = rows[source]
         if self.more is not None:
             numbers = np.full(self.bytes // stride + 1, -1)
             numbers[source] = destination

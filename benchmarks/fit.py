@@ -15,7 +15,7 @@ import multiprocessing
 import pathlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import NamedTuple
@@ -35,7 +35,7 @@ from fitting import (
     with_values,
 )
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
-from shapes import ALIGNED
+from shapes import ALIGNED, GROUPED
 
 from ptxdsl import driver
 from ptxdsl.kernels.choose import rates as choose_rates
@@ -53,6 +53,7 @@ MOST_OPTIONS = 8  # candidates of one problem, side by side
 MOST_US = 2000  # of the fastest of them, by the model as it is: longer ones heat the GPU, and tell no more
 MOST_ELEMENTS = 2**28  # of an array
 PRODUCTS, GROUPS, LAYERS = 480, 80, 80  # problems
+BALANCED = {"schedule": "host", "balance": "k"}
 WAIT_CYCLES = 1_000_000  # of the GPU, before groups, whose tables take the host longer than the flush of the L2 cache
 ROUND, KNOWN = 0.75, 0.3  # parts of the sizes, and of the products that have the N and K of WEIGHTS
 WEIGHTS = [(4096, 4096), (2112, 7168), (4096, 7168), (7168, 16384), (24576, 1536), (1024, 1024), (2048, 2048)]
@@ -78,6 +79,7 @@ class Trial(NamedTuple):
 
 
 Launch = Callable[[Trial], Callable[[], object]]
+Sizes = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def trials_of(inputs: Type, shape: Shape, width: int, model: CostModel, arch: st
 
 
 def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
-    """The products of BENCHMARKS.md in each type, with the ways that rates near those of `model` choose most often."""
+    """The products of BENCHMARKS.md in each type, with the ways that rates near those of `model` choose most often; and
+    its lists."""
     models = [model, *(neighbour(rng, model) for _ in range(NEIGHBOURS))]
     for name in sorted({name for name, *_ in TYPES_OF_PRODUCTS}):
         for shape in ALIGNED:
@@ -165,6 +168,8 @@ def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]
             best = {row for row, _ in chosen.most_common(MOST_CHOSEN)}
             known = [trial for trial in trials if trial.row in best]
             yield Problem(known, functools.partial(of_product, TYPES[name], *shape))
+    for sizes in GROUPED.values():
+        yield from (group(TYPES["f16"], tuple(sizes), is_balanced) for is_balanced in (False, True))
 
 
 def neighbour(rng: random.Random, model: CostModel) -> CostModel:
@@ -184,16 +189,23 @@ def groups(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]
     for _ in range(GROUPS):
         n, k, most = extent(rng, 64, 8192, 64), extent(rng, 64, 8192, 64), extent(rng, 8, 2048)
         sizes = tuple((rng.randrange(1, most + 1), n, k) for _ in range(rng.choice([4, 8, 16, 64, 128])))
-        trials = [
-            Trial(Row("group", "f16", sizes, c.tile, c.warp, c.stages, 0.0), c) for c in of_groups(inputs, 16, True)
-        ]
-        yield Problem(trials, functools.partial(of_group, inputs, sizes))
+        yield group(inputs, sizes)
 
 
-def of_group(inputs: Type, sizes: Sequence[tuple[int, int, int]]) -> Launch:
+def group(inputs: Type, sizes: Sizes, is_balanced: bool = False) -> Problem:
+    """A group with all the ways to compute it."""
+    known = of_groups(inputs, 16, True)
+    trials = [
+        Trial(Row("group", inputs.name, sizes, c.tile, c.warp, c.stages, 0.0, is_balanced=is_balanced), c)
+        for c in known
+    ]
+    return Problem(trials, functools.partial(of_group, inputs, sizes, BALANCED if is_balanced else {}))
+
+
+def of_group(inputs: Type, sizes: Sizes, options: Mapping[str, str]) -> Launch:
     a = [x for m, _, k in sizes for x in arrays(inputs, (m, k))]
     b = [x for _, n, k in sizes for x in arrays(inputs, (k, n))]
-    return launcher(grouped_gemm, a, b)
+    return launcher(grouped_gemm, a, b, **options)
 
 
 def convolutions(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import common
 import numpy as np
 from fitting import least_squares
-from warpgroup_cases import CLUSTERS, FACTS, NAME, Problem, config_of, convolution, large_facts
+from warpgroup_cases import CLUSTERS, FACTS, NAME, ONE_TILE, Problem, config_of, convolution, large_facts
 
 from ptxdsl.kernels.choose import conv_wgrad, conv_windows, large_products, warpgroup_products, warpgroups
 from ptxdsl.kernels.choose import rates as data
@@ -71,7 +71,7 @@ LITTLE = 2e-5  # of a loss: a number that gains no more is none
 OTHER_CONSTANTS = {
     "windows, swap turns 256x64": "layers of few filters at rest, benchmarks/conv.py --tiles: no kept row has it",
     "windows, bursts 128x64 and tile swap 256x128": "56² 64→256 and 256→512 /2 at 128 images, a step behind the fit",
-    "large, with c": "kept rows are older than staggered tiles that bring C beside products, in half the time",
+    "large, with gelu or c": "kept rows are older than staggered tiles that hide most of both",
     "short_row": "a threshold, not fitted: two lines of the L2 cache",
     "half_rate, most_rate": "a straight line through the rates of `grouped`, by fit.py",
 }
@@ -152,7 +152,7 @@ def _swapped(
 def option_of(name: str) -> Option | None:
     """The option of a product that has such a name; None for others."""
     read = NAME.match(name)
-    if not read or read["turns"]:
+    if not read or read["turns"] or read["how"] == ONE_TILE:
         return None
     operands, tile, swap_ab = Operands(bf16, bf16), (int(read["m"]), int(read["n"])), bool(read["swap"])
     stages, way, slices = int(read["stages"]), read["how"] or "", int(read["count"] or 1)

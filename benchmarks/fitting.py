@@ -13,7 +13,7 @@ from statistics import fmean, median, quantiles
 from typing import TypeAlias
 
 import numpy as np
-from shapes import ALIGNED
+from shapes import ALIGNED, GROUPED
 
 from ptxdsl.kernels.choose.candidates import label
 from ptxdsl.kernels.choose.model import Candidate, CostModel, candidate
@@ -39,13 +39,14 @@ OF_TABLES = 0.8  # what the shapes of the tables of BENCHMARKS.md count beside o
 OF_ERRORS = 0.05  # what the median error of times counts beside what choices lose
 LITTLE = 1e-4  # lost, on average: no step gains more than chance
 FARTHEST = 3.0  # random starts are up to so many powers of ten from 1
-TABLES, WIDE = frozenset(ALIGNED), 16
+TABLES, WIDE = frozenset([*((shape,) for shape in ALIGNED), *map(tuple, GROUPED.values())]), 16
 Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `table.entry`
 
 
 @dataclass(frozen=True)
 class Row:
-    """What one launch took. `sizes` are (M, N, K), one or many; `slices` and `is_streamed` say how tiles are shared."""
+    """What one launch took. `sizes` are (M, N, K), one or many; `slices`, `is_streamed` and of groups `is_balanced` say
+    how tiles are shared."""
 
     kind: str
     inputs: str
@@ -57,6 +58,7 @@ class Row:
     width: int = 16
     slices: int = 1
     is_streamed: bool = False
+    is_balanced: bool = False
 
     @staticmethod
     def of(data: Mapping[str, object]) -> Row:
@@ -70,7 +72,7 @@ class Row:
     @property
     def case(self) -> tuple[object, ...]:
         """What candidates were measured side by side for."""
-        return self.kind, self.inputs, self.sizes, self.width
+        return self.kind, self.inputs, self.sizes, self.width, self.is_balanced
 
 
 def _tuples(value: object) -> object:
@@ -82,7 +84,7 @@ def predicted(model: CostModel, row: Row) -> float:
     inputs: Type = TYPES[row.inputs]
     if row.kind == "group":
         m, n, k = (np.array(extents) for extents in zip(*row.sizes, strict=True))
-        return model.rates.launch + model.group(row.config, inputs, (m, n, k))
+        return model.rates.launch + model.group(row.config, inputs, (m, n, k), row.is_balanced)
     if row.kind == "convolution":
         return model.rates.launch + model.convolution(row.config, inputs, row.sizes[0], row.slices)
     return model.product(option_of(row), row.sizes[0], row.width)
@@ -194,7 +196,7 @@ def cases_of(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def is_of_table(row: Row) -> bool:
-    return row.kind == "product" and row.width == WIDE and row.sizes[0] in TABLES
+    return row.kind in ("product", "group") and row.width == WIDE and row.sizes in TABLES
 
 
 def lost(rates: Rates, cases: Sequence[Sequence[Row]], most: float = float("inf")) -> float:

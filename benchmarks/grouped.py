@@ -21,6 +21,7 @@ import common
 import numpy as np
 import torch
 from protocols import Run
+from shapes import GROUPED
 
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
@@ -32,18 +33,6 @@ STREAMS = 8
 Sizes = list[tuple[int, int, int]]
 Lists = tuple[list[torch.Tensor], ...]
 
-
-def mixed() -> Sizes:
-    """32 problems of 128 to 1024 along each of M, N and K; one of them has a K of 16384."""
-    sizes = (64 * np.random.default_rng(24).integers(2, 17, (31, 3))).tolist()
-    return [*map(tuple, sizes[:20]), (1024, 1024, 16384), *map(tuple, sizes[20:])]
-
-
-SETS: dict[str, Sizes] = {
-    "8 large": [(m, 4096, 7168) for m in (512, 640, 896, 1024, 1152, 1280, 1536, 1664)],
-    "64 small": [(16 * (1 + i % 8), 1408, 2048) for i in range(64)],
-    "32 mixed": mixed(),
-}
 BOUND_BY_MEMORY = {"64 small"}
 RAGGED = [(8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (8, 4096, 14336, 4096), (256, 4112, 512, 7168)]
 ALONG_K = [(4, 8192, 7168, 2048), (8, 16384, 4096, 2048)]  # groups, rows, M, N
@@ -139,12 +128,12 @@ def check(a: list[torch.Tensor], b: list[torch.Tensor], out: list[torch.Tensor])
 
 @functools.lru_cache(maxsize=1)
 def lists_of(name: str, orders: tuple[str, str, str], data: str) -> Lists:
-    return make(SETS[name], orders, data)
+    return make(GROUPED[name], orders, data)
 
 
 def set_by_cublas(name: str, orders: tuple[str, str, str], data: str) -> dict[str, Run]:
     """A loop, streams, batches where sizes repeat, and reading as many bytes where memory is what bounds it."""
-    sizes, lists = SETS[name], lists_of(name, orders, data)
+    sizes, lists = GROUPED[name], lists_of(name, orders, data)
     on_streams, stacks = OnStreams(), batches(sizes, lists)
     runs: dict[str, Run] = {"cuBLAS loop": lambda: loop(*lists), "cuBLAS on streams": lambda: on_streams(*lists)}
     if len(stacks) < len(sizes):
@@ -173,7 +162,7 @@ def set_label(name: str, orders: tuple[str, str, str], data: str) -> common.Row:
 
 
 def set_operations(name: str, *_: object) -> float:
-    return 2.0 * sum(m * n * k for m, n, k in SETS[name])
+    return 2.0 * sum(m * n * k for m, n, k in GROUPED[name])
 
 
 @functools.lru_cache(maxsize=1)
@@ -281,7 +270,7 @@ BENCHMARK = common.Benchmark(
 
 def host_cost(name: str) -> dict[str, object]:
     """Microseconds of the host: a call, and the table of schedule="host" for sizes that were not seen before."""
-    sizes = SETS[name]
+    sizes = GROUPED[name]
     a, b, out = make(sizes, ("row", "column", "row"), "N(0,1)")
     problems = np.array(sizes, np.int64)
     calls = {
@@ -295,7 +284,7 @@ def host_cost(name: str) -> dict[str, object]:
 def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
     """Those of the named sets, of "ragged", "along k" and "visitor"."""
     columns = ("column", "column", "column")
-    for name in SETS:
+    for name in GROUPED:
         if name in shapes:
             yield "set", name, ("row", "column", "row"), "N(0,1)"
             yield from (("set", name, columns, data) for data in ("N(0,1)", "integers"))
@@ -308,7 +297,7 @@ def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def main() -> None:
-    every = [*SETS, "ragged", "along k", "visitor", "host"]
+    every = [*GROUPED, "ragged", "along k", "visitor", "host"]
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--shapes", choices=every, action="append", help="may be repeated (default: all)")
     chosen = options.parse_args()

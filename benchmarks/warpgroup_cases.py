@@ -58,8 +58,10 @@ NAME = re.compile(
     r"(?P<swap>swap )?(?P<turns>turns )?(?P<m>\d+)x(?P<n>\d+)/(?P<stages>\d+)"
     r"(?: (?P<how>\w+) (?P<count>\d+))?$"
 )
+ONE_TILE = "single"  # blocks have one tile each; the number is their stagger
 CLUSTERS = {"clusters": ClusterStrips((2, 1)), "interleaved": InterleavedStrips((2, 1))}
-STREAMED = ClusterStrips((1, 2), streamed=True)
+STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
+SCHEDULES = {**CLUSTERS, "streamed": STREAMED, ONE_TILE: IN_COLUMNS}
 GROUPS = ("list", "ragged", "masked", "along k")
 WAYS = ("cluster", "scatter")  # to add up the sums of blocks that share K
 
@@ -138,6 +140,8 @@ def name_of(config: GemmConfig) -> str:
     how = f" {config.reduction} {config.split_k}" if config.split_k > 1 else ""
     if config.stagger:
         how = f" staggered {config.stagger}"
+    if schedule == IN_COLUMNS and config.split_k == 1:
+        how = f" {ONE_TILE} {config.stagger}"
     if isinstance(schedule, ClusterStrips):
         kind = "streamed" if schedule.streamed else "interleaved" if schedule.joins_batches else "clusters"
         how = f" {kind} {schedule.size}"
@@ -151,15 +155,15 @@ def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
         label, _, slices = name.partition(" split ")
         return replace(labelled(label)[0], split_k=int(slices or 1))
     how, count = read["how"] or "", int(read["count"] or 1)
-    schedule = STREAMED if how == "streamed" else CLUSTERS.get(how, Strips())
+    schedule = SCHEDULES.get(how, Strips())
     config = GemmConfig(
         (int(read["m"]), int(read["n"]), LINE_BYTES // element_bytes),
         stages=int(read["stages"]), schedule=schedule, atom=WGMMA, swap_ab=bool(read["swap"]),
         pingpong=bool(read["turns"]),
     )  # fmt: skip
     if how not in WAYS:
-        return replace(config, stagger=count if how == "staggered" else 0)
-    return replace(config, schedule=IdentityThreadblockSwizzle(1), split_k=count, reduction=how)
+        return replace(config, stagger=count if how in ("staggered", ONE_TILE) else 0)
+    return replace(config, schedule=IN_COLUMNS, split_k=count, reduction=how)
 
 
 def large_facts(

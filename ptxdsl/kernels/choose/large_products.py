@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import LargeRates
-from ptxdsl.kernels.choose.warpgroups import CLEARLY, PERSISTENT, STAGGER, ProductFacts, stages_of
+from ptxdsl.kernels.choose.warpgroups import PERSISTENT, STAGGER, ProductFacts, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -79,6 +79,7 @@ TILES = (
     LargeTile(224, blocks=2, interleaved=True),
 )
 LARGEST = ROWS * 256
+SHORT = 384  # a K of which other tiles lose, as was measured
 MANY = 2  # rounds of the largest tile, of which tiles need not fill each
 FILLED = 0.95  # the part of a round that fills it
 
@@ -93,7 +94,7 @@ def choose_large(facts: ProductFacts, model: CostModel, other_time: float) -> Ge
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds."""
     time, config = min(ranked_large(facts, model), key=itemgetter(0))
-    return config if time < CLEARLY * other_time else None
+    return config if time < other_time else None
 
 
 def ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
@@ -120,8 +121,11 @@ def shares_lines(facts: ProductFacts) -> bool:
 
 def large_tiles(facts: ProductFacts) -> list[LargeTile]:
     """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
-    products, of which they were measured. Clusters gain nothing where lines begin at sectors."""
+    products, of which they were measured. Clusters gain nothing where lines begin at sectors. Where K is short, tiles
+    are stored more than multiplied, and the largest are best."""
     operands, is_single = facts.operands, facts.operands.batches == "none"
+    if facts.k < SHORT:
+        return [LargeTile(LARGEST // ROWS, blocks=2 if is_single and any(facts.split_lines) else 1)]
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
     known = [tile for tile in TILES if is_single or not tile.pingpong]
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]

@@ -45,6 +45,11 @@ class ProductFacts(NamedTuple):
     split_lines: tuple[bool, bool] = (False, False)
     interleaves: bool = False
 
+    @property
+    def longest(self) -> int:
+        """The K of a tile, at most."""
+        return self.k
+
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all batches."""
         return float(ceil_div(self.m, tile[0]) * ceil_div(self.n, tile[1]) * self.batches)
@@ -63,6 +68,11 @@ class GroupFacts(NamedTuple):
     k: int
     groups: int
     operands: Operands
+
+    @property
+    def longest(self) -> int:
+        """The K of a tile, at most."""
+        return self.k
 
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all groups: the last tile of a group is half empty on average."""
@@ -86,6 +96,12 @@ class ListFacts:
         """The K of all together: that of each counts as often as its outputs."""
         m, n, k = self.sizes
         return int((m * n * k).sum() // max(1, (m * n).sum()))
+
+    @property
+    def longest(self) -> int:
+        """The K of a tile, at most: a block is busy so long, however short the others are."""
+        m, n, k = self.sizes
+        return int((k * (m * n > 0)).max(initial=0))
 
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all problems."""
@@ -159,11 +175,14 @@ def group_tiles(operands: Operands, in_turns: bool = False) -> tuple[RaggedTile,
 
 
 def estimate(tile: RaggedTile, facts: Facts, rates: GroupRates, multiprocessors: int) -> float:
-    """Microseconds: rounds of tiles, and reading and writing everything once."""
+    """Microseconds: rounds of tiles, the longest tile at least, and reading and writing everything once."""
     extents = tile.m, tile.n, LINE_BYTES // facts.operands.inputs.bytes
-    each, iterations = facts.tiles(extents) / multiprocessors, ceil_div(facts.k, extents[2])
+    each = facts.tiles(extents) / multiprocessors
     rounds = rates.waited * ceil(each) + (1 - rates.waited) * max(1.0, each)
-    computing = rounds * (iterations * rates.iteration[tile.name] + rates.tile[tile.name])
+    usual, longest = (
+        ceil_div(k, extents[2]) * rates.iteration[tile.name] + rates.tile[tile.name] for k in (facts.k, facts.longest)
+    )
+    computing = max(rounds * usual, longest)
     return rates.beginning + overlapped(computing, facts.moved / rates.dram_bandwidth, rates.hidden)
 
 

@@ -11,7 +11,7 @@ from ptxdsl.errors import Names, Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, KernelNotes
 from ptxdsl.trace.builder import Builder, building, is_name
-from ptxdsl.trace.foreign import undefined_name
+from ptxdsl.trace.foreign import called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
@@ -96,8 +96,8 @@ def _traced(
         arguments = [_argument(builder, parameter) for parameter in parameters]
         try:
             result = function(*arguments, **constants)
-        except NameError as error:
-            told = undefined_name(error)
+        except (NameError, TypeError) as error:
+            told = undefined_name(error) if isinstance(error, NameError) else called_value(error)
             if told is error:
                 raise
             raise told from None

@@ -88,6 +88,17 @@ def undefined_name(error: NameError) -> Exception:
     return UndefinedName(f"`{name}` is not defined", at=raised_at(error), help=help) if help else error
 
 
+def called_value(error: TypeError) -> Exception:
+    """What is said of a value that is called as a function is, such as `pd.warpid()`; the error itself of others."""
+    if not str(error).endswith("' object is not callable") or str(error).split("'")[1] not in _VALUES:
+        return error
+    help = "leave out its parentheses: `pd.warpid`, `pd.tid.x`"
+    return TraceError("a value is called, which is no function", at=raised_at(error), help=help)
+
+
+_VALUES = ("Special", "Axes", "Value", "Var")
+
+
 def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
     """`pd.name`, which is not there: with what stands for it, or is spelled like it."""
     type = meant_annotation(name)

@@ -277,10 +277,9 @@ def _known_index(pointer: PointerValue, index: object) -> int | None:
         return index.number  # type: ignore[return-value]
     if not literal.is_number(index) or isinstance(literal.plain(index), float):
         described = f"{len(index)} indices" if isinstance(index, tuple) else repr(index)
-        refuse(
-            f"the pointer `{pointer.name}` is indexed by {described}",
-            "it takes one integer; pd.view(pointer, layout) takes more",
-        )
+        has_axes = all(isinstance(getattr(index, axis, None), Scalar) for axis in "xyz")
+        more = f"{index!r} has three: write {index!r}.x" if has_axes else "pd.view(pointer, layout) takes more"
+        refuse(f"the pointer `{pointer.name}` is indexed by {described}", f"it takes one integer; {more}")
     return literal.plain(index)  # type: ignore[return-value]
 
 

@@ -19,7 +19,7 @@ from .reasons import explained
 from .rows import Rows, mend
 from .subjects import LONGEST, SUBJECTS
 from .table import table, with_tables
-from .trial import FINDING, MISSED, SEEDS, Launch, Outcome, Trial, Verdict, is_late, launches
+from .trial import FINDING, MISSED, PAUSED, SEEDS, Launch, Outcome, Trial, Verdict, is_late, launches
 
 COPIES = 2  # of one Python line
 
@@ -66,13 +66,13 @@ class Search:
             else:
                 rows.keep(n, verdict, seconds)
         tried: dict[int, list[tuple[Verdict, float]]] = {n: [] for n in late}
-        tasks = [(n, [seed]) for n in late for seed in SEEDS]
+        tasks = [(n, [seed]) for n in late for seed in (*PAUSED, *SEEDS)]
         for task, result in self._each(
             lambda task: trial.late(mutants[tasks[task][0]], tasks[task][1]), range(len(tasks))
         ):
             n = tasks[task][0]
             tried[n].append(result)
-            if len(tried[n]) == len(SEEDS):
+            if len(tried[n]) == len(PAUSED) + len(SEEDS):
                 shown = [verdict for verdict, _ in tried[n] if verdict.verdict == FINDING]
                 rows.keep(n, [*shown, tried[n][0][0]][0], sum(seconds for _, seconds in tried[n]))
 

@@ -30,6 +30,7 @@ OTHER = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt", "lo": "ls", "ls": "lo",
 ORDERING = frozenset({"barrier", "wait", "fence", "order", "mask", "phase"})
 """Kinds whose mutants may give another number under some schedule only."""
 
+_PAUSE = ("    nanosleep.u32 10;",) * 60  # others run meanwhile
 _ALL_LANES = re.compile(r"(4294967295|0xffffffff|-1)$", re.I)
 _SCRATCH = """    .reg .pred %mutant_p;
     .reg .b32 %mutant_r;
@@ -145,6 +146,13 @@ class Kernel:
         """How many groups may be left behind a wait."""
         match = self.parts[n]
         return int(match["operands"] or 0) if match else 0
+
+    def slowed(self, mutant: Mutant, lines: Lines) -> Lines:
+        """These lines with a pause in front of the wait that a mutant changes, or of those by the parity that it does not
+        toggle; none where it changes no phase."""
+        by_it = [n for n in mutant.same or {} if PHASE.match(self.opcode(n))]
+        waits = [mutant.line] if PHASE.match(self.opcode(mutant.line)) else by_it
+        return {**lines, **{n: (*_PAUSE, *lines.get(n, (self.lines[n],))) for n in waits}} if waits else {}
 
     def traps_at(self, watched: re.Pattern[str]) -> Lines:
         """The intact kernel with a trap in front of certain instructions."""

@@ -22,6 +22,7 @@ from .mutate import ACCESS, COPY, ORDERING, SHARED_ACCESS, WAITS, Kernel, Lines,
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
 SEEDS = tuple(f"random:{n}" for n in range(2, 13))  # a wait by the wrong parity hangs if it comes late enough
+PAUSED = ("paused lockstep", "paused random:1")  # with a pause in front of such a wait
 SCRATCH = ("p.maps",)  # memory of a block for itself, by its name: what a launch leaves there is no result
 STEPS = 100_000  # of a launch; the intact ones take less than half of it
 FINDING, NUMBER, SAME, NOT_REACHED, DOUBLED, MISSED = (
@@ -153,7 +154,7 @@ class Trial:
 
     def verdict(self, mutant: Mutant) -> Verdict:
         verdict = self.under_each_schedule(mutant)
-        return self.late(mutant, SEEDS) if is_late(verdict) else verdict
+        return self.late(mutant, (*PAUSED, *SEEDS)) if is_late(verdict) else verdict
 
     def under_each_schedule(self, mutant: Mutant) -> Verdict:
         text, number = self.kernel.with_lines(mutant.changed), ""
@@ -173,12 +174,15 @@ class Trial:
 
     def late(self, mutant: Mutant, schedules: Sequence[str]) -> Verdict:
         """Of a wait that comes in time, or too early, under the schedules of all mutants: under more, where it may be late."""
-        text = self.kernel.with_lines(mutant.changed)
-        for schedule in schedules:
-            for launch in self.problems:
+        for called in schedules:
+            changed, intact = mutant.changed, dict[int, tuple[str, ...]]()
+            if called in PAUSED:
+                changed, intact = self.kernel.slowed(mutant, changed), self.kernel.slowed(mutant, {})
+            schedule, text = called.removeprefix("paused "), self.kernel.with_lines(changed)
+            for launch in self.problems if changed else ():
                 finding = launch.run(text, schedule).finding
-                if finding and not launch.run(launch.text, schedule).finding:
-                    return Verdict(mutant, FINDING, f"{finding} [{schedule}]")
+                if finding and not launch.run(self.kernel.with_lines(intact), schedule).finding:
+                    return Verdict(mutant, FINDING, f"{finding} [{called}]")
         return Verdict(mutant, MISSED, "")
 
     def _quiet(self, mutant: Mutant) -> Verdict:

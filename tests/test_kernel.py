@@ -486,3 +486,14 @@ def test_dynamic_shared_memory_stands_behind_the_block(kernel):
     )
     kernel[1, 32, 64](x, y := x.copy(), 2.0, 32)
     assert (y == 3).all()
+
+
+@pytest.mark.parametrize("function", [pd.emulate, pd.debug])
+def test_an_option_of_the_emulator_that_is_misspelt(function):
+    x = np.ones(4, np.float32)
+    with pytest.raises(pd.CallError) as refused:
+        function(saxpy, 1, 4, x, x, 1.0, 4, max_step=3)
+    assert refused.value.message == f"pd.{function.__name__} takes no `max_step`"
+    assert refused.value.help == "did you mean `max_steps`?"
+    with pytest.raises(pd.TraceError, match="kernel `saxpy` has no constant `tile`"):
+        function(saxpy, 1, 4, x, x, 1.0, 4, tile=3)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ptxdsl import config, ir
 from ptxdsl.arrays import HOST, Array, Struct
 from ptxdsl.driver import Late
-from ptxdsl.errors import Error, LaunchError, here, public
+from ptxdsl.errors import CallError, Error, LaunchError, here, meant, public
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.runtime import limits
 from ptxdsl.runtime.variant import Variant
@@ -115,6 +115,7 @@ def emulator_call(
         if hasattr(getattr(kernel, "kernel", None), "variant"):
             help = f"pass the kernel that it launches: {called}(launcher.kernel, grid, block, …), with its constants"
         raise LaunchError(f"{called} takes a kernel first; found {kernel!r}", at=here().location, help=help)
+    _check_names(called, kernel, constants, [*options, "trace"])
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
     dependent = options.get("dependent", False)
@@ -165,6 +166,15 @@ def emulate(
         return call.run()
     threads = naming.Threads(call.shape.grid, call.shape.block)
     return call.run([recording.StepRecorder(threads, threads.all_of(trace, "trace"))])
+
+
+def _check_names(called: str, kernel: object, constants: Mapping[str, object], options: Sequence[str]) -> None:
+    """Refuses what is no constant of the kernel, and nearly the name of an option."""
+    known = getattr(getattr(kernel, "signature", None), "constants", {})
+    for name in constants:
+        near = meant(name, options, cutoff=0.75) if name not in known else None
+        if near:
+            raise CallError(f"{called} takes no `{name}`", at=here().location, help=near)
 
 
 def _in_clusters(variant: Variant, shape: Shape) -> Shape:

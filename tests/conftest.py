@@ -48,6 +48,8 @@ def pytest_sessionstart(session):
 @pytest.hookimpl(tryfirst=True, wrapper=True)
 def pytest_sessionfinish(session):
     session.config.getini("filterwarnings").remove("error")
+    gc.collect()
+    gc.freeze()  # pytest looks for what is left five times more, a second each for all kernels that were kept
     return (yield)
 
 

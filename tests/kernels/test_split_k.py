@@ -201,12 +201,13 @@ def test_streams_have_a_workspace_each(how, rng):
 
 @pytest.mark.gpu
 @every_way
-def test_graphs_capture_it_after_one_call(how, rng):
+def test_graphs_capture_it_after_one_call_of_each_kernel(how, rng):
     where = machine("gpu")
     torch = where.torch
     a, b = where.array(integers(rng, (140, 777))), where.array(integers(rng, (777, 150)))
     out = torch.full((140, 150), torch.nan, device="cuda")
     gemm(a, b, out=out, config=TINY, **how)
+    gemm(a, b, out, out=out, beta=1.0, config=TINY, **how)
     out.fill_(torch.nan)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):

@@ -10,8 +10,10 @@ from typing import Any, Protocol
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.sums import SumsLayout
+from ptxdsl.kernels.tiles.one_tile import OneTile
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.limits import shared_bytes
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.types import Type
 
 PAD = 8  # elements between the rows of the staged output: rows begin in different banks
@@ -65,7 +67,7 @@ class Traits:
 
     tiling: Tiling
     operands: Operands = field(default_factory=Operands)
-    schedule: TileSchedule = field(default_factory=TileSchedule)
+    schedule: TileSchedule = OneTile(GroupedRowsThreadblockSwizzle(8))
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:

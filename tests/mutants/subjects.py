@@ -42,6 +42,7 @@ SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
 LISTS = ((8, 56, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(14)))  # more of one tile than blocks keep maps of
 SHARED_LISTS = ((40, 136, 136), (8, 40, 64), (8, 72, 264), (100, 136, 64))
+WHOLE_LISTS = ((64, 136, 64), (64, 40, 136))
 BOX = (64,)  # a block ends with a whole box: its copies are the last that it does
 LENGTH = 322  # the first of the rows that a thread stores may be the first behind the end
 GROUP = ((40, 40, 64), (7, 40, 8), (33, 24, 304))
@@ -177,6 +178,12 @@ def gathered(m: int, b: np.ndarray, ends: np.ndarray) -> None:
     grouped_gemm_ragged(whole(60, b.shape[1]), b, ends, rows=rows, out_rows=order, out=out, config=WARPGROUPS)
 
 
+def shared_lists() -> None:
+    """Shares of any rows, and of whole boxes, with which a block ends."""
+    lists(SHARES, SHARED_LISTS)
+    lists(SHARES, WHOLE_LISTS, blocks=1)
+
+
 def along_k() -> None:
     """Groups of no rows, of one, and of more than a stage has."""
     ends = np.array([0, 1, 70, 70, 150], np.int32)
@@ -184,9 +191,9 @@ def along_k() -> None:
         grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
 
 
-def lists(config: GemmConfig, sizes: Sequence[tuple[int, int, int]]) -> None:
-    """Problems of rows, columns and depths."""
-    with hopper():
+def lists(config: GemmConfig, sizes: Sequence[tuple[int, int, int]], blocks: int = 2) -> None:
+    """Problems of rows, columns and depths, by so many blocks."""
+    with hopper(blocks):
         a = [whole(m, k, seed=n) for n, (m, _, k) in enumerate(sizes)]
         b = [whole(n, k, seed=i + 9).T for i, (_, n, k) in enumerate(sizes)]
         grouped_gemm(a, b, config=config)
@@ -326,7 +333,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, masked, shares": masked_shares,
     "grouped, ragged along K, sm_90a": along_k,
     "grouped, lists, sm_90a": lambda: lists(WARPGROUPS, LISTS),
-    "grouped, lists, shares": lambda: lists(SHARES, SHARED_LISTS),
+    "grouped, lists, shares": shared_lists,
     "scaled, rows and columns": scaled("rows"),
     "scaled, blocks": scaled("blocks"),
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),

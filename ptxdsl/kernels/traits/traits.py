@@ -16,6 +16,7 @@ from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.types import Type
 
+USUAL = OneTile(GroupedRowsThreadblockSwizzle(8))
 PAD = 8  # elements between the rows of the staged output: rows begin in different banks
 
 
@@ -67,7 +68,7 @@ class Traits:
 
     tiling: Tiling
     operands: Operands = field(default_factory=Operands)
-    schedule: TileSchedule = OneTile(GroupedRowsThreadblockSwizzle(8))
+    schedule: TileSchedule = USUAL
     epilogue: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:

@@ -94,7 +94,7 @@ def contenders(rows, **label):
 
 def test_grouped(tmp_path):
     changes = """
-grouped.SETS = {"64 small": [(16, 24, 32)] * 2 + [(8, 8, 16)], "32 mixed": [(16, 24, 32), (8, 8, 16)]}
+grouped.GROUPED = {"64 small": [(16, 24, 32)] * 2 + [(8, 8, 16)], "32 mixed": [(16, 24, 32), (8, 8, 16)]}
 grouped.RAGGED, grouped.VISITED = [(2, 20, 16, 32)], (128, 256, 64)
 """
     found = rows("grouped", changes, tmp_path, "--shapes", "64 small", "--shapes", "ragged", "--shapes", "visitor")
@@ -108,7 +108,7 @@ grouped.RAGGED, grouped.VISITED = [(2, 20, 16, 32)], (128, 256, 64)
 
 def test_grouped_host(tmp_path):
     changes = """
-grouped.SETS = {name: [(16, 24, 32), (8, 8, 16)] for name in ("8 large", "64 small")}
+grouped.GROUPED = {name: [(16, 24, 32), (8, 8, 16)] for name in ("8 large", "64 small")}
 grouped.host_us.__defaults__ = (1,)
 """
     found = rows("grouped", changes, tmp_path, "--shapes", "host")

@@ -146,6 +146,7 @@ def facts(shape, output=bf16, **operands):
         ((384, 8192, 8192), (128, 192, 64), 5),
         ((512, 7168, 16384), (128, 224, 64), 5),
         ((384, 4096, 7168), (128, 96, 64), 8),
+        ((256, 14336, 4096), (128, 224, 64), 5),
     ],
 )
 def test_products_of_one_tile_a_block_take_a_stage_more(shape, tile, stages):
@@ -168,7 +169,7 @@ def test_other_types_too(inputs, output, stagger):
 @pytest.mark.parametrize(
     ("known", "model", "sharing"),
     [
-        (facts((256, 14336, 4096)), model_of(), ANY),  # twice as many tiles as multiprocessors
+        (facts((320, 14336, 4096)), model_of(), ANY),  # more tiles than multiprocessors
         (facts((1024, 4096, 4096)), model_of(), ANY),  # four stages of 128×256, with other memory or without
         (facts((256, 7168, 16384), c="separate"), model_of(), ANY),
         (facts((1536, 1536, 1536), f32), model_of(), ANY),  # it is measured of longer K

@@ -27,12 +27,13 @@ ROWS = 128
 
 class LargeTile(NamedTuple):
     """Of 128 rows, and so many columns; of blocks alone, or of clusters of so many along M that share columns of B,
-    where rows of A may be interleaved batches."""
+    where rows of A may be interleaved batches. Warpgroups that share a tile may end it `together`."""
 
     columns: int
     pingpong: bool = False
     blocks: int = 1
     interleaved: bool = False
+    together: bool = False
 
     @property
     def name(self) -> str:
@@ -43,7 +44,7 @@ class LargeTile(NamedTuple):
     @property
     def is_staggered(self) -> bool:
         """Whether its warpgroups end it one after the other: where they share it, and blocks share no copies."""
-        return not self.pingpong and self.blocks == 1
+        return not self.pingpong and self.blocks == 1 and not self.together
 
     def split_lines(self, facts: ProductFacts) -> tuple[bool, bool]:
         """Whether lines of A and of B come as parts of two L2 lines."""
@@ -122,10 +123,12 @@ def shares_lines(facts: ProductFacts) -> bool:
 def large_tiles(facts: ProductFacts) -> list[LargeTile]:
     """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
     products, of which they were measured. Clusters gain nothing where lines begin at sectors. Where K is short, tiles
-    are stored more than multiplied, and the largest are best."""
+    are stored more than multiplied: the largest are best, and what one warpgroup leaves to the next tile finds no
+    iterations there."""
     operands, is_single = facts.operands, facts.operands.batches == "none"
     if facts.k < SHORT:
-        return [LargeTile(LARGEST // ROWS, blocks=2 if is_single and any(facts.split_lines) else 1)]
+        blocks = 2 if is_single and any(facts.split_lines) else 1
+        return [LargeTile(LARGEST // ROWS, blocks=blocks, together=True)]
     whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
     known = [tile for tile in TILES if is_single or not tile.pingpong]
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
@@ -140,9 +143,13 @@ def has_many_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
 
 def filling_tiles(facts: ProductFacts, multiprocessors: int) -> list[LargeTile]:
     """Those of which all rounds are full, and little lies behind the edges, where all lines begin at sectors: of a
-    round or two, the rates of long products say no more."""
+    round or two, the rates of long products say no more. Turns are for more than one tile a block."""
     tiles = [] if any(facts.split_lines) else large_tiles(facts)
-    full = [tile for tile in tiles if fills(tile.taken(facts), multiprocessors)]
+    full = [
+        tile
+        for tile in tiles
+        if fills(tile.taken(facts), multiprocessors) and (not tile.pingpong or tile.taken(facts) > multiprocessors)
+    ]
     elements = facts.m * facts.n * facts.batches
     return [tile for tile in full if elements >= FILLED * tile.taken(facts) * ROWS * tile.columns]
 

@@ -47,7 +47,7 @@ from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzl
 from ptxdsl.schedule.arithmetic import ceil_div
 
 FEW_ROWS = 128  # of which A and B may be swapped
-MEDIUM_ROWS = 256  # that are too few for large tiles: what they were measured to gain there is little
+LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
@@ -176,7 +176,7 @@ def _is_large(facts: ProductFacts, model: CostModel) -> bool:
 def _is_deep(facts: ProductFacts, model: CostModel) -> bool:
     """Whether K is very long, and rounds of some large tile are full: no path takes less time there, though the rates
     of large products have reading take too long where rows are few."""
-    is_long = facts.k >= VERY_LONG and min(facts.m, facts.n) > MEDIUM_ROWS
+    is_long = facts.k >= VERY_LONG and min(facts.m, facts.n) >= LEAST_ROWS
     return is_long and takes_large(facts.operands) and bool(filling_tiles(facts, model.multiprocessors))
 
 

@@ -347,7 +347,7 @@ def test_blocks_take_tiles_in_turn_and_leave_the_counters_as_they_were(rng):
     plan = call.plan_of(KERNELS, "ragged", groups, call.traits_of(groups, "ragged", LOW), validate=False)
     for _ in range(2):
         plan.run()
-        assert plan.parameters.turns.tolist() == [0, 0] and (out == 64).all()
+        assert plan.parameters.counters.tolist() == [0, 0] and (out == 64).all()
         out[:] = 0
 
 

@@ -240,7 +240,7 @@ def test_large_products_that_share_tiles_take_it(shape, stagger):
         ((1536, 4096, 4096), 192, 0),  # two rounds, in turns
         ((4112, 512, 7168), 128, 3),  # a tile a block: 33 × 4 of 160 columns would lie a fifth behind the edges
         ((1024, 4096, 1024), 128, 0),  # K is short
-        ((256, 14336, 4096), 112, 0),  # rows are few
+        ((256, 14336, 4096), 224, 3),  # 2 × 64 tiles
     ],
 )
 def test_products_of_full_rounds_and_much_k_take_large_tiles(shape, columns, stagger):

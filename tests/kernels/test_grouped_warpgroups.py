@@ -18,6 +18,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
 from ptxdsl.types import f32
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped import check
 from tests.kernels.test_ragged_warpgroups import LOW, SQUARE
 from tests.machines import MACHINES, machine
@@ -210,20 +211,10 @@ def test_refusals(which):
 @pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
 def test_kernels_spill_nothing(facts, tile):
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(**facts), AHEAD)
-    try:
-        resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_grouped_kernel, traits)
 
 
 def test_kernels_of_shares_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
     traits = WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS)
-    try:
-        resources = warpgroup_grouped_kernel.resources("sm_90a", traits=traits)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_grouped_kernel, traits)

@@ -35,6 +35,7 @@ from ptxdsl.schedule import (
 )
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import bf16, f16, f32
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_warpgroups import ORDERS, hopper, run
 from tests.machines import MACHINES, machine
 from tests.mutants.subjects import whole
@@ -188,12 +189,7 @@ def test_no_spills(case):
     tile, stages, operands = ASSEMBLED[case]
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), stages, pingpong=True), operands, Strips(), gelu)
     assert traits.fits("sm_90a")
-    try:
-        resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_gemm_kernel, traits)
 
 
 def launch_of(beta):

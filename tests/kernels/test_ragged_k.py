@@ -17,6 +17,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import bf16, f32
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped_ragged import ends_of, near, normal
 from tests.machines import MACHINES, NAMES, machine
 
@@ -178,9 +179,4 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
 def test_kernels_spill_nothing(output, tile, stagger):
     operands = Operands(bf16, output, a_major="mn", b_major="mn", batches="strided", out_boxes=output is bf16)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3, stagger=stagger), operands, AHEAD)
-    try:
-        resources = warpgroup_ragged_k_kernel.resources("sm_90a", traits=traits)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_ragged_k_kernel, traits)

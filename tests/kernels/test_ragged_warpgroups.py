@@ -24,6 +24,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division
 from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
 from ptxdsl.types import bf16, f16, f32
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
 from tests.machines import MACHINES, NAMES, machine
 
@@ -467,12 +468,7 @@ def test_kernels_that_scatter_spill_nothing():
 
 
 def _check_resources(traits, **constants):
-    try:
-        resources = warpgroup_ragged_kernel.resources(ARCH, traits=traits, **constants)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_ragged_kernel, traits, **constants)
 
 
 @pytest.mark.parametrize(

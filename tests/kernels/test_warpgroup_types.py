@@ -23,6 +23,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.types import TYPES
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_schedules import few_blocks
 from tests.machines import MACHINES, NAMES, machine
 
@@ -186,12 +187,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
     tile = (128, 256, 128 // TYPES[inputs].bytes)
     operands = Operands(TYPES[inputs], TYPES[output], c=c, out_boxes=output == "bf16")
     traits = WarpgroupTraits(WarpgroupTiling(tile, stages_of(tile, operands)), operands, Persistent(PERSISTENT))
-    try:
-        resources = warpgroup_gemm_kernel.resources("sm_90a", traits=traits)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(warpgroup_gemm_kernel, traits)
 
 
 class TestChoice:

@@ -97,6 +97,7 @@ class AnyKernel(ABC):
 
     def __init__(self) -> None:
         self.handles: dict[Any, list[KeptLaunch]] = {}
+        self.launches: dict[Any, Launch] = {}
 
     @abstractmethod
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
@@ -104,6 +105,12 @@ class AnyKernel(ABC):
 
     def __getitem__(self, shape: object) -> Launch:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""
+        try:
+            known = self.launches.get(shape)
+        except TypeError:  # of a list, which the launch refuses by its name
+            known = None
+        if known is not None:
+            return known
         if type(shape) is not tuple or not 2 <= len(shape) <= 3:
             raise _misuse(self, f"is indexed by {shape!r}")
         return Launch(self, *shape)

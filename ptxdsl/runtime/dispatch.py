@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ptxdsl import config
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here, of_user
+from ptxdsl.runtime.shape import WrittenShape
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Runnable, Variant
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.captured import Captures, Guard, constant_key
@@ -43,13 +44,14 @@ _MISFITS = (
 
 @dataclass(slots=True)
 class KeptLaunch:
-    """A launch that was made on a GPU, and can be made again.
+    """A launch that was made on a GPU, and can be made again where the `settings` are as they were.
 
     `guard` is the quick check that what the kernel read, `captures`, is as it was. `constants` are kept alive, since
     they are known by their addresses. `shared_bytes` are those of a launch that does not say how many, None where each
     must.
     """
 
+    settings: tuple[Any, ...]
     device: int
     variant: Variant
     handle: Compiled
@@ -67,15 +69,21 @@ UNTRACEABLE = untraceable(
 
 
 class Launchable(Runnable, Protocol):
-    """A kernel that remembers its launches: the last one on each GPU, by what decides about them."""
+    """A kernel that remembers its launches: the last one on each GPU, by what decides about them; and by their shapes,
+    with two or three extents as they were written, those that say nothing else."""
 
     handles: dict[Any, list[KeptLaunch]]
+    launches: dict[Any, Launch]
 
 
 class Launch:
-    """`kernel[grid, block]`, to be called with the arguments."""
+    """`kernel[grid, block]`, to be called with the arguments.
 
-    __slots__ = ("block", "grid", "kernel", "shared_bytes")
+    `again` is the last launch that was made so without options, constants and groups, with its shape. Its handle tells
+    other arguments by itself.
+    """
+
+    __slots__ = ("again", "block", "grid", "kernel", "shared_bytes")
 
     def __init__(
         self,
@@ -85,6 +93,7 @@ class Launch:
         shared_bytes: int | None = None,
     ) -> None:
         self.kernel, self.grid, self.block, self.shared_bytes = kernel, grid, block, shared_bytes
+        self.again: tuple[KeptLaunch, tuple[Any, ...]] | None = None
 
     @UNTRACEABLE
     def __call__(
@@ -107,6 +116,18 @@ class Launch:
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
+        is_plain = cluster is None and not (constants or cooperative or dependent)
+        if is_plain and self.again is not None:
+            last, shape = self.again
+            try:
+                if (
+                    last.settings == config.deciding()
+                    and (last.guard is None or last.guard())
+                    and last.handle.last(arguments, shape, stream, None)
+                ):
+                    return
+            except _MISFITS:
+                pass
         key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
         known = self.kernel.handles.get(key)
         if known is None and constants:
@@ -121,15 +142,26 @@ class Launch:
                         shared_bytes = last.variant.shared_bytes(self.shared_bytes)
                     shape = self.grid, self.block, shared_bytes, cluster, cooperative, dependent
                     if last.handle.last(flat, shape, stream, None):
+                        if is_plain and last.flattener is None:
+                            self._keep(last, shape)
                         return
             except _MISFITS:
                 pass
-        options = cluster, cooperative, dependent
+        asked = WrittenShape(self.grid, self.block, self.shared_bytes, cluster, cooperative, dependent)
         try:
-            if known is None or overlap or not _again(self, known, arguments, stream, options):
-                _run(self, arguments, stream, options, overlap, constants)
+            if known is None or overlap or not _again(known, arguments, stream, asked):
+                _run(self.kernel, arguments, stream, asked, overlap, constants)
         except Exception as error:
             raise of_user(error)  # noqa: B904
+
+    def _keep(self, last: KeptLaunch, shape: tuple[Any, ...]) -> None:
+        """Where the kernel is indexed so again, it gives this object, which asks no more than the next launch needs."""
+        self.again = last, shape
+        launches = self.kernel.launches
+        if len(launches) >= MOST_REMEMBERED:
+            launches.clear()
+        extents = (self.grid, self.block) if self.shared_bytes is None else (self.grid, self.block, self.shared_bytes)
+        launches[extents] = self
 
 
 def _key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
@@ -152,13 +184,7 @@ def _equal_launches(
         return None
 
 
-def _again(
-    launch: Launch,
-    known: list[KeptLaunch],
-    arguments: tuple[object, ...],
-    stream: object,
-    options: tuple[object, bool, bool],
-) -> bool:
+def _again(known: list[KeptLaunch], arguments: tuple[object, ...], stream: object, asked: WrittenShape) -> bool:
     """Launches as before where the GPU or the types within groups differ from those of the last launch."""
     if not known[0].captures.hold():
         return False
@@ -167,17 +193,17 @@ def _again(
         if each.device == device and each.captures.hold():
             known.insert(0, known.pop(n))
             flat = each.variant.signature.flat(arguments)
-            shape = launch.grid, launch.block, each.variant.shared_bytes(launch.shared_bytes), *options
+            shape = asked._replace(shared_bytes=each.variant.shared_bytes(asked.shared_bytes))
             each.handle.launch(shape, flat, stream, device)
             return True
     return False
 
 
 def _run(
-    launch: Launch,
+    kernel: Launchable,
     arguments: tuple[Any, ...],
     stream: Any,
-    options: tuple[Any, bool, bool],
+    asked: WrittenShape,
     overlap: bool,
     constants: dict[str, Any],
 ) -> None:
@@ -190,27 +216,23 @@ def _run(
         )
     settings = config.current()
     device = gpu_among(arguments)
-    variant = launch.kernel.variant(_asked_target(device), constants)
-    shape = launch.grid, launch.block, variant.shared_bytes(launch.shared_bytes), *options
+    variant = kernel.variant(_asked_target(device), constants)
+    shape = asked._replace(shared_bytes=variant.shared_bytes(asked.shared_bytes))
     if settings.device == "emulator" or (device is None and settings.device != "cuda"):
         emulation.run(variant, shape, arguments, overlap)
         return
     handle = variant.compiled(driver.device(device or 0).arch)
     if device is None:
-        cluster, cooperative, dependent = options
-        handle.launch_on_copies(
-            launch.grid, launch.block, arguments, overlap=overlap,
-            shared_bytes=shape[2], cluster=cluster, cooperative=cooperative, dependent=dependent,
-        )  # fmt: skip
+        handle.launch_on_copies(arguments=arguments, overlap=overlap, **shape._asdict())
         return
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)
     captures = variant.captures
     remembered = KeptLaunch(
-        device, variant, handle, captures, captures.guard, tuple(constants.values()), variant.flattener,
-        variant.dynamic_bytes,
+        config.deciding(), device, variant, handle, captures, captures.guard, tuple(constants.values()),
+        variant.flattener, variant.dynamic_bytes,
     )  # fmt: skip
     for key in {_key(arguments, constants), _exact_key(arguments, constants)}:
-        _remember(launch.kernel, key, remembered)
+        _remember(kernel, key, remembered)
 
 
 def _remember(kernel: Launchable, key: tuple[object, ...], remembered: KeptLaunch) -> None:

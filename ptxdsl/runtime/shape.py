@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, NoReturn, TypedDict
+from typing import Any, NamedTuple, NoReturn, TypedDict
 
 import numpy as np
 
@@ -40,6 +40,18 @@ class ShapeOptions(TypedDict, total=False):
 
     shared_bytes: int
     cluster: int | tuple[int, ...] | None
+    cooperative: bool
+    dependent: bool
+
+
+class WrittenShape(NamedTuple):
+    """The shape of a launch as its caller wrote it, not checked yet: what `launch_shape` takes. A tuple without names
+    does as well, for launches that have no time to make this one."""
+
+    grid: Any
+    block: Any
+    shared_bytes: Any
+    cluster: Any
     cooperative: bool
     dependent: bool
 

@@ -27,6 +27,10 @@ class Tensor:
     def ndim(self):
         return len(self.shape)
 
+    @property
+    def nbytes(self):
+        return math.prod(self.shape) * self.itemsize
+
     def data_ptr(self):
         return self.address
 

@@ -20,37 +20,79 @@ def races(report):
 
 
 @pd.kernel
-def last_block_clears(counter: ptr[u32], *, orders: bool):
+def counted_block_clears(counter: ptr[u32], *, count: int, orders: bool = False):
+    """The block that is counted after `count` others sets the counter to 0; the counts order nothing else, or do."""
+    last = pd.shared(u32, 1)
     with pd.if_(pd.tid.x == 0):
         if orders:
-            ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(counter, 1)
+            last[0] = pd.ptx.atom.acq_rel.gpu.global_.add.u32(counter, 1)
         else:
-            ended = pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
-        with pd.if_(ended == pd.nctaid.x - 1):
-            counter[0] = 0
+            last[0] = pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
+    pd.ptx.bar.sync(0)
+    with pd.if_((last[0] == count) & (pd.tid.x == 1)):
+        counter[0] = 0
 
 
-@pytest.mark.parametrize("blocks", [2, 40, 300])
+@pytest.mark.parametrize("blocks", [2, 300])
 @pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
-def test_the_last_block_clears_a_counter(schedule, blocks, monkeypatch):
-    """Its own atomic is the last write; those of the others come before it only where both order."""
+@pytest.mark.parametrize("orders", [False, True])
+def test_the_last_block_clears_a_counter(orders, schedule, blocks, monkeypatch):
+    """The value that the last one was given says that all others have counted; that of another one says nothing."""
     monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
-    assert races(pd.emulate(last_block_clears, blocks, 32, np.zeros(1, np.uint32), orders=False))
-    clean(pd.emulate(last_block_clears, blocks, 32, np.zeros(1, np.uint32), orders=True))
+    counter = np.zeros(1, np.uint32)
+    clean(pd.emulate(counted_block_clears, blocks, 32, counter, count=blocks - 1, orders=orders))
+    assert counter == [0]
+    assert races(pd.emulate(counted_block_clears, blocks, 32, counter, count=0, orders=orders))
+
+
+@pd.kernel
+def hidden_behind_a_store(counter: ptr[u32]):
+    """Block 1 is given what block 2 stored, which took the place of what block 0 counted."""
+    flag, word = counter + 1, pd.var(u32, 0)
+
+    def comes_behind(block: int):
+        with pd.while_(lambda: word != block):
+            pd.ptx.ld.relaxed.gpu.global_.u32(flag, out=word)
+
+    for block in range(3):
+        with pd.if_(pd.ctaid.x == block):
+            comes_behind(block)
+            if block == 0:
+                pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)
+            elif block == 1:
+                pd.ptx.st.relaxed.gpu.global_.u32(counter, 7)
+            else:
+                word.set(pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1))
+                counter[0] = word
+            pd.ptx.st.relaxed.gpu.global_.u32(flag, block + 1)
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_who_is_given_a_store_is_not_given_what_it_took_the_place_of():
+    [text] = races(pd.emulate(hidden_behind_a_store, 3, 1, np.zeros(2, np.uint32)))
+    assert "updated by thread (0, 0, 0) of block (0, 0, 0) with red.relaxed.gpu.global.add.u32" in text
+
+
+@pd.kernel
+def last_block_of_the_grid_clears(counter: ptr[u32], *, part: Type = u32):
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)
+        with pd.if_(pd.ctaid.x == pd.nctaid.x - 1):
+            counter.bitcast(part)[4 // part.bytes - 1] = 7
 
 
 @pytest.mark.usefixtures("lockstep")
 def test_the_text_of_it():
-    [text] = races(pd.emulate(last_block_clears, 3, 32, np.zeros(1, np.uint32), orders=False))
+    [text] = races(pd.emulate(last_block_of_the_grid_clears, 3, 32, np.zeros(1, np.uint32)))
     assert text == (
         "race: st.global.u32 writes counter[0], updated by thread (0, 0, 0) of block (0, 0, 0) with "
-        "atom.relaxed.gpu.global.add.u32; nothing orders the two: blocks run in any order\n"
-        "  test_behind.py:30 | counter[0] = 0\n"
+        "red.relaxed.gpu.global.add.u32; nothing orders the two: blocks run in any order\n"
+        "  test_behind.py:81 | counter.bitcast(part)[4 // part.bytes - 1] = 7\n"
         "                      ^\n"
-        "  test_behind.py:28 | ended = pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)\n"
-        "                              ^\n"
+        "  test_behind.py:79 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
+        "                      ^\n"
         "  by thread (0, 0, 0) of block (2, 0, 0)\n"
-        "  help: st.global.u32 (line 30) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+        "  help: st.global.u32 (line 81) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
     )
 
 
@@ -91,7 +133,7 @@ def test_threads_of_a_block(schedule, threads, barrier, monkeypatch):
         counter = pd.shared(u32, 1)
         counter[0] = 0
         pd.ptx.bar.sync(0)
-        pd.ptx.atom.shared.add.u32(counter.address(), 1)
+        pd.ptx.red.shared.add.u32(counter.address(), 1)
         if barrier:
             (pd.ptx.bar.sync(0) if barrier == "block" else pd.ptx.bar.warp.sync(EVERY_LANE))
         with pd.if_(pd.tid.x == threads - 1):
@@ -159,12 +201,5 @@ def test_while_other_blocks_come_in(words, barrier, monkeypatch):
 def test_parts_of_words(bytes):
     """Another access of a byte makes words smaller: what was remembered of them is remembered of all their parts."""
     part = {1: pd.u8, 2: pd.u16}[bytes]
-
-    @pd.kernel
-    def kernel(counter: ptr[u32]):
-        with pd.if_(pd.tid.x == 0):
-            ended = pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
-            with pd.if_(ended == pd.nctaid.x - 1):
-                counter.bitcast(part)[4 // bytes - 1] = 7
-
-    assert "updated by thread (0, 0, 0) of block" in races(pd.emulate(kernel, 4, 32, np.zeros(1, np.uint32)))[0]
+    report = pd.emulate(last_block_of_the_grid_clears, 4, 32, np.zeros(1, np.uint32), part=part)
+    assert "updated by thread (0, 0, 0) of block" in races(report)[0]

@@ -345,8 +345,9 @@ def test_a_flag_without_its_release_is_told_with_both_ends():
         "  <ptx>:11\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"
-        "  help: behind line 7 a release at .gpu scope (st.release, or fence.acq_rel and an atomic), before line 11 an "
-        "acquire of it (ld.acquire, or an atomic and fence.acq_rel); or two launches"
+        "  help: behind line 7 a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before "
+        "line 11 an acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync "
+        "to the other threads of its block; or two launches"
     )
 
 

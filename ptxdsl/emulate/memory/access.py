@@ -107,6 +107,11 @@ class Access:
     def lanes(self) -> np.ndarray:
         return self.by.lanes_of(self.address.shape)
 
+    @property
+    def tells_what_was_there(self) -> bool:
+        """Whether the threads learn what they update: `atom` gives them the value, `red` does not."""
+        return self.kind == UPDATES and self.by.name.startswith("atom.")
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Convergence:

@@ -2,7 +2,10 @@
 
 Who is ordered behind the last write of a word is ordered behind what its writer was ordered behind. That of a strong
 write need not be all: atomics of other threads race neither with it nor with each other, but with a weak access that
-comes later. And a strong access races with a weaker one before it, though not with a stronger one in between.
+comes later. Only those whose value an `atom` gave to its thread come before what that thread does next (PTX ISA,
+"Observation order", "Causality order"), as in a block that counts itself, is the last, and clears the counter; `red`
+observes as well, but tells its thread nothing by which it could decide. And a strong access races with a weaker one
+before it, though not with a stronger one in between.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from ...memory.access import READS, WRITES, Access
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
-from .journal import Journal, strength
+from .journal import WEAK, Journal, strength
 from .shadow import STRONG, GlobalShadow, Shadow, SharedShadow, Words
 
 _FEW = 256  # words of an event, of which all writers are remembered; of more words one of them
@@ -27,10 +30,11 @@ class Behind:
 
     # What was done
 
-    def write(self, reach: int, shadow: Shadow, who: Accessors) -> None:
-        """Writes of some strength come now, before the shadow has them."""
+    def write(self, access: Access | None, shadow: Shadow, who: Accessors) -> None:
+        """Writes come now, before the shadow has them; None stands for weak ones."""
         shadow.reveal(READS, who.words)  # who is ordered behind this write is ordered behind them
-        if not reach:
+        reach = WEAK if access is None else strength(access.ordering)
+        if access is None or not reach:
             shadow.reveal(WRITES, who.words)
             return
         stamps, warps = shadow.writes.take(who.words)
@@ -38,12 +42,21 @@ class Behind:
         unknown = self.checks.unknown(who, stamps, warps)
         if unknown is not None:
             strong = self.journal.strengths_of(stamps) > 0
-            self._keep(shadow, who.words, unknown & strong, stamps, warps)
+            self._keep(shadow, who.words, unknown & strong & ~self._observed(access, who, stamps, warps), stamps, warps)
 
-    def lose(self, shadow: Shadow, who: Accessors, lost: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def lose(
+        self, access: Access, shadow: Shadow, who: Accessors, lost: np.ndarray, stamps: np.ndarray, warps: np.ndarray
+    ) -> None:
         """Of strong writes that were made, (entries,), others of the step replaced some, (entries, words of each)."""
+        lost = lost & ~self._observed(access, who, *shadow.writes.take(who.words))
         each = (np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps))
         self._keep(shadow, who.words, lost, *each)
+
+    def _observed(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Which writes, (entries, words of each), an access gives to its threads, or is given to theirs."""
+        if not access.tells_what_was_there:
+            return np.zeros(stamps.shape, bool)
+        return self.checks.both_strong(access, who.rows[:, np.newaxis], stamps, warps)
 
     def reads_in_shared(self, access: Access, shadow: SharedShadow, who: Accessors) -> None:
         """Strong reads come: keeps weaker ones by the same warps, in shared memory."""

@@ -88,7 +88,7 @@ class Checks:
         kind: str,
     ) -> None:
         """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
-        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        racy = ~self.both_strong(access, who.rows[entry], stamps, warps)
         if access.kind == WRITES and kind == WRITES and access.items is not None:
             racy &= self.journal.are_updates(stamps) | ~leaves_the_same(access)[who.number[entry]]
         if racy.any():
@@ -97,7 +97,8 @@ class Checks:
         if racy.any():
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
-    def _both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+    def both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Whether accesses and earlier ones are strong, with scopes that include each other's thread."""
         reach = strength(access.ordering)
         if not reach:
             return np.zeros(len(rows), bool)
@@ -111,7 +112,7 @@ class Checks:
     ) -> None:
         """Holds those accesses whose words another lane wrote in the same step against it, (entries, words of each)."""
         stamps, warps = stamps[entry, 0], warps[entry, 0]
-        racy = ~self._both_strong(access, who.rows[entry], stamps, warps)
+        racy = ~self.both_strong(access, who.rows[entry], stamps, warps)
         if access.items is not None:
             racy &= ~stores_the_same(access)[who.number[entry]]
         if racy.any():

@@ -44,7 +44,7 @@ from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
 from .crowds import Crowds
 from .initialised import Initialised
-from .journal import WEAK, Journal, strength
+from .journal import Journal, strength
 from .locations import REACH, Boxes, Locations
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
@@ -194,7 +194,7 @@ class Races(Observer):
             elif access.landing:
                 self._record_landing(access.stamp, access.flat, access.bytes, access.lanes)
             else:
-                self._record_writes(access.stamp, WEAK, accesses.those(ALL), access.collective)
+                self._record_writes(access.stamp, None, accesses.those(ALL), access.collective)
 
     def _record_shared(self, access: Access, now: int, accesses: Accesses) -> None:
         if self.recent is not None:
@@ -210,15 +210,17 @@ class Races(Observer):
             self._record_reads(now, self._record_remote(access, now, accesses.those(ALL)), collective)
         else:
             who = accesses.those(ALL)
-            stamps, warps = self._record_writes(now, strength(access.ordering), who, collective)
+            stamps, warps = self._record_writes(now, access, who, collective)
             self._check_step(access, self.shared, who, stamps, warps)
 
-    def _record_writes(self, now: int, reach: int, who: Accessors, collective: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Remembers writes to shared memory; returns their stamps and warps."""
+    def _record_writes(
+        self, now: int, access: Access | None, who: Accessors, collective: bool
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Remembers writes to shared memory, weak ones where `access` is None; returns their stamps and warps."""
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
-        self.behind.write(reach, shadow, who)
+        self.behind.write(access, shadow, who)
         shadow.writes.put(words, stamps, warps)
         if shadow.pages is not None:
             shadow.pages.note_writes(self.clocks, words.first * shadow.grain, warps, now | SEVERAL)
@@ -234,7 +236,7 @@ class Races(Observer):
             return
         self.checks.same_step(access, who, np.flatnonzero(lost.any(1)), last, writers)
         if strength(access.ordering):
-            self.behind.lose(shadow, who, lost, stamps, warps)
+            self.behind.lose(access, shadow, who, lost, stamps, warps)
 
     def _record_all_reads(self, now: int, accesses: Accesses, collective: bool) -> None:
         """Remembers reads by threads of the block; of lanes that all read one place once."""
@@ -425,7 +427,7 @@ class Races(Observer):
         if access.asynchronous:
             return
         warps = self.clocks.warp[rows]
-        self.behind.write(strength(access.ordering), shadow, who)
+        self.behind.write(access, shadow, who)
         shadow.overwrite(words, stamps, warps)
         self._check_step(access, shadow, who, stamps, warps)
 

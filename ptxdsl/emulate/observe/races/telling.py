@@ -254,8 +254,9 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     if conflict.same_cluster:
         return f"a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
     return (
-        f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic), before {second} an "
-        "acquire of it (ld.acquire, or an atomic and fence.acq_rel); or two launches"
+        f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before "
+        f"{second} an acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync "
+        "to the other threads of its block; or two launches"
     )
 
 

@@ -85,10 +85,10 @@ def main(benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespac
 
 
 @contextlib.contextmanager
-def versions(against: pathlib.Path | None) -> Iterator[dict[str, Tree]]:
+def versions(against: pathlib.Path | None, apart: bool = False) -> Iterator[dict[str, Tree]]:
     """This checkout and another one, each in a process of its own, by what stands before the names of its contenders;
-    none without another one."""
-    trees = {"": ROOT, BEFORE: against} if against else {}
+    none without another one, unless this one is to run `apart` from this process too."""
+    trees = ({"": ROOT} if against or apart else {}) | ({BEFORE: against} if against else {})
     children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
     try:
         for child in children.values():  # which start side by side

@@ -4,18 +4,24 @@ Each figure is the median over rounds of the mean of a thousand launches, with t
 so that no launch waits for the GPU. In a round all take turns, with --against another checkout's launches too, so that
 what else the host does meets all of them. `k[grid, block]`, `handle` and `gemm` check every argument; cuLaunchKernel
 and cuda.core look at none.
+
+Processes differ by up to 30 % for as long as they live, whichever code they have. With --processes N each checkout is
+timed in N processes, a pair of them after the other, and a figure is the least of the N medians; those of other
+libraries are taken in this process, as often.
 """
 
 from __future__ import annotations
 
+import argparse
 import ctypes
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import common
 import protocols
 import torch
-from against import Server, Tree, serve
+from against import Case, Server, serve
 from cuda.bindings import driver as cuda
 from cuda.core import Device, LaunchConfig, ObjectCode, launch
 from protocols import Gpu, Run, TorchGpu
@@ -139,24 +145,58 @@ BENCHMARK = common.Benchmark(
 CASES = [(name,) for name in (*KERNELS, "64x64x64 product")]
 
 
-def rows(gpu: Gpu, children: dict[str, Tree], rounds: int) -> Iterator[common.Row]:
-    """A row of each case: medians, and of what another checkout launches too how many times as fast it is now."""
+Medians = dict[str, float]  # of contenders, in µs
+
+
+def runs(gpu: Gpu, options: argparse.Namespace) -> Iterator[dict[Case, Medians]]:
+    """What is measured in each process, or pair of processes, by the cases; each is printed when it is there."""
+    for number in range(options.processes):
+        with common.versions(options.against, apart=options.processes > 1) as children:
+            run = {
+                case: protocols.host(common.gathered(gpu, BENCHMARK, case, children), options.rounds, LAUNCHES)
+                for case in CASES
+            }
+        if options.processes > 1:
+            print(f"process {number + 1}: {run}", file=sys.stderr, flush=True)
+        yield run
+
+
+def rows(measured: Sequence[dict[Case, Medians]]) -> Iterator[common.Row]:
+    """A row of each case: the least of its runs, and of what another checkout launches too how many times as fast it
+    is now."""
     for case in CASES:
-        contenders = common.gathered(gpu, BENCHMARK, case, children)
-        us = protocols.host(contenders, rounds, LAUNCHES)
+        us = protocols.least([run[case] for run in measured])
         ratios = {
             f"{name}, now/before": us[common.BEFORE + name] / us[name] for name in us if common.BEFORE + name in us
         }
-        yield {**BENCHMARK.label(case), **{f"{name} us": value for name, value in us.items()}, **ratios}
+        yield {
+            **BENCHMARK.label(case),
+            **{f"{name} us": value for name, value in us.items()},
+            **ratios,
+            "processes": len(measured),
+        }
+
+
+def parser() -> argparse.ArgumentParser:
+    options = common.against_parser(__doc__ or "")
+    options.add_argument(
+        "--processes", type=count, default=1, metavar="N", help="of each checkout, one after the other: the least (1)"
+    )
+    return options
+
+
+def count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes, 1 or more")
+    return int(text)
 
 
 def main() -> None:
-    options, gpu = common.against_parser(__doc__ or "").parse_args(), TorchGpu()
+    options, gpu = parser().parse_args(), TorchGpu()
     if options.serve is not None:
         serve(Server(gpu, BENCHMARK.ours, ptxdsl.__file__), options.serve)
         return
-    with common.versions(options.against) as children:
-        common.report(rows(gpu, children, options.rounds), options.json)
+    common.report(rows(list(runs(gpu, options))), options.json)
 
 
 if __name__ == "__main__":

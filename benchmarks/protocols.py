@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
@@ -194,6 +194,11 @@ def host(contenders: Contenders, rounds: int, launches: int) -> dict[str, float]
     The first round does not count."""
     turns = [{name: contender.host_us(launches) for name, contender in contenders.items()} for _ in range(rounds + 1)]
     return _medians(turns[1:])
+
+
+def least(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The least of each figure: of processes, of which some are slower than others for as long as they live."""
+    return {name: min(run[name] for run in runs) for name in runs[0]}
 
 
 def warm(gpu: Gpu, contenders: Contenders) -> float:

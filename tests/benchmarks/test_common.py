@@ -182,6 +182,14 @@ def test_a_child_times_its_own_version(tree):
     assert contender.host_us(20) == pytest.approx(7000.0)
 
 
+@pytest.mark.parametrize("apart, names", [(True, ["ptxdsl"]), (False, [])])
+def test_this_checkout_may_run_apart_without_another_one(tree, monkeypatch, apart, names):
+    monkeypatch.setattr(common, "ROOT", tree.directory)
+    monkeypatch.setattr(sys, "argv", [str(tree.directory.parent / "script.py")])
+    with common.versions(None, apart) as children:
+        assert [name for child in children.values() for name in child.contenders(("good", (1, 2)))] == names
+
+
 def test_an_error_in_the_child_is_one_here_and_the_child_goes_on(tree):
     with pytest.raises(RuntimeError, match=r"(?s)in the process of .*checkout: Traceback .*ValueError: no such case"):
         tree.contenders(("bad",))

@@ -1,7 +1,7 @@
 """The two protocols of the benchmarks, on a clock that the test turns."""
 
 import pytest
-from protocols import Budget, Extent, Local, held, host, rest, timed, warm
+from protocols import Budget, Extent, Local, held, host, least, rest, timed, warm
 
 from .fake_gpu import FakeGpu
 
@@ -117,3 +117,7 @@ def test_launches_of_the_host_are_counted_in_turns_of_an_empty_queue(gpu):
     assert host(contenders, 2, launches=10) == pytest.approx({"a": 250.0, "b": 1000.0})
     alone = ["rest 0", *["a"] * 10, "rest 0", "rest 0", *["b"] * 10, "rest 0"]
     assert gpu.log == alone * 3
+
+
+def test_of_several_processes_the_least_of_each_figure_counts():
+    assert least([{"a": 3.0, "b": 2.0}, {"a": 1.0, "b": 5.0}]) == {"a": 1.0, "b": 2.0}

@@ -144,3 +144,38 @@ def test_conv(tmp_path, fused):
     assert contenders(found) == (["cudnn", "torch", "ptxdsl"] if fused else ["cudnn", "ptxdsl"])
     operations = found[0]["TFLOP/s, rest"] * found[0]["us, rest"] * 1e6
     assert operations == pytest.approx(2 * 2 * 3 * 3 * 16 * 3 * 3 * 8)
+
+
+def test_of_launches_in_several_processes_the_least_counts(tmp_path):
+    """Three pairs of processes: the handle takes 2, 3 and 1.5 ms, and 6, 3 and 5 before."""
+    changes = """
+import contextlib
+from tests.benchmarks.fake_gpu import FakeGpu
+gpu, pairs = FakeGpu(), [(2, 6), (3, 3), (1.5, 5)]
+class Tree:
+    def __init__(self, ms): self.ms = ms
+    def contenders(self, case): return {"handle": protocols.Local(gpu, gpu.takes("handle", self.ms))}
+@contextlib.contextmanager
+def versions(against, apart):
+    assert apart and str(against) == "elsewhere"
+    yield dict(zip(("", "before "), map(Tree, pairs.pop(0)), strict=True))
+launch_overhead.TorchGpu, launch_overhead.common.versions = lambda: gpu, versions
+launch_overhead.BENCHMARK = launch_overhead.common.Benchmark(
+    lambda case: {"torch": gpu.takes("torch", 4)}, None, launch_overhead.BENCHMARK.label, None)
+launch_overhead.CASES = [("k",)]
+"""
+    path = tmp_path / "result.json"
+    options = "--processes", 3, "--against", "elsewhere", "--rounds", 1, "--json", path
+    finished = python("-c", f"import protocols, launch_overhead\n{changes}launch_overhead.main()", *options)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr.splitlines()[1].startswith("process 2: {('k',): {'torch': ")
+    (row,) = json.loads(path.read_text())["rows"]
+    assert row == pytest.approx(
+        {"kernel": "k", "torch us": 4000, "handle us": 1500, "before handle us": 3000, "handle, now/before": 2,
+         "processes": 3}
+    )  # fmt: skip
+
+
+def test_no_process_measures_nothing():
+    finished = python(BENCHMARKS / "launch_overhead.py", "--processes", 0)
+    assert finished.stderr.endswith("argument --processes: '0' is no number of processes, 1 or more\n")

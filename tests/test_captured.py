@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import os
+import sys
 import weakref
 from array import array
 from collections import ChainMap, Counter, UserDict, deque
@@ -511,6 +512,148 @@ def bound(plan):
     return lambda: read(), value_of(plan)
 
 
+def of_metaclass(body):
+    """A class whose metaclass has these members."""
+    return type("Kind", (type,), body)("Configuration", (), {"table": {"block": 1}})
+
+
+def metaclass():
+    kind = of_metaclass({"BLOCK": 1})
+    return lambda: kind.BLOCK, functools.partial(setattr, type(kind), "BLOCK")
+
+
+def method_of_metaclass():
+    kind = of_metaclass({"BLOCK": 1, "block": lambda cls: cls.BLOCK})
+    return lambda: kind.block(), functools.partial(setattr, type(kind), "BLOCK")
+
+
+def of_table(body):
+    """What finds things in a table that it shares with the one who changes it."""
+    table = {"block": 1}
+    kind = type("Finder", (), body(table))
+    return kind, functools.partial(operator.setitem, table, "block")
+
+
+def found_by_metaclass():
+    table = {"block": 1}
+    kind = of_metaclass({"__getattr__": lambda cls, name: table[name]})
+    return lambda: kind.block, functools.partial(operator.setitem, table, "block")
+
+
+def found_by_class():
+    kind, change = of_table(lambda table: {"__class_getitem__": lambda cls, name: table[name]})
+    return lambda: kind["block"], change
+
+
+def found_by(method):
+    kind, change = of_table(lambda table: {method: lambda self, name: table[name]})
+    instance = kind()
+    if method == "__getitem__":
+        return lambda: instance["block"], change
+    return lambda: instance.block, change
+
+
+class Constant:
+    """A descriptor with a value of its own."""
+
+    def __init__(self):
+        self.value = 1
+
+    def __get__(self, instance, kind):
+        return self.value
+
+
+def descriptor():
+    constant = Constant()
+    instance = type("Holder", (), {"block": constant})()
+    return lambda: instance.block, functools.partial(setattr, constant, "value")
+
+
+def called_by(body):
+    """A helper that gets an object and calls a method of it, which reads a variable around it."""
+    held = [1]
+    instance = type("Reader", (), body(held))()
+    return instance, functools.partial(operator.setitem, held, 0)
+
+
+def handed_method():
+    def helper(reader):
+        return reader.total()
+
+    reader, change = called_by(lambda held: {"total": lambda self: held[0]})
+    return lambda: helper(reader), change
+
+
+def handed_property():
+    def helper(reader):
+        return reader.total
+
+    reader, change = called_by(lambda held: {"total": property(lambda self: held[0])})
+    return lambda: helper(reader), change
+
+
+def default_object():
+    plan = Plan()
+
+    def helper(p=plan):
+        return p.value
+
+    return lambda: helper(), value_of(plan)
+
+
+def imported():
+    sys.modules["of_test_captured"] = module = ModuleType("of_test_captured")
+    exec("value = 1\ndef total(): return value", vars(module))
+
+    def read():
+        import of_test_captured
+
+        return of_test_captured.total()
+
+    return read, functools.partial(setattr, module, "value")
+
+
+def imported_from():
+    _, change = imported()
+
+    def read():
+        from of_test_captured import value
+
+        return value
+
+    return read, change
+
+
+def view():
+    table = {"a": 1}
+    values = table.values()
+    return lambda: sum(values), functools.partial(operator.setitem, table, "b")
+
+
+def bound_to_dict():
+    table = {"a": 1}
+    get = table.get
+    return lambda: get("a"), functools.partial(operator.setitem, table, "a")
+
+
+def missing():
+    table = {"block": 1}
+    kind = type("Table", (dict,), {"__missing__": lambda self, name: table[name]})
+    held = kind()
+    return lambda: held["block"], functools.partial(operator.setitem, table, "block")
+
+
+def of_long_list():
+    plans = [Plan() for _ in range(40)]
+    return lambda: plans[30].value, value_of(plans[30])
+
+
+def of_set():
+    plan = Plan()
+    plans = {plan}
+    return lambda: next(iter(plans)).value, value_of(plan)
+
+
 # What makes a function that reads something, and one that writes it.
 OF_PLANS = {
     "a method": lambda plan: (lambda: plan.total(), value_of(plan)),
@@ -537,6 +680,23 @@ HELD = {name: functools.partial(case, Plan()) for name, case in OF_PLANS.items()
     "a method that is replaced": replaced_method,
     "a dict of the library": lambda: filled(UserDict(a=1), "a"),
     "a list of a class of its own": lambda: filled(type("Numbers", (list,), {})([1]), 0),
+    "an attribute of a metaclass": metaclass,
+    "a method of a metaclass": method_of_metaclass,
+    "what __getattr__ of a metaclass finds": found_by_metaclass,
+    "what __class_getitem__ finds": found_by_class,
+    "what __getattr__ finds elsewhere": lambda: found_by("__getattr__"),
+    "what __getitem__ finds": lambda: found_by("__getitem__"),
+    "a descriptor": descriptor,
+    "a method of an object that is handed on": handed_method,
+    "a property of an object that is handed on": handed_property,
+    "an object that is a default": default_object,
+    "a module that is imported by the kernel": imported,
+    "a name that is imported by the kernel": imported_from,
+    "a view of a dict": view,
+    "a bound method of a dict": bound_to_dict,
+    "a dict that finds what it has not": missing,
+    "of a long list": of_long_list,
+    "of a set": of_set,
 }
 
 

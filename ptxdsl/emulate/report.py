@@ -43,8 +43,8 @@ class Finding:
     """One thing that a kernel must not do.
 
     `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'race', 'barrier',
-    'mbarrier', 'cluster', 'registers', 'tensor-map', 'sparse-metadata', 'unfenced-wgmma', 'unwaited-wgmma', 'deadlock',
-    'divergent-collective', 'assert', 'trap', 'call' or 'limit'.
+    'mbarrier', 'cluster', 'registers', 'tensor-map', 'swizzle', 'sparse-metadata', 'unfenced-wgmma', 'unwaited-wgmma',
+    'deadlock', 'divergent-collective', 'assert', 'trap', 'call' or 'limit'.
     `locations` are the instructions that take part, the one that was caught first. `threads` are the first of the
     `count` threads that did it. `help` says how to mend it, where that does not follow from the message.
     """

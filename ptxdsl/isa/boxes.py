@@ -37,6 +37,14 @@ def chunk_addresses(description: TensorMapDescription, start: np.ndarray) -> np.
     return swizzled(start + offsets[:, np.newaxis], description.swizzle)
 
 
+def known_swizzle(description: TensorMapDescription) -> int | None:
+    """The swizzle by which boxes lie in shared memory; None where that is not told by a map without one: its tensor
+    may hold tiles that lie swizzled already. Where lines go on beyond the box, it is a matrix."""
+    d = description
+    is_matrix = d.rank > 1 and not d.interleave and d.pixel_box is None and d.dims[0] > d.box_shape[0]
+    return d.swizzle if d.swizzle or is_matrix else None
+
+
 def box_pieces(
     description: TensorMapDescription, coordinates: Sequence[np.ndarray], offsets: Sequence[np.ndarray] = ()
 ) -> Pieces:

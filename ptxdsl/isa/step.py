@@ -105,8 +105,12 @@ class LateInputs(Protocol):
     """What a product that is carried out late takes beside registers, for each of its warps.
 
     `chunks` are the addresses of 16 bytes that it reads of shared memory, (n, warps, 1).
-    `accumulates` says of which warps the product is added to what the registers of the sums hold.
+    `accumulates` says of which warps the product is added to what the registers of the sums hold. `described` are the
+    operands in the order of their chunks: "A" or "B", how many chunks, and by which descriptors, (warps,).
     """
+
+    @property
+    def described(self) -> tuple[tuple[str, int, np.ndarray], ...]: ...
 
     @property
     def accumulates(self) -> np.ndarray: ...
@@ -125,6 +129,8 @@ class Pieces:
     `address` (items, lanes) are addresses in `space`, in the order in which the bytes lie in shared memory. Where
     `inside`, of the same shape, is false (None: nowhere), a load reads `fill`, and a store leaves the bytes out.
     Copies by tensor maps may read them, at the generic addresses `maps` (lanes,), as long as they read their source.
+    `swizzle` is the bytes of the span in which chunks change places in shared memory, 0 for lines as they are; None
+    where bytes may come or go that lie by another swizzle already.
     """
 
     space: str
@@ -133,6 +139,7 @@ class Pieces:
     inside: np.ndarray | None = None
     fill: bytes = b""
     maps: np.ndarray | None = None
+    swizzle: int | None = None
 
 
 class AsyncReading(Protocol):
@@ -248,13 +255,13 @@ class Step(Protocol):
     def store_async(self, address: np.ndarray, action: Callable[[Step], object]) -> None:
         """Runs `action` for these lanes, which writes to addresses in shared::cluster, as late as may be."""
 
-    def begin_reading(self, address: np.ndarray) -> AsyncReading:
+    def begin_reading(self, address: np.ndarray, described: Sequence[tuple[str, int, np.ndarray]] = ()) -> AsyncReading:
         """The async proxy reads, from now on, 16 bytes of shared memory at each address, (n, *shape).
 
         What the lanes do not know of, or have not fenced from the generic proxy, is reported now; what writes to these
         bytes before `end_reading` is reported when it does. Of a collective the last axis may be 1, for whole warps.
         An instruction that reads at once, as the products of wgmma do until their group is waited for, begins when it
-        is issued and ends at the wait.
+        is issued and ends at the wait. `described` are operands that lie as descriptors say (`LateInputs`).
         """
 
     def end_reading(self, reading: AsyncReading) -> np.ndarray:

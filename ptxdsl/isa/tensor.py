@@ -16,7 +16,7 @@ from .. import ir
 from ..errors import EmulationError
 from ..types import b64
 from .atomic import reduction
-from .boxes import CHUNK, box_pieces, chunk_addresses, last_corners
+from .boxes import CHUNK, box_pieces, chunk_addresses, known_swizzle, last_corners
 from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
 from .bulk import REDUCED as REDUCED_TYPES
 from .form import Form, Needs
@@ -123,7 +123,8 @@ class TensorCopy(Bulk):
     def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
         """The boxes of some lanes."""
         offsets = v["offsets"][:, which] if v.get("offsets") is not None else ()
-        return replace(box_pieces(description, v["coordinates"][:, which], offsets), maps=v["map"][which])
+        pieces = box_pieces(description, v["coordinates"][:, which], offsets)
+        return replace(pieces, maps=v["map"][which], swizzle=known_swizzle(description))
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         """Whether a map is one for this instruction, and one that the driver would have made."""

@@ -13,7 +13,19 @@ from typing import Self
 
 import numpy as np
 
-from ..layout.descriptors import ADDRESS_MASK, CHUNK_BYTES, OPERAND_K_BYTES, Fields, chunk_offset, decode, swizzled
+from ..layout.descriptors import (
+    ADDRESS_MASK,
+    BASE_AT,
+    BASE_FIELD,
+    CHUNK_BYTES,
+    MODE_AT,
+    MODES,
+    OPERAND_K_BYTES,
+    Fields,
+    chunk_offset,
+    decode,
+    swizzled,
+)
 from ..layout.mma_shapes import WGMMA_M
 from ..types import Type, f16, s32
 from .matrix import added, matrix_a, shape, values
@@ -36,7 +48,8 @@ class Factors:
 
     `chunks` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
     `accumulates` (warps,) says where the product is added to the sums. `columns` (warps, 16, K / 2) are where along K
-    the numbers of a sparse A stand, None for a dense one; the others are the instruction's constants.
+    the numbers of a sparse A stand, None for a dense one; `described` are the descriptors, as `LateInputs` has them.
+    The others are the instruction's constants.
     """
 
     chunks: np.ndarray
@@ -44,12 +57,15 @@ class Factors:
     accumulates: np.ndarray
     negated: bool
     transposed: tuple[bool, bool]
+    described: tuple[tuple[str, int, np.ndarray], ...]
     columns: np.ndarray | None = None
 
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
         columns = None if self.columns is None else self.columns[which]
-        return replace(self, chunks=self.chunks[:, which], accumulates=self.accumulates[which], columns=columns)
+        described = tuple((name, count, values[which]) for name, count, values in self.described)
+        chunks, accumulates = self.chunks[:, which], self.accumulates[which]
+        return replace(self, chunks=chunks, accumulates=accumulates, described=described, columns=columns)
 
 
 @cache
@@ -112,6 +128,28 @@ def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool, depth:
     for kind in np.unique(kinds):
         addresses[kinds == kind] = chunk_addresses(descriptors[kinds == kind], rows, transposed, depth)
     return addresses
+
+
+def say_swizzle(descriptors: np.ndarray, span: int) -> bool:
+    """Whether all descriptors say a swizzle of this span, in bytes, and no base offset."""
+    return bool((descriptors >> np.uint64(BASE_AT) == MODES[span] << MODE_AT - BASE_AT).all())
+
+
+def swizzles_of(descriptors: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
+    """The swizzles that descriptors (warps,) say, by span in bytes and base offset, and which say them."""
+    says = descriptors >> np.uint64(BASE_AT)
+    fields = {value: decode(value << BASE_AT) for value in np.unique(says).tolist()}
+    return {(f.swizzle_bytes, f.base_offset): says == value for value, f in fields.items()}
+
+
+def mode_text(span: int) -> str:
+    """How a descriptor says a swizzle."""
+    return f"bits {MODE_AT} and {MODE_AT + 1} of a descriptor are {MODES[span]}"
+
+
+def base_text() -> str:
+    """Where a descriptor says its base offset."""
+    return f"bits {BASE_AT} to {BASE_AT + BASE_FIELD.bit_length() - 1} of the descriptor"
 
 
 def chunks_of(

@@ -120,16 +120,18 @@ class WgmmaMmaAsync(Op):
         transposed = bool(named.get("trans_a", 0)), bool(named.get("trans_b", 0))
         order, n = m.warpgroups(), extents(i)[0]
         depths = OPERAND_K_BYTES, OPERAND_K_BYTES * (2 if is_sparse(i) else 1)
-        read = [
-            chunks_of(order, uniform(m, order, name, named[name]), rows, turned, depth)
-            for name, rows, turned, depth in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, depths, strict=True)
-            if name in named
-        ]
+        read, described = [], []
+        for name, rows, turned, depth in zip(("a_desc", "b_desc"), (WGMMA_M, n), transposed, depths, strict=True):
+            if name in named:
+                descriptors = uniform(m, order, name, named[name])
+                read.append(chunks_of(order, descriptors, rows, turned, depth))
+                described.append((name[0].upper(), len(read[-1]), descriptors))
         accumulates = uniform(m, order, "scale_d", np.asarray(named["scale_d"]))
         negated = named.get("scale_a", 1) * named.get("scale_b", 1) < 0
         split = len(read[0]) if len(read) > 1 else 0
         sparse = _columns(i, m, named) if is_sparse(i) else None
-        m.multiply_late(Factors(np.concatenate(read), split, accumulates, negated, transposed, sparse))
+        chunks = np.concatenate(read)
+        m.multiply_late(Factors(chunks, split, accumulates, negated, transposed, tuple(described), sparse))
 
     def matrix(self, i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Sums (warpgroups, rows, N) of what registers hold; `order` as in `to_matrix`."""

@@ -11,6 +11,7 @@ import builtins
 import functools
 import operator
 import os
+import sys
 from abc import abstractmethod
 from array import array
 from collections import deque
@@ -18,19 +19,22 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ptxdsl.trace.holders import (
     MAPPINGS,
+    MOST_OBJECTS,
     PLAIN,
     PROPERTIES,
     SEQUENCES,
+    VIEWS,
     Environment,
     attributes_in,
     data_in,
+    descriptors_of,
     function_of,
     holds,
     is_data,
@@ -274,7 +278,7 @@ class _Captured(Keys):
             return *self.known(value.__self__), *self.key(value.__func__)
         if isinstance(value, (*MAPPINGS, Environment)):  # of a class of its own
             return type(value), *[self.key(item) for pair in value.items() for item in pair]
-        if isinstance(value, SEQUENCES):
+        if isinstance(value, (*SEQUENCES, *VIEWS)):
             return type(value), *map(self.key, value)
         if isinstance(value, _Cached):
             return *self.known(value), *self.key(value.__wrapped__)
@@ -285,7 +289,7 @@ class _Captured(Keys):
         scope = self.scope(function)
         for defaults in ("__defaults__", "__kwdefaults__"):
             if function is not self.kernel and key[0] != "again" and (value := getattr(function, defaults)):
-                self.watched(value, scope, f"{scope.name_of(function)}.{defaults}")
+                key += self.watched(value, scope, f"{scope.name_of(function)}.{defaults}")
         return key
 
     def scope(self, function: FunctionType) -> _Scope:
@@ -304,6 +308,9 @@ class _Captured(Keys):
             if any(value is reader for reader in _READ_GLOBALS):
                 for name, part in data_in(function.__globals__).items():
                     yield self.watched(part, scope, name)
+            if read.name == "__import__":
+                yield from self.imported(read.attributes, function.__code__, scope)
+                continue
             for attribute in read.attributes:
                 if is_steady(value) or not holds(value, attribute):
                     yield from self.member(value, attribute, scope, path)
@@ -314,6 +321,18 @@ class _Captured(Keys):
             else:
                 yield from self.attributes(value, scope, path)
 
+    def imported(self, names: Sequence[str], code: CodeType, scope: _Scope) -> Iterator[Key]:
+        """The keys of a module of the caller's that a function imports where it runs: of its data, and of the rest
+        that is named in the function."""
+        module = sys.modules.get(names[0])
+        if module is None or not is_namespace(module, root_of(scope.function.__module__)):
+            return
+        path = scope.name_of(module)
+        yield from self.attributes(module, scope, path)
+        for name in sorted({*code.co_names}.intersection(vars(module))):
+            yield self.watched(vars(module)[name], scope, f"{path}.{name}")
+            yield from self.attributes(vars(module)[name], scope, f"{path}.{name}")
+
     def member(self, value: Any, name: str, scope: _Scope, path: str) -> Iterator[Key]:
         """The keys of a method or a property of an object, and of what it reads of the object."""
         if is_steady(value) or (id(value), name) in self.members:
@@ -323,6 +342,7 @@ class _Captured(Keys):
         function = function_of(holder)
         if function is not None:
             yield self.key(function)
+        yield from self.descriptors(value, scope)
         if function is None or is_ours(function) or not is_namespace(value, root_of(scope.function.__module__)):
             yield from self.attributes(value, scope, path)
             return
@@ -348,15 +368,29 @@ class _Captured(Keys):
             return
         self.handed_on.add(id(value))
         for step, part in leads_to(value).items():
+            if is_mutable(part):
+                yield self.watched(part, scope, f"{path}{step}")
             yield from self.attributes(part, scope, f"{path}{step}")
         if isinstance(value, ContextVar):
             yield self.watched(value.get(None), scope, f"{path}.get(None)")
-        if not is_namespace(value, root_of(scope.function.__module__)):
+        package = root_of(scope.function.__module__)
+        if not is_namespace(value, package):
             return
+        if not isinstance(value, ModuleType):
+            yield from map(self.key, methods_of(value, package))
+            yield from self.descriptors(value, scope)
         for name, part in attributes_in(value).items():
             if is_data(part) or objects_in(part):
                 yield self.watched(part, scope, f"{path}.{name}")
             yield from self.attributes(part, scope, f"{path}.{name}")
+
+    def descriptors(self, value: Any, scope: _Scope) -> Iterator[Key]:
+        """The keys of the objects that say what attributes of an object mean, and of what they hold."""
+        for kind, members in descriptors_of(value).items():
+            for name, member in members.items():
+                path = f"{scope.name_of(kind)}.__dict__[{name!r}]"
+                scope.values[path] = member
+                yield from self.attributes(member, scope, path)
 
     def watched(self, value: object, scope: _Scope, path: str) -> Key:
         """The key of a variable; what may change while it is the same object is compared by what is in it as well."""
@@ -369,8 +403,10 @@ class _Captured(Keys):
         elif is_mutable(value) and id(value) not in self.within:
             key = _Captured(self.within | {id(value)}).key(value)
             self.contents.append(_Content(value, _parts(value), key))
-        inner = [each for item, part in objects_in(value).items() for each in self.inside(part, scope, f"{path}{item}")]
-        return *self.key(value), *inner
+        objects = {f"{path}{item}": part for item, part in objects_in(value).items()}
+        if isinstance(value, set | frozenset) and len(value) <= MOST_OBJECTS:
+            objects = {scope.name_of(part): part for part in value if not is_data(part)}
+        return *self.key(value), *[each for at, part in objects.items() for each in self.inside(part, scope, at)]
 
     def inside(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
         """The keys of what an element of a list, tuple or dict holds itself."""

@@ -6,7 +6,7 @@ import os
 import sys
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
-from collections.abc import Iterator
+from collections.abc import ItemsView, Iterator, KeysView, ValuesView
 from dataclasses import is_dataclass
 from functools import cached_property, partial
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType, ModuleType, SimpleNamespace
@@ -16,6 +16,7 @@ from weakref import ref
 import numpy as np
 
 MOST_ITEMS = 16  # of a list that are compared one by one
+MOST_OBJECTS = 64  # of a list that are looked into
 PLAIN = (int, str, bytes, bool, complex, type(None), type(...))
 OURS = "ptxdsl"
 _OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
@@ -26,12 +27,19 @@ _METHODS = (staticmethod, classmethod)
 PROPERTIES = (property, cached_property)
 MAPPINGS = (dict, ChainMap, MappingProxyType, UserDict)
 SEQUENCES = (list, deque, set, UserList)
+VIEWS = (KeysView, ValuesView, ItemsView)  # of dicts
 Environment = type(os.environ)
+
+
+def _classes(value: object) -> tuple[type, ...]:
+    """The classes in which attributes of an object or a class are looked for; of a class its metaclass, too."""
+    kind: type = type(value)
+    return (*value.__mro__, *kind.__mro__) if isinstance(value, type) else kind.__mro__
 
 
 def _has(value: object, attribute: str) -> bool:
     """Whether a module, a class or an object holds an attribute itself, so that no code runs where it is read."""
-    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
+    kinds = _classes(value)
     inherited = next((vars(kind)[attribute] for kind in kinds if attribute in vars(kind)), None)
     if isinstance(inherited, property) or (
         hasattr(type(inherited), "__get__") and not isinstance(inherited, (FunctionType, *_METHODS))
@@ -47,8 +55,7 @@ def holds(value: object, attribute: str) -> bool:
 
 def kinds_of(value: object) -> list[type]:
     """The classes that say what attributes an object or a class has, but for those of libraries."""
-    kinds = value.__mro__ if isinstance(value, type) else type(value).__mro__
-    return [kind for kind in kinds if not is_steady(kind)]
+    return [kind for kind in _classes(value) if not is_steady(kind)]
 
 
 def attributes_in(value: object) -> dict[str, Any]:
@@ -65,6 +72,8 @@ def leads_to(value: Any) -> dict[str, object]:
         return {".__self__": value.__self__}
     if isinstance(value, ref):
         return {"()": value()}
+    if isinstance(value, BuiltinFunctionType) and not isinstance(value.__self__, ModuleType | type | None):
+        return {".__self__": value.__self__}
     if isinstance(value, partial):
         arguments = {f".args[{n}]": part for n, part in enumerate(value.args)}
         return {".func": value.func} | arguments | {f".keywords[{n!r}]": part for n, part in value.keywords.items()}
@@ -72,8 +81,8 @@ def leads_to(value: Any) -> dict[str, object]:
 
 
 def objects_in(value: object) -> dict[str, object]:
-    """The elements of a short list, tuple or dict that may hold something themselves, by the text leading to each."""
-    if not isinstance(value, list | tuple | dict) or len(value) > MOST_ITEMS or is_data(value):
+    """The elements of a list, tuple or dict that may hold something themselves, by the text leading to each."""
+    if not isinstance(value, list | tuple | dict) or len(value) > MOST_OBJECTS or is_data(value):
         return {}
     items = value.items() if isinstance(value, dict) else enumerate(value)
     return {f"[{at!r}]": part for at, part in items if type(at) in (int, str) and not is_data(part)}
@@ -86,14 +95,25 @@ def function_of(member: object) -> FunctionType | None:
     return member if isinstance(member, FunctionType) else None
 
 
-def methods_of(value: type) -> Iterator[FunctionType]:
-    """The functions of a class and of its bases, but for those of libraries."""
-    for kind in value.__mro__:
-        if not is_steady(kind):
+def methods_of(value: object, package: str | None = None) -> Iterator[FunctionType]:
+    """The functions of a class, its bases and its metaclass, or of those of an object, but for those of libraries; with
+    `package` only of classes in that."""
+    for kind in kinds_of(value):
+        if package in (None, root_of(kind.__module__)):
             for member in vars(kind).values():
                 function = getattr(member, "fget", None) or getattr(member, "__func__", member)
                 if isinstance(function, FunctionType):
                     yield function
+
+
+def descriptors_of(value: object) -> dict[type, dict[str, object]]:
+    """Objects of the caller's that say what attributes mean (`__get__`), by the classes that hold them, by name."""
+    held = {kind: vars(kind).items() for kind in kinds_of(value)}
+    return {kind: {n: each for n, each in items if _is_descriptor(each)} for kind, items in held.items()}
+
+
+def _is_descriptor(member: object) -> bool:
+    return not is_steady(type(member)) and isinstance(getattr(type(member), "__get__", None), FunctionType)
 
 
 def items_of(value: object) -> dict[str, Any] | None:
@@ -112,7 +132,8 @@ def items_of(value: object) -> dict[str, Any] | None:
 def is_mutable(value: object) -> bool:
     if isinstance(value, tuple):
         return any(map(is_mutable, value))
-    return isinstance(value, (*MAPPINGS, *SEQUENCES, bytearray, np.ndarray, array, memoryview, partial, Environment))
+    is_container = isinstance(value, (*MAPPINGS, *SEQUENCES, *VIEWS, Environment))
+    return is_container or isinstance(value, bytearray | np.ndarray | array | memoryview | partial)
 
 
 def is_data(value: Any, deep: int = 4) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -37,6 +37,7 @@ from ..memory.regions import CHUNK
 from ..memory.spaces import Memory
 from ..run.residents import Residents
 from .readings import Reading, Readings, moved_addresses
+from .swizzles import BoxSwizzles
 
 ARRIVAL = Ordering("relaxed", "cluster", "async")
 MBARRIER_BYTES = 8
@@ -119,7 +120,7 @@ class BulkCopies(Observer):
 
     def __init__(self, memory: Memory, stride: int) -> None:
         self.memory, self.stride = memory, max(1, stride)
-        self.readings = Readings(memory)
+        self.readings, self.swizzles = Readings(memory), BoxSwizzles(memory)
         self.closed = np.zeros(0, np.int64)
         self.loads: list[BulkLoad] = []
         self.stores: list[BulkStore] = []
@@ -261,6 +262,7 @@ class BulkCopies(Observer):
         rows = np.ascontiguousarray(items.T).view(_item(CHUNK))
         shared.write(load.chunks, CHUNK, rows.T)
         shared.land_bulk(load.chunks, CHUNK, last)
+        self.swizzles.note(load.chunks, pieces.swizzle, load.origin)
         sources, readers = load.sources.reshape(-1), np.broadcast_to(load.lanes, load.sources.shape).reshape(-1)
         if inside is not None:
             sources, readers = sources[inside.reshape(-1)], readers[inside.reshape(-1)]
@@ -324,6 +326,7 @@ class BulkCopies(Observer):
         kind, ordering = (WRITES, ASYNC) if update is None else (UPDATES, Ordering("relaxed", "gpu", "async"))
         targets, allowed = self._reach(x, kind, destination, ordering)
         reading, lanes = self.readings.begin(x, source), x.lanes_now
+        self.swizzles.check_boxes(x, reading, destination.swizzle)
         if reading.allowed is not None:
             allowed &= reading.allowed.all(0)
         if not allowed.all():
@@ -502,7 +505,7 @@ def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
     """The other side of the copies of some lanes."""
     inside = None if pieces.inside is None else pieces.inside[:, which]
     maps = None if pieces.maps is None else pieces.maps[which]
-    return Pieces(pieces.space, pieces.address[:, which], pieces.unit, inside, pieces.fill, maps)
+    return replace(pieces, address=pieces.address[:, which], inside=inside, maps=maps)
 
 
 def _inside(values: np.ndarray, inside: np.ndarray | None) -> np.ndarray:

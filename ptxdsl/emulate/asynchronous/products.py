@@ -80,7 +80,7 @@ class ProductQueue:
         rows, step = _rows(x), x.step
         self._check_fence(x, rows)
         self._check_free(x, rows)
-        reading = x.begin_reading(inputs.chunks)
+        reading = x.begin_reading(inputs.chunks, inputs.described)
         unwritten, x.unwritten = x.unwritten, None
         self.queue.append(LateProduct(x.frame, step, rows, self.closed[rows], inputs, reading, unwritten))
 

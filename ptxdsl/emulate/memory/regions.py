@@ -129,6 +129,7 @@ class Region:
         self.bulk_in_flight = 0
         self.readings = 0
         self.reading: np.ndarray | None = None
+        self.boxes: np.ndarray | None = None
         self._scans = 16
         self._reads = 0
         self._see()
@@ -161,6 +162,10 @@ class Region:
             self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
             contents = old.reading.reshape(old.owners, -1)
             self.reading.reshape(self.owners, -1)[destination, : contents.shape[1]] = contents[source]
+        if old.boxes is not None:
+            self.boxes = np.zeros(len(self.data) // CHUNK, np.uint8)
+            contents = old.boxes.reshape(old.owners, -1)
+            self.boxes.reshape(self.owners, -1)[destination, : contents.shape[1]] = contents[source]
 
     def like(self, owners: int, numbers: np.ndarray) -> Region:
         """An empty region of the same kind for other owners."""
@@ -180,6 +185,14 @@ class Region:
         self._items[size][flat >> _SHIFTS[size]] = items
         if self._fresh is not None:
             self._fresh[size][flat >> _SHIFTS[size]] = 0
+        if self.boxes is not None:
+            self.boxes[flat >> _SHIFTS[CHUNK]] = 0
+
+    def lay_boxes(self, flat: np.ndarray, number: int) -> None:
+        """Chunks hold what boxes of this number brought, until something else is written there."""
+        if self.boxes is None:
+            self.boxes = np.zeros(len(self.data) // CHUNK, np.uint8)
+        self.boxes[flat >> _SHIFTS[CHUNK]] = number
 
     def forget(self, flat: np.ndarray, size: int) -> None:
         """What was written to these places is nothing that anybody wrote."""
@@ -231,6 +244,8 @@ class Region:
             self._fresh[size][index] = 0
         if self.tracked:
             self._flying[size][index] = 0
+        if self.boxes is not None:
+            self.boxes[flat >> _SHIFTS[CHUNK]] = 0
 
     def launch_bulk(self, flat: np.ndarray, size: int) -> None:
         """A bulk copy to these places begins; what is less than a word is not kept."""

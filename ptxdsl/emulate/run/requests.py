@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -114,8 +114,10 @@ class Requests(Results):
 
         return run
 
-    def begin_reading(self, address: np.ndarray) -> AsyncReading:
-        return self.bulk.readings.begin(self, address)
+    def begin_reading(self, address: np.ndarray, described: Sequence[tuple[str, int, np.ndarray]] = ()) -> AsyncReading:
+        reading = self.bulk.readings.begin(self, address)
+        self.bulk.swizzles.check_operands(self, reading, described)
+        return reading
 
     def split_reading(self, reading: AsyncReading, warps: np.ndarray) -> tuple[AsyncReading, AsyncReading]:
         """That of some of the warps of a collective, and that of the others."""

@@ -1,0 +1,111 @@
+"""By which swizzle boxes of tensors came to shared memory, and by which they are read: as operands of wgmma, and as
+boxes that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...isa.warpgroup import base_text, mode_text, say_swizzle, swizzles_of
+from ..memory.access import Origin, Requester
+from ..memory.regions import CHUNK
+from ..memory.spaces import Memory
+from .readings import Reading
+
+_LINE = 128  # bytes, by whose number the chunks in a line change places
+_MOST = 255  # instructions and swizzles that are told apart
+
+
+class _Box(NamedTuple):
+    """An instruction that brings boxes, and the span of their swizzle in bytes, 0 for none."""
+
+    span: int
+    origin: Origin
+
+
+class BoxSwizzles:
+    """With which box each chunk of shared memory has come, by the number that `Region.boxes` has there.
+
+    Chunks to which bytes came in another way, or that were written since, are not looked at.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.boxes: dict[_Box, int] = {}
+        self.spans: set[int] = set()
+
+    def note(self, chunks: np.ndarray, span: int | None, origin: Origin) -> None:
+        """Boxes have landed at chunks; of bytes that may have lain swizzled before the span is None."""
+        shared = self.memory.spaces["shared"]
+        if span is None or not shared.tracked:
+            return
+        number = self.boxes.setdefault(_Box(span, origin), len(self.boxes) + 1)
+        if number <= _MOST:
+            self.spans.add(span)
+            shared.lay_boxes(chunks, number)
+
+    def check_operands(self, x: Requester, reading: Reading, described: Sequence[tuple[str, int, np.ndarray]]) -> None:
+        """A product reads operands, of so many chunks each, by descriptors (warps,)."""
+        if not self.spans or reading.allowed is not None:
+            return
+        first = 0
+        for name, count, descriptors in described:
+            if len(self.spans) > 1 or not say_swizzle(descriptors, min(self.spans)):
+                for (span, base), warps in swizzles_of(descriptors).items():
+                    chunks = reading.chunks[first : first + count, warps, 0]
+                    box, _ = self._other(chunks, span, base)
+                    if box is not None:
+                        self._report_operand(x, name, box, (span, base), warps)
+            first += count
+
+    def check_boxes(self, x: Requester, reading: Reading, span: int | None) -> None:
+        """Lanes store boxes that lie by a swizzle of this span; None where bytes may go swizzled to global memory."""
+        if span is None or not self.spans or self.spans == {span} or reading.allowed is not None:
+            return
+        box, lanes = self._other(reading.chunks, span)
+        if box is not None:
+            message = f"{x.name} stores a box {_words(span)}, which {box.origin.name} brought {_words(box.span)}"
+            self._report(x, box, message, lanes, "give both tensor maps one `swizzle`, or move the elements between")
+
+    def _other(self, chunks: np.ndarray, span: int, base: int = 0) -> tuple[_Box | None, np.ndarray]:
+        """A box that has another swizzle than this, of which chunks (n, columns) are read, and the columns that have
+        some; None where there is none, or some have come by this one: the others may be what an earlier tile left."""
+        shared, bits = self.memory.spaces["shared"], _bits(span)
+        base = base if 2 * base & bits else 0  # half a pattern moves all lines alike: the order along K, of A and B
+        numbers = np.zeros(chunks.shape, np.uint8) if shared.boxes is None else shared.boxes.take(chunks // CHUNK)
+        spans = np.array([span, *(box.span for box in self.boxes)])[numbers]
+        lines = chunks // _LINE
+        wrong = (numbers > 0) & (lines & _bits(spans) != lines - base & bits)
+        if not wrong.any() or (not base and ((numbers > 0) & (spans == span)).any()):
+            return None, wrong.any(0)
+        number = int(numbers[wrong][0])
+        return next(box for box, each in self.boxes.items() if each == number), wrong.any(0)
+
+    def _report_operand(self, x: Requester, name: str, box: _Box, says: tuple[int, int], warps: np.ndarray) -> None:
+        span, base = says
+        if span == box.span:
+            message = f"{x.name} reads {name} by a base offset of {base}, which {box.origin.name} brought without one"
+            help = f"swizzles of boxes go by addresses in shared memory: write 0 in {base_text()}"
+        else:
+            message = f"{x.name} reads {name} {_words(span)}, which {box.origin.name} brought {_words(box.span)}"
+            help = (
+                f"{mode_text(box.span)} for a tile {_words(box.span)}: take it from "
+                f"`layout.shared_operand(…, {name.lower()!r}, x.shared())`, where `x` is the tensor map; or write "
+                f"`swizzle={span or None}` in the map"
+            )
+        self._report(x, box, message, np.broadcast_to(warps[:, np.newaxis], (len(warps), 1)), help)
+
+    def _report(self, x: Requester, box: _Box, message: str, which: np.ndarray, help: str) -> None:
+        others = [box.origin.location] if box.origin.location is not None else []
+        x.finding("swizzle", message, which, others, help)
+
+
+def _bits(span: int | np.ndarray) -> int | np.ndarray:
+    """Those of the number of a line by which its chunks change places."""
+    return span // CHUNK - (np.minimum(span, 1) if isinstance(span, np.ndarray) else min(span, 1))
+
+
+def _words(span: int) -> str:
+    return f"swizzled by {span} bytes" if span else "without a swizzle"

@@ -150,6 +150,11 @@ class KernelNotes:
         first = [array for array in self.arrays if array.layout is not None and not array.offset]
         return {array.variable: array.layout.cosize * array.element.bytes for array in first}
 
+    def whole(self, variable: str) -> SharedArray | None:
+        """The array that alone lies in a variable, from its start on; None where there is none, or several."""
+        arrays = [array for array in self.arrays if array.variable == variable]
+        return arrays[0] if len(arrays) == 1 and not arrays[0].offset and arrays[0].layout is not None else None
+
     def element(self, variable: str, offset: int) -> str:
         """The element of an array that has a byte of a variable; empty if none has it."""
         behind = sorted((a for a in self.arrays if a.variable == variable), key=lambda a: a.offset, reverse=True)

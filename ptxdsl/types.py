@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -53,6 +53,13 @@ class Type:
 
     def __getitem__(self, count: int) -> FixedArray:
         return FixedArray(self, count)
+
+    def __call__(self, *values: object) -> NoReturn:
+        """`f32(i)` of CUDA C++ and numba: refused, with the conversion that is meant."""
+        code = getattr(values[0], "code", None) if values else None
+        help = f"convert a value by `v.to({self})`; numbers take the type of what they meet"
+        help = f"convert it by `{code}.to({self})`" if isinstance(code, str) else help
+        raise TraceError(f"{self} is a type, and converts nothing", at=here().location, help=help)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A type that is loaded is the one that is known by its name: types are compared by `is`."""
@@ -181,6 +188,13 @@ class _PointerMaker:
             help = f"it is one of {', '.join(SPACES)}"
             raise TraceError(f"ptr[{element}, …] takes a state space; found {space!r}", at=here().location, help=help)
         return Pointer(element, space)
+
+    def __call__(self, *element: object) -> NoReturn:
+        """`ptr(f32)` for `ptr[f32]`: refused."""
+        known = element[0] if element and isinstance(element[0], Type) else "f32"
+        raise TraceError(
+            "ptr is indexed by the type of its elements, not called", at=here().location, help=f"write `ptr[{known}]`"
+        )
 
     def __repr__(self) -> str:
         return "ptr"

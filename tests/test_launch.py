@@ -471,7 +471,9 @@ def test_how_far_the_elements_of_an_array_reach():
 def test_an_address_that_is_not_aligned_is_refused_also_after_a_good_launch(gpu):
     handle = kernel()
     both_ways(handle, 1, 1, (1 << 20, 8, 1 << 21, 2.0))
-    with pytest.raises(LaunchError, match="whose elements lie at multiples of 4 bytes"):
+    with pytest.raises(
+        LaunchError, match="the number 2097154 is no address of f32, which lies at multiples of 4 bytes"
+    ):
         handle(1, 1, (1 << 20, 8, (1 << 21) + 2, 2.0))
 
 

@@ -377,10 +377,10 @@ def beside_dynamic(out: ptr[f32], of_first: u32, of_last: u32, *, align: int):
 @pytest.mark.parametrize("align", [16, 128, 1024])
 @pytest.mark.parametrize("at, message", [
     ((4, 8), ""),
-    ((5, 8), "st.shared.f32 writes 4 bytes at first[5]; first has 5 b32"),
-    ((7, 8), "st.shared.f32 writes 4 bytes at first[7]; first has 5 b32"),
-    ((4, 9), "st.shared.u8 writes 1 byte at last[9]; last has 9 b8"),
-    ((4, 107), "st.shared.u8 writes 1 byte at last[107]; last has 9 b8"),
+    ((5, 8), "st.shared.f32 writes 4 bytes at first[5]; first has 5 f32"),
+    ((7, 8), "st.shared.f32 writes 4 bytes at first[7]; first has 5 f32"),
+    ((4, 9), "st.shared.u8 writes 1 byte at last[3, 0]; last has 3 × 3 u8"),
+    ((4, 107), "st.shared.u8 writes 1 byte at last[35, 2]; last has 3 × 3 u8"),
 ])  # fmt: skip
 def test_what_arrays_are_lengthened_by_beside_dynamic_memory_is_not_theirs(align, at, message):
     out = np.zeros(1, np.float32)

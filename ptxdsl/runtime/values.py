@@ -151,8 +151,12 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
 def _address(name: str, kind: Type | Pointer, address: int) -> int:
     if not 0 <= address < _ADDRESS_LIMIT:
         refuse(f"`{name}` takes {kind}; {address} is no address")
-    if isinstance(kind, Pointer):
-        _check_alignment(name, kind, address)
+    if isinstance(kind, Pointer) and address % alignment(kind):
+        refuse(
+            f"`{name}` takes {kind}; the number {address} is no address of {kind.element}, which lies at multiples of "
+            f"{alignment(kind)} bytes",
+            "pass the array itself; numbers are addresses here",
+        )
     return address
 
 
@@ -228,7 +232,9 @@ def _integer(name: str, kind: Type, number: int) -> int:
     low = -(1 << (kind.bits - 1)) if kind.kind in "sb" else 0  # bits may be meant as signed
     high = (1 << (kind.bits - kind.is_signed)) - 1
     if not low <= number <= high:
-        refuse(f"`{name}` takes {kind}; {number} does not fit ({low} to {high})", "use a wider parameter")
+        signed = f"a number that may be negative takes a signed parameter: `{name}: s{kind.bits}`"
+        help = signed if kind.kind == "u" and number < 0 else "use a wider parameter"
+        refuse(f"`{name}` takes {kind}; {number} does not fit ({low} to {high})", help)
     return number % (1 << kind.bits) if kind.kind == "b" else int(number)
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxdsl import ir
-from ptxdsl.errors import Site, TraceError, VerifyError
+from ptxdsl.errors import Location, Site, TraceError, VerifyError
 from ptxdsl.isa.lookup import lookup
-from ptxdsl.isa.opcode import Opcode
+from ptxdsl.isa.opcode import Opcode, names_of
 from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
@@ -23,6 +24,7 @@ from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
+_REORDERED = 5  # operands, of which all orders are tried where they do not fit in the given one
 
 
 class Unfit(Exception):
@@ -306,7 +308,36 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     closest = min(bindings, key=call.distance)
     assert closest.problem
     at = argument(builder.site().location, closest.source_index.get(closest.problem.operand))
-    return form_refusal(call.text, closest.opcode, closest.problem, at)
+    order = _order_that_fits(call, closest, builder.site().location) if closest.problem.operand else ""
+    problem = replace(closest.problem, help=order) if order else closest.problem
+    return form_refusal(call.text, closest.opcode, problem, at)
+
+
+def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
+    """What is said of operands that fit a form in another order; empty for those that fit in none."""
+    number, index = len(call.sources), closest.source_index.get(closest.problem.operand if closest.problem else "")
+    if index is None or not 2 <= number <= _REORDERED or not _is_of_another_kind(call.sources[index], closest):
+        return ""
+    fitting = []
+    for order in permutations(range(number)):
+        reordered = replace(call, sources=[call.sources[n] for n in order])
+        if reordered.bind(closest.opcode).problem is None:
+            fitting.append([argument(location, n) for n in order])
+    if not fitting:
+        return ""
+    takes = [o for o in closest.opcode.operands if not o.written][:number]
+    if len(fitting) > 1 or location in fitting[0]:
+        return f"they fit in another order: it takes {names_of(takes)}"
+    texts = (place.text[slice(*place.columns)] for place in fitting[0])
+    return "they fit in another order: " + ", ".join(f"{o.name} = {text}" for o, text in zip(takes, texts, strict=True))
+
+
+def _is_of_another_kind(source: object, closest: Binding) -> bool:
+    """Whether a source is none that its operand could take by a conversion to another width, or as another number."""
+    operand = next(o for o in closest.opcode.operands if closest.problem and o.name == closest.problem.operand)
+    if isinstance(source, Scalar) and not operand.vector and operand.space is None and operand.type is not None:
+        return bool(source.type.is_float != operand.type.is_float)
+    return isinstance(source, Source | tuple | list) or operand.space is not None
 
 
 def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None) -> list[tuple[Any, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
     wanted = [_type_of(match) for match in _CONVERSION.finditer(text) if match[2] != "%"]
     if len(wanted) != len(values):
         plural = "s" * (len(wanted) != 1)
-        help = _HELP if wanted else _one_text(text, values)
+        help = _HELP if wanted else _with_conversions(text, values) or _one_text(text, values)
         refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", help)
     if len(values) > MOST_VALUES:
         refuse(f"pd.printf of {len(values)} values; it takes {MOST_VALUES}", "print them by several calls")
@@ -78,6 +79,16 @@ def _check_text(called: str, text: object) -> None:
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
         refuse(f"the text of {called} has a zero in it, where C's texts end", "leave it out")
+
+
+def _with_conversions(text: str, values: Sequence[object]) -> str:
+    """The call whose text has what C prints values by, where it has braces as for Python's format; else empty."""
+    parts = re.split(r"\{[^{}]*\}", text)
+    if len(parts) != len(values) + 1:
+        return ""
+    filled = parts[0] + "".join(_conversion(value) + part for value, part in zip(values, parts[1:], strict=True))
+    named = "".join(f", {getattr(value, 'code', value)}" for value in values)
+    return f"values are printed by C's conversions: `pd.printf({json.dumps(filled)}{named})`"
 
 
 def _one_text(text: str, values: Sequence[object]) -> str:

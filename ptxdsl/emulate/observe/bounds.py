@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ...isa.cluster_address import RANK_BITS, RANKS
@@ -115,6 +117,7 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
     window = _OTHER_WINDOWS.get(first >> 40)
     help = ""
     if near is not None and _is_near(near, first):
+        near = _as_python_has_it(access, near)
         message += f"{near.at(first)}; {near.name} has {near.elements}"
         help = "" if near.bytes else "its size is given at the launch, in bytes: `k[grid, block, bytes]`"
     elif space in ("shared", "shared::cta") and 0 < first >> RANK_BITS <= RANKS:
@@ -129,6 +132,17 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
         named = "shared" if space == "shared::cluster" else space
         message += f"address {first % (1 << 64):#x} in .{named}, where nothing lies"
     access.by.finding("out-of-bounds", message, outside, help=help)
+
+
+def _as_python_has_it(access: Access, allocation: Allocation) -> Allocation:
+    """An allocation, with the elements of the array that Python has there, and its shape where that is row-major."""
+    array = access.by.notes.whole(allocation.name)
+    if array is None or allocation.bytes % array.element.bytes:
+        return allocation
+    offsets = array.offsets(0)
+    in_rows = np.array_equal(offsets.reshape(-1), np.arange(allocation.bytes // array.element.bytes))
+    shape = offsets.shape if in_rows else ()
+    return replace(allocation, element=str(array.element), element_bytes=array.element.bytes, shape=shape, named=None)
 
 
 def _is_near(allocation: Allocation, address: int) -> bool:

@@ -53,11 +53,13 @@ def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
 
     Raises LaunchError for an array that TMA cannot address.
     """
-    _check(name, kind, array)
-    return Struct(
-        description(kind, 0, array.shape, _byte_strides(array, kind.interleave or UNIT)).encode(),
-        ((ADDRESS_OFFSET, name, array),),
-    )
+    _check_extents(name, kind, array)
+    strides = _byte_strides(array.shape, array.strides, array.itemsize, _unit(kind))
+    _check_last_axis(name, kind, array, strides)
+    _check_strides(name, kind, strides)
+    _check_images(name, kind, array.shape)
+    _check_address(name, kind, array)
+    return Struct(description(kind, 0, array.shape, strides).encode(), ((ADDRESS_OFFSET, name, array),))
 
 
 def description(
@@ -81,31 +83,42 @@ def description(
     )
 
 
-def _byte_strides(array: Array, unit: int) -> tuple[int, ...]:
-    """Strides in bytes; along an axis with one element, where none is ever stepped over, one that a map can have."""
-    bytes_of = [stride * array.itemsize for stride in array.strides]
-    return tuple(unit if extent == 1 else stride for extent, stride in zip(array.shape, bytes_of, strict=True))
+def _unit(kind: TensorMap) -> int:
+    """Of what the addresses and strides of arrays in memory of a GPU are multiples, in bytes."""
+    return kind.interleave or UNIT
 
 
-def _check(name: str, kind: TensorMap, array: Array) -> None:
+def _byte_strides(shape: tuple[int, ...], strides: tuple[int, ...], step: int, unit: int) -> tuple[int, ...]:
+    """Strides in bytes, of those that count `step` bytes; along an axis with one element, where none is ever stepped
+    over, one that a map can have."""
+    return tuple(unit if extent == 1 else stride * step for extent, stride in zip(shape, strides, strict=True))
+
+
+def _check_extents(name: str, kind: TensorMap, array: Array) -> None:
     if len(array.shape) != kind.axes:
         axes = "1 axis" if kind.axes == 1 else f"{kind.axes} axes"
         _refuse(name, kind, f"it is {array}", f"pass an array of {axes}")
     if array.size == 0 or max(array.shape) > MOST_ELEMENTS:
         _refuse(name, kind, f"it is {array}: a tensor map takes 1 to 2^32 elements along an axis")
+
+
+def _check_last_axis(name: str, kind: TensorMap, array: Array, strides: tuple[int, ...]) -> None:
+    """The elements of a line, or the channels of a slice, lie side by side; `strides` count bytes."""
     if array.shape[-1] != 1 and array.strides[-1] != 1:
         _refuse(
             name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis must have stride 1",
             "pass a row-major array, such as the transpose of a column-major one, or a copy",
         )  # fmt: skip
-    unit = kind.interleave or UNIT
-    strides = _byte_strides(array, unit)
     if kind.interleave and not _has_slices(kind, array.shape, strides):
         _refuse(
             name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis is to be the "
             f"{kind.box[-1]} channels of a slice, and the slices of an image's row side by side",
             "pass a row-major array (n, slices, …, w, channels of a slice)",
         )  # fmt: skip
+
+
+def _check_strides(name: str, kind: TensorMap, strides: tuple[int, ...]) -> None:
+    unit = _unit(kind)
     for axis, stride in enumerate(strides[:-1]):
         if stride % unit or not 0 <= stride < MOST_STRIDE:
             _refuse(
@@ -113,14 +126,22 @@ def _check(name: str, kind: TensorMap, array: Array) -> None:
                 "not negative and less than 2^40",
                 f"pad its rows to a multiple of {unit} bytes, or copy with cp.async",
             )  # fmt: skip
-    if kind.pixel_box is not None:
-        dims, images = array.shape[::-1], array.shape[1:-1]
-        if kind.interleave:
-            dims, images = dims[1:], array.shape[2:-1]
-        if problem := next(kind.pixel_box.problems(dims, bool(kind.interleave)), None):
-            _refuse(name, kind, f"its images are {images}: {problem}", "pass larger images")
-    if array.device == HOST:  # where numpy put it says nothing of where its copy on a GPU, or the emulator's, begins
-        unit = UNIT
+
+
+def _check_images(name: str, kind: TensorMap, shape: tuple[int, ...]) -> None:
+    """Of a map that copies pixels, its images are as large as its window. The channels of a slice are no dimension."""
+    if kind.pixel_box is None:
+        return
+    dims, images = shape[::-1], shape[1:-1]
+    if kind.interleave:
+        dims, images = dims[1:], shape[2:-1]
+    if problem := next(kind.pixel_box.problems(dims, bool(kind.interleave)), None):
+        _refuse(name, kind, f"its images are {images}: {problem}", "pass larger images")
+
+
+def _check_address(name: str, kind: TensorMap, array: Array) -> None:
+    # Where numpy put an array says nothing of where its copy on a GPU, or the emulator's, begins.
+    unit = UNIT if array.device == HOST else _unit(kind)
     if array.pointer % unit:
         _refuse(
             name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {unit} bytes",
@@ -168,8 +189,8 @@ def address_encoder(
 
     It raises ValueError for an address that TMA cannot take, and so does this for the shape or the strides.
     """
-    least = kind.interleave or UNIT
-    bytes_of = tuple(least if n == 1 else stride * unit for n, stride in zip(shape, strides, strict=True))
+    least = _unit(kind)
+    bytes_of = _byte_strides(shape, strides, unit, least)
     if len(shape) != kind.axes or (shape[-1] != 1 and bytes_of[-1] != itemsize):
         raise ValueError
     if kind.interleave and not _has_slices(kind, shape, bytes_of):
@@ -180,7 +201,7 @@ def address_encoder(
     encode = encoder(described)
 
     def encoded(address: int) -> bytes:
-        if address % (kind.interleave or UNIT):
+        if address % least:
             raise ValueError
         return encode(address)
 

@@ -17,7 +17,7 @@ from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
 from ptxdsl.lower import lower
-from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
+from ptxdsl.runtime.dispatch import KeptLaunch, Launch, LaunchAgain, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
@@ -97,7 +97,7 @@ class AnyKernel(ABC):
 
     def __init__(self) -> None:
         self.handles: dict[Any, list[KeptLaunch]] = {}
-        self.launches: dict[Any, Launch] = {}
+        self.again: dict[Any, LaunchAgain] = {}
 
     @abstractmethod
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
@@ -105,12 +105,6 @@ class AnyKernel(ABC):
 
     def __getitem__(self, shape: object) -> Launch:
         """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""
-        try:
-            known = self.launches.get(shape)
-        except TypeError:  # of a list, which the launch refuses by its name
-            known = None
-        if known is not None:
-            return known
         if type(shape) is not tuple or not 2 <= len(shape) <= 3:
             raise _misuse(self, f"is indexed by {shape!r}")
         return Launch(self, *shape)

@@ -157,7 +157,10 @@ def test_what_came_before_changes_no_launch_of_a_kernel(gpu, rng):
     known = make()
     turns = [(*turn, {}) for turn in calls() if any(isinstance(each, tensors.Tensor) for each in turn[1])]
     (first, arguments, _) = turns[0]
-    turns += [(first, arguments, how) for how in ({"cluster": 2}, {"cooperative": True}, {"step": 2}, {"stream": 5})]
+    turns += [
+        (first, arguments, how)
+        for how in ({"cluster": 2}, {"cooperative": True}, {"dependent": True}, {"step": 2}, {"stream": 5})
+    ]
     fresh = {}
     for n in rng.integers(len(turns), size=400):
         shape, arguments, how = turns[n]
@@ -216,15 +219,30 @@ def test_what_interrupts_a_launch_to_launch_others_leaves_both_right(gpu):
     ]
 
 
-def test_a_kernel_that_is_indexed_as_before_gives_the_same_launch(gpu):
+def test_the_bytes_of_shared_memory_are_part_of_the_shape(gpu):
     k, arguments = make(), (array(), 8, array(), 2.0)
-    for _ in range(3):
-        k[1, 32](*arguments)
-    assert k[1, 32] is k[1, 32] and k[1, 32] is not k[2, 32]
-    k[1, 32, 64](*arguments)
-    k[1, 32, 64](*arguments)
-    assert k[1, 32, 64] is k[1, 32, 64]
-    assert [launch["shared_bytes"] for launch in gpu.launches] == [0, 0, 0, 64, 64]
+    for shape in ((1, 32), (1, 32), (1, 32, 64), (1, 32, 64), (1, 32), (1, 32, 0)):
+        k[shape](*arguments)
+    assert [launch["shared_bytes"] for launch in gpu.launches] == [0, 0, 64, 64, 0, 0]
+
+
+def test_types_of_arguments_that_take_turns_are_launched_quickly_once_known(gpu, monkeypatch):
+    k, x, y = make(), array(), array()
+    turns = [2.0, 2, 3.0, 3] * 2
+    for n, number in enumerate(turns):
+        k[1, 32](x, 8, y, number)
+        if n == 1:
+            monkeypatch.setattr("ptxdsl.runtime.dispatch._again", None)
+            monkeypatch.setattr("ptxdsl.runtime.dispatch._run", None)
+    assert [launch["parameters"][3] for launch in gpu.launches] == [struct.pack("<f", n) for n in turns]
+
+
+def test_constants_that_are_computed_for_each_launch_are_never_taken_for_others(gpu):
+    k, x, y = make(), array(), array()
+    for n in (1000, 2000, 1000, 2000, 3000) * 2:
+        k[1, 32](x, 8, y, 2.0, step=int(str(n)))
+    images = [image for _, image in gpu.loaded]
+    assert len(images) == len(set(images)) == 3 and len(k._variants) == 3
 
 
 def test_a_list_is_no_grid_however_often_it_was_launched(gpu):
@@ -264,5 +282,5 @@ def test_of_many_shapes_the_last_are_remembered(gpu, monkeypatch):
     for grid in range(1, 9):
         k[grid, 32](*arguments)
         k[grid, 32](*arguments)
-    assert 1 <= len(k.launches) <= 3 and k[8, 32] is k[8, 32]
+    assert 1 <= len(k.again) <= 3
     assert [launch["grid"][0] for launch in gpu.launches] == [n for n in range(1, 9) for _ in range(2)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ptxdsl import config
 from ptxdsl.driver import Late
@@ -62,6 +62,15 @@ class KeptLaunch:
     shared_bytes: int | None
 
 
+class LaunchAgain(NamedTuple):
+    """The last launch of a shape without options and groups: what it said of constants, and its shape as a handle takes
+    it. The handle tells other arguments by itself."""
+
+    kept: KeptLaunch
+    said: tuple[Any, ...]
+    shape: tuple[Any, ...]
+
+
 UNTRACEABLE = untraceable(
     'torch cannot look into a launch of ptxdsl; make an operator of the kernel, `f = ptxdsl.torch.op("my::f", kernel, '
     "grid=…, block=…, out={…})`, and call f(…); without fullgraph=True the launch runs between two graphs"
@@ -69,21 +78,17 @@ UNTRACEABLE = untraceable(
 
 
 class Launchable(Runnable, Protocol):
-    """A kernel that remembers its launches: the last one on each GPU, by what decides about them; and by their shapes,
-    with two or three extents as they were written, those that say nothing else."""
+    """A kernel that remembers its launches: the last one on each GPU, by what decides about them; and the last one of
+    each shape, by grid, block and bytes of shared memory as they were written."""
 
     handles: dict[Any, list[KeptLaunch]]
-    launches: dict[Any, Launch]
+    again: dict[Any, LaunchAgain]
 
 
 class Launch:
-    """`kernel[grid, block]`, to be called with the arguments.
+    """`kernel[grid, block]`, to be called with the arguments."""
 
-    `again` is the last launch that was made so without options, constants and groups, with its shape. Its handle tells
-    other arguments by itself.
-    """
-
-    __slots__ = ("again", "block", "grid", "kernel", "shared_bytes")
+    __slots__ = ("block", "grid", "kernel", "shared_bytes")
 
     def __init__(
         self,
@@ -93,7 +98,6 @@ class Launch:
         shared_bytes: int | None = None,
     ) -> None:
         self.kernel, self.grid, self.block, self.shared_bytes = kernel, grid, block, shared_bytes
-        self.again: tuple[KeptLaunch, tuple[Any, ...]] | None = None
 
     @UNTRACEABLE
     def __call__(
@@ -116,20 +120,22 @@ class Launch:
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
-        is_plain = cluster is None and not (constants or cooperative or dependent)
-        if is_plain and self.again is not None:
-            last, shape = self.again
-            try:
+        said = _said(constants) if constants else ()
+        is_plain = cluster is None and not (cooperative or dependent)
+        try:
+            again = self.kernel.again.get((self.grid, self.block, self.shared_bytes)) if is_plain else None
+            if again is not None:
+                last, known_as, shape = again
                 if (
-                    last.settings == config.deciding()
+                    said == known_as
+                    and last.settings == config.deciding()
                     and (last.guard is None or last.guard())
                     and last.handle.last(arguments, shape, stream, None)
                 ):
                     return
-            except _MISFITS:
-                pass
-        key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
-        known = self.kernel.handles.get(key)
+        except _MISFITS:
+            pass
+        known = self.kernel.handles.get((*config.deciding(), *said, *map(type, arguments)))
         if known is None and constants:
             known = _equal_launches(self.kernel, arguments, constants)
         if known is not None and not overlap:
@@ -141,9 +147,9 @@ class Launch:
                     if self.shared_bytes is not None or shared_bytes is None:
                         shared_bytes = last.variant.shared_bytes(self.shared_bytes)
                     shape = self.grid, self.block, shared_bytes, cluster, cooperative, dependent
-                    if last.handle.last(flat, shape, stream, None):
+                    if last.handle.last(flat, shape, stream, None) or last.handle.quickly(flat, shape, stream, None):
                         if is_plain and last.flattener is None:
-                            self._keep(last, shape)
+                            self._keep(last, said, shape)
                         return
             except _MISFITS:
                 pass
@@ -154,23 +160,21 @@ class Launch:
         except Exception as error:
             raise of_user(error)  # noqa: B904
 
-    def _keep(self, last: KeptLaunch, shape: tuple[Any, ...]) -> None:
-        """Where the kernel is indexed so again, it gives this object, which asks no more than the next launch needs."""
-        self.again = last, shape
-        launches = self.kernel.launches
-        if len(launches) >= MOST_REMEMBERED:
-            launches.clear()
-        extents = (self.grid, self.block) if self.shared_bytes is None else (self.grid, self.block, self.shared_bytes)
-        launches[extents] = self
+    def _keep(self, last: KeptLaunch, said: tuple[Any, ...], shape: tuple[Any, ...]) -> None:
+        """The next launch of this shape tries first what this one was."""
+        names, extents = said[: len(last.constants)], (self.grid, self.block, self.shared_bytes)
+        if len(self.kernel.again) >= MOST_REMEMBERED:
+            self.kernel.again.clear()
+        self.kernel.again[extents] = LaunchAgain(last, (*names, *map(id, last.constants)), shape)
 
 
-def _key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
-    """What decides about a launch; constants by their addresses, since equal ones may be other constants."""
-    return (*config.deciding(), *constants, *map(id, constants.values()), *map(type, arguments))
+def _said(constants: dict[str, object]) -> tuple[Any, ...]:
+    """Constants, by their addresses, since equal ones may be other constants: as long as somebody keeps them."""
+    return (*constants, *map(id, constants.values()))
 
 
 def _exact_key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
-    """The same with constants by what is in them, for those that are computed anew for each launch."""
+    """What decides about a launch with constants by what is in them, for those that are computed anew for each one."""
     return (*config.deciding(), *constants, *map(constant_key, constants.values()), *map(type, arguments))
 
 
@@ -231,7 +235,8 @@ def _run(
         config.deciding(), device, variant, handle, captures, captures.guard, tuple(constants.values()),
         variant.flattener, variant.dynamic_bytes,
     )  # fmt: skip
-    for key in {_key(arguments, constants), _exact_key(arguments, constants)}:
+    quick_key = *remembered.settings, *_said(constants), *map(type, arguments)
+    for key in {quick_key, _exact_key(arguments, constants)}:
         _remember(kernel, key, remembered)
 
 

@@ -328,7 +328,7 @@ def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
     takes = [o for o in closest.opcode.operands if not o.written][:number]
     if len(fitting) > 1 or location in fitting[0]:
         return f"they fit in another order: it takes {names_of(takes)}"
-    texts = (place.text[slice(*place.columns)] for place in fitting[0])
+    texts = (source.text[slice(*source.columns)] for source in fitting[0])
     return "they fit in another order: " + ", ".join(f"{o.name} = {text}" for o, text in zip(takes, texts, strict=True))
 
 

@@ -150,10 +150,11 @@ class PointerValue(Foreign, Source):
         if self.space == "const":
             refuse(f"`{self.name}` lies in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
         text = f"st{_dotted(self.space)}.{_held(self)}"
-        if isinstance(value, tuple | list) and all(isinstance(each, Scalar) for each in value):
-            vector = f"pd.ptx.st{_dotted(self.space).replace('global', 'global_')}.v{len(value)}.{_held(self)}"
+        several: object = value
+        if isinstance(several, tuple | list):
+            vector = f"pd.ptx.st{_dotted(self.space).replace('global', 'global_')}.v{len(several)}.{_held(self)}"
             help = f"store one of them, `values[0]`, or all side by side: `{vector}({self.name}, values)`"
-            refuse(f"an element of `{self.name}` is set to {len(value)} values", help)
+            refuse(f"an element of `{self.name}` is set to {len(several)} values", help)
         if not operators.is_operand(value):
             refuse(
                 f"an element of `{self.name}` is set to {value!r}", f"store a value of type {self.element}, or a number"

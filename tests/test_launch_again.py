@@ -198,9 +198,10 @@ def test_each_thread_packs_its_own(gpu):
     assert firsts == [struct.pack("<Q", each.address) for first in (x, z, x, z) for each in (first, x)]
 
 
-def test_what_interrupts_a_launch_to_launch_others_leaves_both_right(gpu):
+@pytest.mark.parametrize("elements", [8, 16])
+def test_what_interrupts_a_launch_to_launch_others_leaves_both_right(gpu, elements):
     """As the handler of a signal may, when the arguments of the launch have just been packed."""
-    k, x, y, z = handle(), array(), array(), array()
+    k, x, y, z = handle(), array(), array(), array(elements)
     for _ in range(2):
         k(1, 32, (x, 8, y, 2.0))
     names, waiting = k.last.__globals__, [lambda: k(1, 32, (z, 8, y, 2.0))]

@@ -13,20 +13,24 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         p0 = a0.data_ptr()
         handle = current_stream() if stream is None else handle_of(stream)
         buffer, addresses, packed = slots.kept
-        if not known or packed[0] != (p0, a1, shape, handle):
+        if not known or packed[0] != (said := (p0, a1, shape, handle)):
             if p0 & 3: return False
-            config = configs(shape, handle)
-            packed[0] = None
+            target = shape, handle
+            config = packed[1] if packed[2] == target else configs(shape, handle)
+            packed[0] = target
             pack_into(buffer, 0, p0, a1)
-            if packed[0] is not None: return False
-            packed[:] = (p0, a1, shape, handle) if known else None, config
+            if packed[0] is not target: return False
+            packed[0] = said if known else None
+            packed[1] = config
+            packed[2] = target
         (status,) = run(packed[1], function, addresses, 0)
         if status: again(status, packed[1], addresses)
         return True
 
 A launch of the thread with the same addresses, numbers and shape as the one before it finds them checked and packed.
-Where arrays cannot be asked at once whether they lie alike, nothing is known of them, and each launch packs. What
-interrupts the thread, such as a handler of a signal, may pack others: then the careful way decides, too.
+`packed` has what is packed, the configuration, and what that is of. Where arrays cannot be asked at once whether they
+lie alike, nothing is known of them, and each launch packs. What interrupts the thread, such as a handler of a signal,
+may pack others, and `packed[0]` says so: then the careful way decides, too.
 """
 
 from __future__ import annotations
@@ -115,7 +119,7 @@ class _Text:
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
             "handle = current_stream() if stream is None else handle_of(stream)",
             "buffer, addresses, packed = slots.kept",
-            f"if not known or packed[0] != {self._said}:",
+            f"if not known or packed[0] != (said := {self._said}):",
             *(f"    {line}" for line in self._packing()),
             "(status,) = run(packed[1], function, addresses, 0)",
             "if status: again(status, packed[1], addresses)",
@@ -181,11 +185,14 @@ class _Text:
             *self._mapped(),
             *self._unless(*self._misaligned()),
             *self._overlaps(),
-            "config = configs(shape, handle)",
-            "packed[0] = None",
+            "target = shape, handle",
+            "config = packed[1] if packed[2] == target else configs(shape, handle)",
+            "packed[0] = target",
             f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
-            "if packed[0] is not None: return False",
-            f"packed[:] = {self._said} if known else None, config",
+            "if packed[0] is not target: return False",
+            "packed[0] = said if known else None",
+            "packed[1] = config",
+            "packed[2] = target",
         ]
 
     def _misaligned(self) -> list[str]:

@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl import errors, f32, layout
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
-from ptxdsl.kernels.conv_gradients import conv2d_wgrad
+from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.schedule import PersistentScheduler
@@ -57,6 +57,16 @@ CALLS = {
         lambda: conv2d_wgrad(A, A, (1, 1), padding=1),
         "conv2d_wgrad takes no `padding`; it takes dy, x, window, pad, stride, dilation, out and config",
         "it is `pad=` here: one number, or one for height and one for width",
+    ),
+    "the stride of a gradient of images": (
+        lambda: conv2d_dgrad(A, A, (1, 1), stride=2),
+        "conv2d_dgrad takes no `stride`; it takes dy, w, size, pad, dilation, out and config",
+        "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels",
+    ),
+    "groups of a gradient": (
+        lambda: conv2d_wgrad(A, A, (1, 1), groups=2),
+        "conv2d_wgrad takes no `groups`; it takes dy, x, window, pad, stride, dilation, out and config",
+        "there are none here: all channels meet all filters; call it for each group",
     ),
     "of a group": (
         lambda: grouped_gemm([A], [A], blance="k"),

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
 from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, usual_atom
@@ -118,6 +120,11 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
         value = getattr(self, field, None)
         if field == "stages" and type(value) is int and value == 1:
             return "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual"
+        if isinstance(value, np.integer):
+            return f"it is a number of numpy: pass int({field})"
+        if isinstance(value, tuple | list) and all(isinstance(n, int | np.integer) for n in value):
+            plain = tuple(map(int, value))
+            return f"pass a tuple of Python's ints: {plain}" if repr(plain) != repr(value) else None
         if field == "schedule" and isinstance(value, str):
             return (
                 f"it is an object: `from ptxdsl.schedule import {_near_schedule(value)}`, "

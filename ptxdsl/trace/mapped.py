@@ -100,7 +100,8 @@ class MappedTensor(Foreign, Source):
     ) -> None:
         """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
 
-        What lies outside of the array is filled; coordinates may be negative. `multicast` is a mask of 16 bits: in each
+        What lies outside of the array is filled; coordinates may be negative; the last one is a multiple of 16 bytes,
+        which the manual leaves out and GPUs ask for. `multicast` is a mask of 16 bits: in each
         block of the cluster whose bit is set the box comes to the same place, and completes at the mbarrier there.
         `policy` is a u64 of `createpolicy`, for the L2 cache. Of a `TensorMap.im2col` the coordinates are those of the
         filter's corner where the column begins, and of the first channel; `offsets` go from there to an element of the
@@ -144,6 +145,7 @@ class MappedTensor(Foreign, Source):
     def store(self, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
         """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
 
+        Coordinates are 0 or more, the last one a multiple of 16 bytes; GPUs write the whole 16 at the end of a row.
         Writes to the memory before it need `fence.proxy.async` by the threads that wrote, and a barrier. The copy
         belongs to the thread's bulk group: `cp.async.bulk.commit_group`, then `wait_group`.
         """

@@ -93,6 +93,23 @@ def test_choices_that_inputs_do_not_take_are_refused(choice, operands, message):
     assert refused.value.message == f"GemmConfig: {message}"
 
 
+MENDED = [
+    ({"split_k": np.int64(2)}, "split_k is np.int64(2); it takes an int", "it is a number of numpy: pass int(split_k)"),
+    ({"tile": [64, 64, 32]}, "tile is [64, 64, 32]; it takes a tuple of three ints, (M, N, K)",
+     "pass a tuple of Python's ints: (64, 64, 32)"),
+    ({"tile": (np.int64(64), 64, 32)}, "tile is (np.int64(64), 64, 32); it takes a tuple of three ints, (M, N, K)",
+     "pass a tuple of Python's ints: (64, 64, 32)"),
+    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K)", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields, message, help", MENDED, ids=[message for _, message, _ in MENDED])
+def test_how_to_mend_numbers_of_numpy_and_lists(fields, message, help):
+    with pytest.raises(pd.LaunchError) as refused:
+        GemmConfig(**fields)
+    assert (refused.value.message, refused.value.help) == (f"GemmConfig: {message}", help)
+
+
 @pytest.mark.parametrize("fields, message", REFUSED, ids=[message for _, message in REFUSED])
 def test_refused(fields, message):
     with pytest.raises(pd.LaunchError) as refused:

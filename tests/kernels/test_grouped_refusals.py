@@ -53,7 +53,12 @@ REFUSALS = {
     "one matrix": (
         lambda a, b: grouped_gemm(a[0], b[0]),
         "`a` is a ndarray, not a list of matrices\n"
-        "  help: grouped_gemm takes one matrix for each problem; gemm takes a single one",
+        "  help: grouped_gemm takes one matrix for each problem; gemm takes a single one, or a batch of them",
+    ),
+    "lists of numbers": (
+        lambda a, b: grouped_gemm([[1.0, 2.0]], [[3.0], [4.0]]),
+        "`a` is a list of lists, not of matrices\n"
+        "  help: a list of arrays is many products; for a single one pass np.array(a, np.float16)",
     ),
     "sizes that do not meet": (
         lambda a, b: grouped_gemm(a, [b[0], ones(3, 6)]),

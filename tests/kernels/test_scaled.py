@@ -210,6 +210,16 @@ REFUSED = {
         "`scale_a` is float64; it takes float32",
         "convert it",
     ),
+    "a scale that is a number": (
+        lambda: scaled_gemm(A, B, 0.5, ONE),
+        "`scale_a` is 0.5, a number; the kernel reads scales in memory",
+        "pass np.full(1, 0.5, np.float32), or such an array on the GPU of the matrices",
+    ),
+    "a scale that is a number of numpy": (
+        lambda: scaled_gemm_ragged(A, B[None], ROWS, ONE, np.float32(2)),
+        "`scale_b` is 2.0, a number; the kernel reads scales in memory",
+        "pass np.full(1, 2.0, np.float32), or such an array on the GPU of the matrices",
+    ),
     "scales of columns with gaps": (
         lambda: scaled_gemm(A, B, np.ones((64, 1), np.float32), np.ones((1, 256), np.float32)[:, ::2]),
         "`scale_b` has strides of (256, 2) elements; scales of columns lie side by side",
@@ -266,6 +276,15 @@ def test_refusals(which):
     with pytest.raises(pd.LaunchError) as caught:
         run()
     assert (caught.value.message, caught.value.help) == (message, help)
+
+
+def test_another_gpu():
+    with pd.config.using(arch="sm_90"), pytest.raises(pd.LaunchError) as caught:
+        scaled_gemm(A, B, ONE, ONE)
+    assert caught.value.message == (
+        "`a` and `b` are float8_e4m3fn, multiplied with scales on sm_90a; the kernel is for sm_90"
+    )
+    assert caught.value.help == "on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
 
 
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]

@@ -22,6 +22,8 @@ _PRODUCTS = {
 }
 _OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
 _PADDED = "it is `pad=` here: one number, or one for height and one for width"
+_GROUPED = "there are none here: all channels meet all filters; call it for each group"
+_STRIDED = "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels"
 
 
 def _epilogues(called: str) -> dict[str, str]:
@@ -56,10 +58,9 @@ def public_ragged(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
-    groups = "there are none here: all channels meet all filters; call it for each group"
-    return _launcher(function, padding=_PADDED, groups=groups, **_epilogues("conv2d"))
+    return _launcher(function, padding=_PADDED, groups=_GROUPED, **_epilogues("conv2d"))
 
 
 def public_gradient(function: Callable[P, R]) -> Callable[P, R]:
     """Gradients of convolutions."""
-    return _launcher(function, padding=_PADDED)
+    return _launcher(function, padding=_PADDED, groups=_GROUPED, stride=_STRIDED)

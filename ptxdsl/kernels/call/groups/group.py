@@ -111,7 +111,12 @@ def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
         if not isinstance(owners, list | tuple):
             raise LaunchError(
                 f"`{name}` is a {type(owners).__name__}, not a list of matrices",
-                help="grouped_gemm takes one matrix for each problem; gemm takes a single one",
+                help="grouped_gemm takes one matrix for each problem; gemm takes a single one, or a batch of them",
+            )
+        if owners and isinstance(owners[0], list | tuple | int | float):
+            raise LaunchError(
+                f"`{name}` is a {type(owners).__name__} of {type(owners[0]).__name__}s, not of matrices",
+                help="a list of arrays is many products; for a single one pass np.array(a, np.float16)",
             )
     if len({*map(len, lists.values())}) > 1:
         counts = ", ".join(f"{len(owners)} matrices {name}" for name, owners in lists.items())

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
@@ -31,6 +33,7 @@ from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape, TileSchedule
 from ptxdsl.kernels.traits.parameters import view
+from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import f32, u32
 
@@ -192,6 +195,12 @@ def _plan_of_groups(
 
 def _scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
     """The scales, checked, and what they are of. Raises LaunchError for what does not fit."""
+    for name, owner in zip(("scale_a", "scale_b"), scales, strict=True):
+        if isinstance(owner, int | float | np.generic):
+            raise LaunchError(
+                f"`{name}` is {owner}, a number; the kernel reads scales in memory",
+                help=f"pass np.full(1, {owner}, np.float32), or such an array on the GPU of the matrices",
+            )
     of_a, of_b = (
         array_argument(name, owner, (0, 1, 2, 3), "scales have up to three dimensions", "reshape it", "float32")
         for name, owner in zip(("scale_a", "scale_b"), scales, strict=True)
@@ -240,6 +249,12 @@ def _traits_of(
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
             help='pass a GemmConfig with atom="wgmma", or none',
+        )
+    if target(device) != ARCH:
+        raise LaunchError(
+            f"`a` and `b` are {describe_type(operands.inputs)}, multiplied with scales on {ARCH}; the kernel is for "
+            f"{target(device)}",
+            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
     if config.swap_ab and scaling != "tensors":
         raise LaunchError(

@@ -258,7 +258,7 @@ class _Slots(threading.local):
         start = ctypes.addressof(buffer)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.memory = buffer, ctypes.addressof(self._pointers)
-        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None] * 3
+        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None] * 4
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:

@@ -15,22 +15,19 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         buffer, addresses, packed = slots.kept
         if not known or packed[0] != (said := (p0, a1, shape, handle)):
             if p0 & 3: return False
-            target = shape, handle
-            config = packed[1] if packed[2] == target else configs(shape, handle)
-            packed[0] = target
+            if packed[2] != shape or packed[3] != handle: packed[:] = None, configs(shape, handle), shape, handle
+            packed[0] = mark = []
             pack_into(buffer, 0, p0, a1)
-            if packed[0] is not target: return False
+            if packed[0] is not mark: return False
             packed[0] = said if known else None
-            packed[1] = config
-            packed[2] = target
         (status,) = run(packed[1], function, addresses, 0)
         if status: again(status, packed[1], addresses)
         return True
 
 A launch of the thread with the same addresses, numbers and shape as the one before it finds them checked and packed.
-`packed` has what is packed, the configuration, and what that is of. Where arrays cannot be asked at once whether they
-lie alike, nothing is known of them, and each launch packs. What interrupts the thread, such as a handler of a signal,
-may pack others, and `packed[0]` says so: then the careful way decides, too.
+`packed` has what is packed, and the configuration of a shape and a stream. Where arrays cannot be asked at once whether
+they lie alike, nothing is known of them, and each launch packs. What interrupts the thread, such as a handler of a
+signal, may pack others, and `packed[0]` says so: then the careful way decides, too.
 """
 
 from __future__ import annotations
@@ -185,14 +182,11 @@ class _Text:
             *self._mapped(),
             *self._unless(*self._misaligned()),
             *self._overlaps(),
-            "target = shape, handle",
-            "config = packed[1] if packed[2] == target else configs(shape, handle)",
-            "packed[0] = target",
+            "if packed[2] != shape or packed[3] != handle: packed[:] = None, configs(shape, handle), shape, handle",
+            "packed[0] = mark = []",
             f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
-            "if packed[0] is not target: return False",
+            "if packed[0] is not mark: return False",
             "packed[0] = said if known else None",
-            "packed[1] = config",
-            "packed[2] = target",
         ]
 
     def _misaligned(self) -> list[str]:

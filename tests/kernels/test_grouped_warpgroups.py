@@ -9,8 +9,9 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import grouped as call
+from ptxdsl.kernels.call.groups import warpgroups
 from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.warpgroups import even_shares
+from ptxdsl.kernels.call.groups.warpgroups import begins_early, deal_longest_first, even_shares
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
 from ptxdsl.kernels.product.operands import Operands
@@ -167,6 +168,20 @@ def test_the_longest_k_is_dealt_first():
     group = group_of(a, b, None, None, 0.0)
     launch = call.launch_of(KERNELS, group, call.traits_of(group, LOW), "device", sort=False)
     assert launch.deal.order.tolist() == [3, 1, 0, 2]
+
+
+@pytest.mark.parametrize(
+    "schedule, columns, again",
+    [(AHEAD, 256, 3 * 128 + 256), (IN_PAIRS, 256, 128 + 256), (AHEAD, 64, 64)],
+    ids=["alone", "pairs", "one column"],
+)
+def test_much_that_is_read_again_waits_for_an_empty_gpu(schedule, columns, again, monkeypatch):
+    """Of two tiles along M each line of B is read twice, and one of A once for each column of tiles, or pair."""
+    shapes, tiling = np.array([(128, columns, 64), (0, 8, 64), (8, 0, 64)]), WarpgroupTiling((64, 64, 64), 2)
+    traits = WarpgroupTraits(tiling, schedule=schedule)
+    for limit, early in ((again * 64 * 2, True), (again * 64 * 2 - 1, False)):
+        monkeypatch.setattr(warpgroups, "READ_AGAIN_BYTES", limit)
+        assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
 
 
 REFUSED = {

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.launching.quick import WrittenLaunch
 from ptxdsl.kernels.call.matrix import list_maker, maker
 from ptxdsl.kernels.choose.candidates import SMALL
-from ptxdsl.kernels.config import specialise
+from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add, add_relu, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
@@ -362,6 +362,15 @@ class TestLists:
             assert launched(alpha) == struct.pack("<f", alpha)
         with pytest.raises(LaunchError, match="`alpha` is 1e\\+39"):
             launched(1e39)
+
+    @pytest.mark.parametrize("k, attributes", [(64, [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]), (1 << 15, [])])
+    def test_lists_of_which_much_is_read_again_wait_for_an_empty_gpu(self, gpu, k, attributes):
+        config = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
+        shapes = ((512, k), (k, 1), 1 << 30), ((k, 1024), (1, k), 2 << 30), ((512, 1024), (1024, 1), 3 << 30)
+        a, b, out = ([Tensor(*shape, strides=strides, address=start)] for shape, strides, start in shapes)
+        for _ in range(2):
+            grouped_gemm(a, b, out=out, config=config)
+            assert gpu.launches[-1]["attributes"] == attributes
 
     def test_the_second_call_fills_no_parameters(self, gpu, monkeypatch):
         """But for streams whose workspace may be freed."""

@@ -21,6 +21,7 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
     are_lists_mappable,
+    begins_early,
     check_lists_mappable,
     deal_longest_first,
     widen_single_lines,
@@ -265,13 +266,15 @@ def _check_on_host(device: int | None) -> None:
 @dataclass(frozen=True)
 class ListKernel:
     """A kernel for a list of problems, and who does what in it. `values` are its parameters, given the addresses of the
-    two tables, the factors and where it runs."""
+    two tables, the factors and where it runs. If it waits for the kernels before it, it may begin while they run where
+    it `begins_early`."""
 
     kernel: Kernel
     constants: Mapping[str, Any]
     traits: Traits
     deal: Deal
     values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
+    begins_early: bool = True
 
     def rows(self, group: ProblemGroup) -> np.ndarray:
         """What the table of the problems says, a row for each."""
@@ -298,7 +301,8 @@ def _warpgroup_launch_of(
     """The same on the sm_90a path, which deals tiles of the longest K first."""
     resident = resident_blocks(kernel, traits.threads, device, traits=traits)
     dealt = deal_longest_first(group.shapes, traits, resident)
-    return ListKernel(kernel, {"traits": traits}, traits, dealt, ListValues(traits, group, dealt.blocks))
+    values, early = ListValues(traits, group, dealt.blocks), begins_early(group.shapes, traits, dealt)
+    return ListKernel(kernel, {"traits": traits}, traits, dealt, values, early)
 
 
 def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, float]) -> None:
@@ -310,8 +314,8 @@ def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, floa
 
 def _sender(launch: ListKernel, device: int, rows: np.ndarray) -> Send:
     """What launches such problems on a GPU, wherever their matrices are."""
-    deal = launch.deal
-    handle = prepared(launch.kernel, deal.blocks, launch.traits.threads, device, **launch.constants)
+    deal, early = launch.deal, launch.begins_early
+    handle = prepared(launch.kernel, deal.blocks, launch.traits.threads, device, begins_early=early, **launch.constants)
 
     def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
         values = launch.values(address, address + rows.nbytes, factors, device, stream)

@@ -62,10 +62,19 @@ def _resident_blocks(kernel: Kernel, threads: int, device: int | None, settings:
     return gpu.multiprocessors * handle.occupancy(threads, shared_bytes=variant.shared_bytes(None), device=device)
 
 
-def prepared(kernel: Kernel, grid: int | tuple[int, ...], threads: int, device: int, **constants: Any) -> partial[None]:
-    """What makes such launches, given the arguments in one sequence and `stream`."""
+def prepared(
+    kernel: Kernel,
+    grid: int | tuple[int, ...],
+    threads: int,
+    device: int,
+    *,
+    begins_early: bool = True,
+    **constants: Any,
+) -> partial[None]:
+    """What makes such launches, given the arguments in one sequence and `stream`. A kernel that waits for those before
+    it may begin while they run, unless `begins_early` says no."""
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
     shared_bytes = variant.shared_bytes(None)
-    handle, dependent = variant.compiled(arch), variant.waits_for_others
+    handle, dependent = variant.compiled(arch), begins_early and variant.waits_for_others
     return partial(handle, grid, threads, shared_bytes=shared_bytes, dependent=dependent, device=device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dis
 import re
 from bisect import bisect_right
+from collections import deque
 from dataclasses import is_dataclass
 from functools import lru_cache
 from types import CodeType, SimpleNamespace
@@ -19,6 +20,8 @@ from ptxdsl.trace.builder import Builder
 from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
 
+_MADE_BY_CLASS = 1 << 9  # of a type's flags
+_OURS = "ptxdsl."
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
 _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
@@ -32,13 +35,13 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
         return
     for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
         if names is not None:
-            written = _written(site) if depth == 0 else None
+            written = written_name(site) if depth == 0 else None
             _check(names, variable, written, builder)
             _check_lists(names, variable, written, builder)
             _check_members(names, variable, written, builder)
 
 
-def _written(site: Site) -> str | None:
+def written_name(site: Site) -> str | None:
     """How the text calls the variable that is written at a site; None where that cannot be told."""
     location = site.location
     written = _TARGET.match(location.text[location.columns[0] :])
@@ -62,10 +65,10 @@ def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
 
 def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
     """`written` is how the text calls the variable that is written; None where that cannot be told."""
-    bound = [name for name, value in names.values.items() if _is(value, variable)]
+    bound = [name for name, value in names.values.items() if is_variable(value, variable)]
     if not bound or (len(bound) == 1 and written in (None, bound[0])):
         return
-    live = _live(names, builder)
+    live = live_names(names, builder)
     others = [name for name in bound if name in live and name != written]
     both = [written, *others] if written else others
     copies = [name for name in both if _is_copied(names, name)]
@@ -74,7 +77,7 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
         _refuse(copies[-1], original, names.values[others[0]], builder)
 
 
-def _live(names: Names, builder: Builder) -> frozenset[str]:
+def live_names(names: Names, builder: Builder) -> frozenset[str]:
     """The names that are read later on, by the conditions of loops too."""
     return live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
 
@@ -82,15 +85,17 @@ def _live(names: Names, builder: Builder) -> frozenset[str]:
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
     """The same of names for lists, tuples, dicts and objects of variables, of which one is a copy of the other."""
     root = re.split(r"\W", written)[0] if written else None
-    live = _live(names, builder)
+    live = live_names(names, builder)
     for copy in sorted(copied_names(names.code) & live - {root}):
-        held = _held(names.values.get(copy))
-        if not any(_is(value, variable) for value in held):
+        held = held_in(names.values.get(copy))
+        if not any(is_variable(value, variable) for value in held):
             continue
         for original, container in _lists(names, root):
+            if isinstance(names.values[copy], list | tuple) and _is_object(container):
+                continue
             is_read = original.partition(".")[0] in {root, *live}
-            if is_read and container is not names.values[copy] and _are_same(_held(container), held):
-                _refuse_copied(copy, original, container, builder)
+            if is_read and container is not names.values[copy] and _are_same(held_in(container), held):
+                _refuse_copied(copy, names.values[copy], original, container, builder)
 
 
 def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
@@ -98,7 +103,9 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
     root, *path = re.findall(r"\w+", written or "")[:2] or [""]
     holder = names.values.get(root)
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
-    others = [name for name, value in members.items() if [name] != path and _is(value, variable)] if path else []
+    others = (
+        [name for name, value in members.items() if [name] != path and is_variable(value, variable)] if path else []
+    )
     if not others:
         return
     behind = {str(i.argval) for i in bytecode(names.code) if i.offset > names.offset and i.opname in _MEMBERS}
@@ -113,18 +120,21 @@ def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
     return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
 
 
-def _held(container: Any) -> list[Any]:
+def held_in(container: Any) -> list[Any]:
     """The values in a list, a tuple, a dict or an object, those of lists in it too."""
     container = _by_name(container) if _is_object(container) else container
-    if not isinstance(container, list | tuple | dict):
+    if not isinstance(container, list | tuple | dict | deque):
         return []
     values = list(container.values()) if isinstance(container, dict) else list(container)
-    return [part for value in values for part in (_held(value) if isinstance(value, list | tuple) else [value])]
+    return [part for value in values for part in (held_in(value) if isinstance(value, list | tuple) else [value])]
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is there for its attributes."""
-    return isinstance(value, SimpleNamespace) or (is_dataclass(value) and not isinstance(value, type))
+    """Whether a value is there for its attributes: that of a class of the user's."""
+    kind = type(value)
+    if kind is SimpleNamespace or is_dataclass(kind):
+        return True
+    return hasattr(value, "__dict__") and kind.__flags__ & _MADE_BY_CLASS != 0 and not kind.__module__.startswith(_OURS)
 
 
 def _by_name(value: Any) -> dict[str, Any]:
@@ -136,14 +146,15 @@ def _are_same(some: list[Any], others: list[Any]) -> bool:
     return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
-def _refuse_copied(copy: str, original: str, container: Any, builder: Builder) -> NoReturn:
+def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builder: Builder) -> NoReturn:
     kind = next(
         (each.__name__ for each in (list, tuple, dict) if isinstance(container, each)), type(container).__name__
     )
     snapshot = f"[v.value for v in {original}]"
     if _is_object(container):
         held = [name for name, value in _by_name(container).items() if hasattr(value, "written")]
-        call = f"replace({original}, " if is_dataclass(container) else "SimpleNamespace("
+        call = "dict(" if isinstance(copied, dict) else "SimpleNamespace("
+        call = f"replace({original}, " if is_dataclass(copied) else call
         snapshot = f"{call}{', '.join(f'{name}={original}.{name}.value' for name in held)})"
     elif kind == "dict":
         snapshot = f"{{name: v.value for name, v in {original}.items()}}"
@@ -156,7 +167,7 @@ def _refuse_copied(copy: str, original: str, container: Any, builder: Builder) -
     )
 
 
-def _is(value: Any, variable: Any) -> bool:
+def is_variable(value: Any, variable: Any) -> bool:
     """Whether a name is bound to a variable, or to the pointer that a variable holds."""
     return value is variable or (getattr(type(value), "moves", False) and value.base is variable)
 

@@ -1,6 +1,6 @@
 """Lists, tuples, dicts and objects that Python copied, told from the bytecode: by `list(m)`, `m.copy()`, `m[:]`,
-`[*m]`, `[v for v in m]`, `copy.copy(m)` or `dataclasses.replace(m)`. Of variables such a copy keeps nothing: it has the
-variables themselves.
+`[*m]`, `[v for v in m]`, `copy.copy(m)`, `dataclasses.replace(m)`, `dict(vars(m))` or `C(**vars(m))`. Of variables such
+a copy keeps nothing: it has the variables themselves.
 """
 
 from __future__ import annotations
@@ -16,16 +16,28 @@ from ptxdsl.trace.liveness import names_of
 _COPIERS = {"list", "tuple", "dict", "copy", "replace"}
 _STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
 _NAMED = _STEPS[:-2]
-_FILLS = ("LIST_EXTEND", "DICT_UPDATE")
+_FILLS = ("LIST_EXTEND", "DICT_UPDATE", "DICT_MERGE")
 _LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # of a comprehension that Python inlined
 
 
 @lru_cache(maxsize=256)
 def copied_names(code: CodeType) -> frozenset[str]:
     """Names that are bound to a copy of all of another container."""
-    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")]
+    listing = _without_views([i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")])
     bound = [names_of(i)[1] for n, i in enumerate(listing) if i.opname.startswith("STORE_") and _copies(listing, n - 1)]
     return frozenset().union(*bound)
+
+
+def _without_views(listing: list[dis.Instruction]) -> list[dis.Instruction]:
+    """The same with what `vars` is called with in the place of what that gives: a copy of one copies the other."""
+    left: list[dis.Instruction] = []
+    for instruction in listing:
+        named = [i for i in left[-4:] if i.opname.startswith(_NAMED)]
+        if instruction.opname == "CALL" and instruction.arg == 1 and [i.argval for i in named[-2:-1]] == ["vars"]:
+            left = [i for i in left if i is not named[-2] and not (i is left[-1] and i.opname == "PRECALL")]
+        else:
+            left.append(instruction)
+    return left
 
 
 def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
@@ -35,6 +47,8 @@ def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
         return _calls_copier(before)
     if last.opname in ("LIST_TO_TUPLE", "CALL_INTRINSIC_1"):
         return _copies(listing, n - 1)
+    if last.opname == "CALL_FUNCTION_EX":
+        return bool(before) and before[-1].opname == "DICT_MERGE" and _copies(listing, n - 1)
     if last.opname in _FILLS:
         first = next((i for i in reversed(before) if not i.opname.startswith(_STEPS)), None)
         return first is not None and first.opname in ("BUILD_LIST", "BUILD_MAP") and first.arg == 0

@@ -17,6 +17,7 @@ from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
+from ptxdsl.trace.earlier import check_earlier
 from ptxdsl.trace.misfits import form_refusal, target_refusal, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
@@ -355,8 +356,9 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
     if bound.fresh and bound.opcode.op.computes and not bound.written:
         builder.note(tuple(register for register, _ in bound.fresh), instruction, site)
     for variable in bound.written:
-        variable.written = True
+        variable.again, variable.written = variable.written, True
         check_aliases(builder, site, variable)
+        check_earlier(builder, site, variable)
     return bound.results
 
 

@@ -17,6 +17,7 @@ from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
+from ptxdsl.trace.earlier import check_two_ways
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
 from ptxdsl.trace.no_result import NoResult
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
@@ -43,6 +44,8 @@ def refuse_uncalled(spelled: str) -> None:
 
 def operate(text: str, *sources: object, out: Scalar | None = None, type: Type | None = None) -> Scalar:
     """The one result of an instruction, written into `out` if given; `type` says more than the instruction does."""
+    if len(sources) == 2 and sources[0] is sources[1] and getattr(sources[0], "again", False):
+        check_two_ways()
     ((register, held),) = emit(text, sources, out=out, type=type)
     result: Scalar = register if out is not None else current(text).value(register, type or held)
     return result

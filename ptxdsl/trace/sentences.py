@@ -54,6 +54,21 @@ def argument(location: Location, index: int | None) -> Location:
     return location
 
 
+def operands_at(location: Location) -> tuple[ast.expr, ast.expr] | None:
+    """The two sides of the operator at a place, or the two arguments of the call there; None for anything else."""
+    for _, node in _nodes(location):
+        match node:
+            case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
+                pair = left, right
+            case ast.Call(args=[left, right], keywords=[]):
+                pair = left, right
+            case _:
+                continue
+        if ends_at(location, node):
+            return pair
+    return None
+
+
 def _is_string_call(node: ast.Call) -> bool:
     """`pd.ptx("add.u32", a, b)`: the mnemonic comes first."""
     return bool(node.args) and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)

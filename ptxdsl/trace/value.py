@@ -282,12 +282,13 @@ class Value(Foreign, Scalar):
 class Var(Value):
     """A register that can be written again. Reading it gives what it holds at that point of the kernel."""
 
-    __slots__ = ("repeated", "written")
+    __slots__ = ("again", "repeated", "written")
     writable = True
 
     def __init__(self, operand: ir.Register, type: Type, builder: Builder) -> None:
         super().__init__(operand, type, builder)
         self.written = False
+        self.again = False  # whether it was written more than once
         self.repeated = False  # in a list, as its element at several places
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:

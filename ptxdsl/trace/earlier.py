@@ -1,0 +1,160 @@
+"""What seems to keep an earlier value of a variable, and has the variable: by how it is called, or what it meets.
+
+`old = (m, l)` is a tuple of variables, which many kernels hand on and none would have refused. It is refused where its
+name says that it is of the past, it holds a variable that is written, and it is read later; and where an operator gets
+one variable twice, by two ways that lead to it: `m - old[0]` is 0.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from ptxdsl.errors import Location, Names, Site, TraceError, bytecode, names_of_calls
+from ptxdsl.trace.aliases import held_in, is_variable, live_names, written_name
+from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.liveness import names_of
+from ptxdsl.trace.sentences import operands_at
+
+_PAST = re.compile(r"(?:^|_)(?:old|prev|previous|before|saved|snapshot)(?:_|\d*$)", re.IGNORECASE)
+_ENDS = ("STORE_", "POP_TOP", "POP_JUMP", "JUMP_", "FOR_ITER", "END_FOR", "RESUME", "DELETE_")
+
+
+def check_earlier(builder: Builder, site: Site, variable: Any) -> None:
+    """Refuses the write to a variable that runs now, at a site, if a name of the past holds it and is read later."""
+    if not _may_keep(site.codes):
+        return
+    for depth, names in enumerate(names_of_calls(builder.code, lambda code: bool(past_names(code)))):
+        if names is not None:
+            _check(names, builder, written_name(site) if depth == 0 else None, variable)
+
+
+def _check(names: Names, builder: Builder, written: str | None, variable: Any) -> None:
+    for past, sources in past_names(names.code).items():
+        source = _source(names, past, sources, variable)
+        if source is not None and past in live_names(names, builder) and not _leads(past, written):
+            _refuse(builder, past, written or source)
+
+
+def _source(names: Names, past: str, sources: frozenset[str], variable: Any) -> str | None:
+    """Another name for what holds a variable, of which the one of the past was made; None if that does not hold it."""
+    if not _has(names.values.get(past), variable):
+        return None
+    return next((name for name in sorted(sources - {past}) if _has(names.values.get(name), variable)), None)
+
+
+def _has(value: object, variable: Any) -> bool:
+    return is_variable(value, variable) or any(is_variable(each, variable) for each in held_in(value))
+
+
+def _leads(name: str, path: str | None) -> bool:
+    """Whether a path such as `old[0]` begins with a name."""
+    return path is not None and re.split(r"\W", path)[0] == name
+
+
+def _refuse(builder: Builder, past: str, written: str) -> None:
+    raise TraceError(
+        f"`{past}` has the variable `{written}`, not what it held before: what is written here is in both",
+        at=builder.site().location,
+        help=f"to keep what it held, put `{written}.value` into `{past}`",
+    )
+
+
+@lru_cache(maxsize=256)
+def past_names(code: CodeType) -> dict[str, frozenset[str]]:
+    """Names that say that they are of the past, and those of which they are made; but for what takes a `.value`."""
+    listing = bytecode(code)
+    sources: dict[str, frozenset[str]] = {}
+    for n, instruction in enumerate(listing):
+        past = [name for name in names_of(instruction)[1] if _PAST.search(name)]
+        loaded = _loaded(listing[:n]) if past and instruction.opname.startswith("STORE_") else None
+        if loaded:
+            sources.update({name: sources.get(name, frozenset()) | loaded for name in past})
+    return sources
+
+
+def _loaded(before: Sequence[dis.Instruction]) -> frozenset[str]:
+    """The local names of an expression that ends there; none of one that takes values of variables."""
+    names: set[str] = set()
+    for instruction in reversed(before):
+        if instruction.opname.startswith(_ENDS):
+            break
+        if instruction.opname == "LOAD_ATTR" and instruction.argval == "value":
+            return frozenset()
+        names |= names_of(instruction)[0]
+    return frozenset(names)
+
+
+# By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.
+_keeping: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
+
+
+def _may_keep(codes: tuple[CodeType, ...]) -> bool:
+    known = _keeping.get(id(codes))
+    if known is None:
+        known = _keeping[id(codes)] = codes, any(map(past_names, codes))
+    return known[1]
+
+
+def check_two_ways() -> None:
+    """Refuses an operator on one variable that was written again, which its text comes to by two ways."""
+    builder = current("a value")
+    location = builder.site().location
+    texts = operands_at(location)
+    if texts is None:
+        return
+    (names, *_) = names_of_calls(builder.code, lambda code: True)
+    if names is not None and _are_two_ways(names, *texts):
+        _refuse_operands(location, *texts)
+
+
+def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
+    """Whether two paths begin with names of different things, neither of which is an element that has another number,
+    as among all pairs of a list; or one of them is no path, but a name that a call has bound."""
+    roots = [_root(left), _root(right)]
+    if None in roots or roots[0] == roots[1]:
+        return False
+    values = [names.values.get(str(root)) for root in roots]
+    if values[0] is values[1]:
+        return False
+    paths = [each for each in (left, right) if not isinstance(each, ast.Name)]
+    if len(paths) == 2:
+        indices = [ast.unparse(each.slice) for each in paths if isinstance(each, ast.Subscript)]
+        return len(indices) < 2 or indices[0] == indices[1]
+    plain = next((each.id for each in (left, right) if isinstance(each, ast.Name)), None)
+    return len(paths) == 1 and plain is not None and _is_bound_by_calls(names.code, plain)
+
+
+def _root(path: ast.expr) -> str | None:
+    """The name with which attributes and elements begin; None for anything else."""
+    while isinstance(path, ast.Attribute | ast.Subscript):
+        path = path.value
+    return path.id if isinstance(path, ast.Name) else None
+
+
+@lru_cache(maxsize=256)
+def _is_bound_by_calls(code: CodeType, name: str) -> bool:
+    """Whether all that binds a name is what a call gives."""
+    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP")]
+    stores = [n for n, i in enumerate(listing) if name in names_of(i)[1] and i.opname.startswith("STORE_")]
+    return bool(stores) and all(_binds_call(listing, n) for n in stores)
+
+
+def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """Whether a name gets what a call gives, or a part of that."""
+    while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
+        n -= 1
+    return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)
+
+
+def _refuse_operands(location: Location, left: ast.expr, right: ast.expr) -> None:
+    raise TraceError(
+        f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are one variable: both are what it holds here",
+        at=location,
+        help="what is to keep an earlier value takes `.value` of the variable, which is what that holds then",
+    )

@@ -10,25 +10,26 @@ import ptxdsl as pd
 from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.schedule import Exchange
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 
 class SharedTiles:
     """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other. It stands
-    before the ring, whose making all threads wait for. Blocks of a cluster know of each other that they have begun, by
-    a phase of the cluster's barrier."""
+    before the ring, whose making all threads wait for. Blocks of a cluster that bring each other sums behind the ring
+    know of each other that they have begun, by a phase of the cluster's barrier."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
         inputs = traits.operands.inputs
         self.a = pd.dynamic_shared(inputs, traits.shared_bytes // inputs.bytes, align=PATTERN_BYTES).address()
-        self.exchange = self.a + traits.exchanged_at // inputs.bytes
+        self.exchange = Exchange(self.a + traits.exchanged_at // inputs.bytes, traits.exchanges_in_ring)
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes
         self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
         self.late = _one(traits.scalar) if traits.computes_late else None
-        if traits.schedule.cluster and traits.schedule.multicast == (1, 1):
+        if traits.schedule.cluster and traits.schedule.multicast == (1, 1) and not traits.exchanges_in_ring:
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.types import b32
 
 MOST_STAGED_BYTES = 16384  # of a warpgroup
@@ -186,7 +187,15 @@ class WarpgroupTraits(Traits):
     @property
     def exchanged_at(self) -> int:
         """Where blocks of a cluster bring each other sums: behind the ring, which they may be filling yet; or in it."""
-        return 0 if self.reuses_ring else self.tiling.ring_bytes(self.operands)
+        return 0 if self.reuses_ring or self.exchanges_in_ring else self.tiling.ring_bytes(self.operands)
+
+    @property
+    def exchanges_in_ring(self) -> bool:
+        """Whether blocks of a cluster bring each other sums in the ring, when all of them have read theirs to the end:
+        where the ring leaves no room behind it."""
+        exchanged = self.schedule.exchanged(self.sums)
+        behind = self.tiling.ring_bytes(self.operands) + exchanged + self._staged_by_all
+        return exchanged > 0 and behind > shared_bytes(ARCH) - self.static_bytes
 
 
 @lru_cache(maxsize=4096)

@@ -2,6 +2,7 @@
 
 A block adds up a share of the tile, and stores it. Each brings the sums of a share to the block whose that is, straight
 into its memory; when all have done so, the parts are added in the order of K: results never change from run to run.
+That memory lies behind the ring; or in it, which takes one meeting more and leaves room for a longer ring.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums, SumsLayout
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Exchange, Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -65,19 +66,29 @@ class ClusterSplitKWalk(Walk):
     def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
         layout, exchange = sums.layout, self.scene.exchange
         assert exchange is not None
-        pd.ptx.barrier.cluster.wait.aligned()  # all blocks have begun, and arrived: there is memory to write to
+        _await_room(exchange)
         for group, registers in enumerate(sums.groups):
             piece = group * layout.all_warps + pd.warpid
-            share = ClusterShare(layout, exchange, self.slices).of_block(piece % self.slices)
+            share = ClusterShare(layout, exchange.memory, self.slices).of_block(piece % self.slices)
             share.store(registers, piece // self.slices, self.slice)
         pd.ptx.barrier.cluster.arrive.release.aligned()
         pd.ptx.barrier.cluster.wait.acquire.aligned()
-        share, pieces = ClusterShare(layout, exchange, self.slices), layout.all_warps * layout.groups
+        share, pieces = ClusterShare(layout, exchange.memory, self.slices), layout.all_warps * layout.groups
         for piece in pd.range(self.slice + self.slices * pd.warpid, pieces, self.slices * layout.all_warps):
             rows = Sums(layout, groups=1)
             for rank in range(self.slices):
                 share.add(rows, piece // self.slices, rank)
             yield Part(work, rows, piece // layout.all_warps, piece % layout.all_warps)
+
+
+def _await_room(exchange: Exchange) -> None:
+    """Until the other blocks of the cluster may be written to: they have begun, and arrived then; or they have read
+    their rings to the end."""
+    if exchange.is_in_ring:
+        pd.ptx.barrier.cluster.arrive.release.aligned()
+        pd.ptx.barrier.cluster.wait.acquire.aligned()
+    else:
+        pd.ptx.barrier.cluster.wait.aligned()
 
 
 class ClusterShare:

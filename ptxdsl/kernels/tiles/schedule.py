@@ -117,18 +117,26 @@ class TileSchedule(ABC):
         """What this block does, in a kernel."""
 
 
+class Exchange(NamedTuple):
+    """Shared memory to which other blocks of a cluster bring sums: at any time, but where it lies in the ring only when
+    this block has read that to the end."""
+
+    memory: PointerValue
+    is_in_ring: bool
+
+
 @dataclass(frozen=True)
 class Scene:
     """What a walk may use in a kernel: its products, the fields of its schedule, the layout of sums, whether it goes
     `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete; `exchange`
-    is where other blocks of a cluster may bring sums at any time."""
+    is where other blocks of a cluster may bring sums."""
 
     products: Products
     fields: Any
     layout: SumsLayout
     scratch: PointerValue
     ahead: bool = False
-    exchange: PointerValue | None = None
+    exchange: Exchange | None = None
 
 
 class Walk(ABC):

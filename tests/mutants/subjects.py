@@ -37,6 +37,7 @@ SHARES = GemmConfig((64, 64, 64), stages=3, atom="wgmma", swap_ab=True)
 STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
 TURNS = replace(TALL, stages=3, pingpong=True)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
+EXCHANGED = GemmConfig((64, 256, 64), stages=4, atom="wgmma", split_k=2, reduction="cluster")  # in the ring
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
@@ -343,6 +344,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
+    "gemm, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED, ((40, 136, 136), (20, 72, 648))),
     "conv2d": convolution,
     "conv2d, im2col": lambda: windows(replace(IN_TURN, stages=5), 16),
     "conv2d, im2col, ping-pong": lambda: windows(replace(PINGPONG, stages=5), 16, 12),

@@ -45,14 +45,19 @@ from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import bf16
 
 FEW_ROWS = 128  # of which A and B may be swapped
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
+# Beside those of 128 rows: of tiles that are computed all at once; and of those that warpgroups take in turns
+FOR_A_ROUND, FOR_TURNS = (144, 176, 240), 144
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
+EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
+MEASURED = Operands(bf16, bf16)  # of which the tiles for a round, and sums that meet in the ring, were measured
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
@@ -107,7 +112,7 @@ def choose_product(
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds, or where none has blocks that share K as is said."""
     config = _shortest(facts, model, other_time, sharing)
-    return one_tile_each(config, facts, model.multiprocessors) if config and sharing == ANY else config
+    return with_longest_ring(config, facts, model.multiprocessors) if config and sharing == ANY else config
 
 
 def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing: Sharing) -> GemmConfig | None:
@@ -131,7 +136,7 @@ def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = AN
     known = _ranked(facts, model, sharing)
     if sharing != ANY:
         return known
-    return [(time, one_tile_each(config, facts, model.multiprocessors)) for time, config in known]
+    return [(time, with_longest_ring(config, facts, model.multiprocessors)) for time, config in known]
 
 
 def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tuple[float, GemmConfig]]:
@@ -144,10 +149,34 @@ def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tup
     return [(time, option.config(_depth(facts))) for time, option in timed]
 
 
+def with_longest_ring(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
+    """The same, with as little beside the ring as its blocks need."""
+    if config.split_k > 1:
+        return meeting_in_ring(config, facts)
+    if config.tile[1] == FOR_TURNS and facts.tiles(config.tile) > multiprocessors:
+        return replace(config, stages=stages_of(config.tile, facts.operands, pingpong=True), pingpong=True)
+    return one_tile_each(config, facts, multiprocessors)
+
+
+def meeting_in_ring(config: GemmConfig, facts: ProductFacts) -> GemmConfig:
+    """The same; or, where the two blocks of a cluster bring each other so many sums that little is left for the ring,
+    by one of all shared memory, in which the sums meet: it costs a meeting more, and waits less for copies."""
+    is_short = config.tile[:2] == EXCHANGED_TILE and config.split_k == 2 and not config.swap_ab
+    if config.reduction != "cluster" or not is_short or not is_measured(facts):
+        return config
+    return replace(config, stages=stages_of(config.tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, 1, "")))
+
+
+def is_measured(facts: ProductFacts) -> bool:
+    """Whether what was measured of bf16 alone, without an epilogue, is for it."""
+    return facts.operands == MEASURED and not facts.computes
+
+
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
     """The same; or, where persistent blocks would have one tile each that two warpgroups share, and the ring a stage
-    more but for the memory in which the output is staged, by blocks that stage it in the ring. Where it is stored in
-    boxes their warpgroups end the tile one after the other; else K is long, of which it was measured."""
+    more but for the memory in which the output is staged, by blocks that stage it in the ring; so are tiles for a round
+    where no stage is gained. Where it is stored in boxes their warpgroups end the tile one after the other; else K is
+    long, of which it was measured."""
     tile, operands = config.tile, facts.operands
     is_shared = config.schedule == PERSISTENT and tile[0] == 2 * GROUP_ROWS and not (config.pingpong or config.swap_ab)
     has_matrices = any(extra.is_matrix for extra in operands.extras)
@@ -156,7 +185,7 @@ def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int)
     if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
         return config
     stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
-    if not config.stages == stages_of(tile, operands) < stages:
+    if config.stages != stages_of(tile, operands) or stages < config.stages + (tile[1] not in FOR_A_ROUND):
         return config
     return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER if in_boxes else 0)
 
@@ -196,6 +225,7 @@ def _timed_options(facts: ProductFacts, model: CostModel, sharing: Sharing) -> l
 def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
     """All that are estimated. Blocks share K only where all of them can be resident."""
     iterations = ceil_div(facts.k, _depth(facts))
+    yield from options_for_a_round(facts, multiprocessors)
     for tile, swap_ab in tiles(facts):
         for stages, resident in depths(tile, swap_ab, facts.operands):
             yield Option(tile, swap_ab, stages, resident)
@@ -207,6 +237,19 @@ def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
             for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
                 if count * slices <= multiprocessors * resident:
                     yield Option(tile, swap_ab, stages, resident, slices, way)
+
+
+def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
+    """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once, or, where K is long,
+    in turns."""
+    if not is_measured(facts):
+        return
+    is_long = facts.k >= LONG_ITERATIONS * _depth(facts)
+    for columns in FOR_A_ROUND:
+        tile = 2 * GROUP_ROWS, columns
+        is_round = facts.tiles((*tile, 0)) <= multiprocessors
+        if facts.m > GROUP_ROWS and columns < 2 * facts.n and (is_round or (is_long and columns == FOR_TURNS)):
+            yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
 
 
 def options_shared(facts: ProductFacts, multiprocessors: int, sharing: Sharing) -> Iterator[Option]:

@@ -10,7 +10,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import Exchange
+from ptxdsl.kernels.tiles.schedule import ExchangeMemory
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
@@ -23,7 +23,7 @@ class SharedTiles:
     def __init__(self, traits: WarpgroupTraits) -> None:
         inputs = traits.operands.inputs
         self.a = pd.dynamic_shared(inputs, traits.shared_bytes // inputs.bytes, align=PATTERN_BYTES).address()
-        self.exchange = Exchange(self.a + traits.exchanged_at // inputs.bytes, traits.exchanges_in_ring)
+        self.exchange = ExchangeMemory(self.a + traits.exchanged_at // inputs.bytes, traits.exchanges_in_ring)
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = self.a + traits.a.bytes // inputs.bytes
         self.stage = traits.stage_bytes // inputs.bytes

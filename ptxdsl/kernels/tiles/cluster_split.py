@@ -15,7 +15,7 @@ from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums, SumsLayout
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.schedule import Exchange, Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import ExchangeMemory, Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -81,7 +81,7 @@ class ClusterSplitKWalk(Walk):
             yield Part(work, rows, piece // layout.all_warps, piece % layout.all_warps)
 
 
-def _await_room(exchange: Exchange) -> None:
+def _await_room(exchange: ExchangeMemory) -> None:
     """Until the other blocks of the cluster may be written to: they have begun, and arrived then; or they have read
     their rings to the end."""
     if exchange.is_in_ring:

@@ -117,7 +117,7 @@ class TileSchedule(ABC):
         """What this block does, in a kernel."""
 
 
-class Exchange(NamedTuple):
+class ExchangeMemory(NamedTuple):
     """Shared memory to which other blocks of a cluster bring sums: at any time, but where it lies in the ring only when
     this block has read that to the end."""
 
@@ -136,7 +136,7 @@ class Scene:
     layout: SumsLayout
     scratch: PointerValue
     ahead: bool = False
-    exchange: Exchange | None = None
+    exchange: ExchangeMemory | None = None
 
 
 class Walk(ABC):

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+from math import inf
 
 import numpy as np
 import pytest
 
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroup_products import Sharing, choose_product, ranked_products
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.schedule import IdentityThreadblockSwizzle
-from ptxdsl.types import bf16, f32, s8
+from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -117,3 +121,35 @@ def test_nothing_spills(operands):
     resources = warpgroup_gemm_kernel.resources("sm_90a", traits=known)
     assert known.exchanges_in_ring
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+
+
+def chosen(shape, inputs=bf16, computes=False, **how):
+    return choose_product(ProductFacts(*shape, 1, Operands(inputs, inputs), computes), model_of(), inf, **how)
+
+
+@pytest.mark.parametrize("shape", [(256, 4096, 7168), (256, 4096, 4096), (128, 8192, 8192), (512, 2048, 7168)])
+def test_two_blocks_with_a_short_ring_are_chosen_so(shape):
+    """Four stages behind which sums have room, or seven in which they meet."""
+    assert chosen(shape) == config(128, 128, 7)
+    assert chosen(shape) in [
+        each for _, each in ranked_products(ProductFacts(*shape, 1, Operands(bf16, bf16)), model_of())
+    ]
+
+
+@pytest.mark.parametrize("how", [{"inputs": f16}, {"computes": True}, {"sharing": Sharing(2, "cluster")}], ids=str)
+def test_others_meet_behind_it(how):
+    """Types and epilogues of which it was not measured, and what a caller says."""
+    assert chosen((256, 4096, 7168), **how) == config(128, 128, 4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "way"),
+    [
+        ((128, 7168, 16384), config(128, 112, 5)),  # DRAM is what it waits for
+        ((128, 4096, 7168), config(128, 64, 7)),  # one stage more gains little
+        ((256, 2048, 7168), config(128, 128, 4, 4)),
+        ((1024, 1024, 4096), config(128, 128, 4)),  # all of it stays in the L2 cache
+    ],
+)
+def test_other_tiles_clusters_and_sizes_do_too(shape, way):
+    assert chosen(shape) == way

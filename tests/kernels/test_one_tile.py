@@ -157,6 +157,31 @@ def test_products_of_one_tile_a_block_take_a_stage_more(shape, tile, stages):
 
 
 @pytest.mark.parametrize(
+    ("shape", "tile", "stages"),
+    [
+        ((384, 7168, 16384), (128, 176), 5),  # 123 tiles; as many stages by persistent blocks
+        ((1024, 2112, 7168), (128, 144), 6),
+        ((1536, 1536, 1536), (128, 144), 6),
+        ((640, 6144, 4096), (128, 240), 4),
+    ],
+)
+def test_columns_that_leave_few_multiprocessors_idle(shape, tile, stages):
+    assert choose_product(facts(shape), model_of(), inf) == config(*tile, stages=stages, stagger=3)
+
+
+def test_they_are_taken_in_turns_where_there_are_more_tiles():
+    """250 tiles, and a K that is long."""
+    chosen = choose_product(facts((640, 7168, 16384)), model_of(), inf)
+    assert chosen == config(128, 144, 6, Strips(), pingpong=True)
+
+
+@pytest.mark.parametrize("known", [facts((384, 7168, 16384), f32), facts((1536, 3072, 3072))], ids=["f32", "short K"])
+def test_they_are_not_where_nobody_measured_that_they_gain(known):
+    columns = {each.tile[1] for _, each in ranked_products(known, model_of())}
+    assert not columns & {144, 176, 240}
+
+
+@pytest.mark.parametrize(
     ("inputs", "output", "stagger"), [(bf16, f32, 0), (f32, f32, 0), (s8, s32, 0), (e4m3, bf16, 3)]
 )
 def test_other_types_too(inputs, output, stagger):

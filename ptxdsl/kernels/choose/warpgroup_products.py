@@ -53,10 +53,12 @@ SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
 # Beside those of 128 rows: of tiles that are computed all at once; and of those that warpgroups take in turns
 FOR_A_ROUND, FOR_TURNS = (144, 176, 240), 144
+LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
 EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
+LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 MEASURED = Operands(bf16, bf16)  # of which the tiles for a round, and sums that meet in the ring, were measured
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
@@ -162,7 +164,8 @@ def meeting_in_ring(config: GemmConfig, facts: ProductFacts) -> GemmConfig:
     """The same; or, where the two blocks of a cluster bring each other so many sums that little is left for the ring,
     by one of all shared memory, in which the sums meet: it costs a meeting more, and waits less for copies."""
     is_short = config.tile[:2] == EXCHANGED_TILE and config.split_k == 2 and not config.swap_ab
-    if config.reduction != "cluster" or not is_short or not is_measured(facts):
+    gains = is_short and config.reduction == "cluster" and facts.moved >= LEAST_EXCHANGED
+    if not gains or not is_measured(facts):
         return config
     return replace(config, stages=stages_of(config.tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, 1, "")))
 
@@ -242,13 +245,14 @@ def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
     """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once, or, where K is long,
     in turns."""
-    if not is_measured(facts):
+    iterations = ceil_div(facts.k, _depth(facts))
+    if iterations < LEAST_OF_A_ROUND or not is_measured(facts):
         return
-    is_long = facts.k >= LONG_ITERATIONS * _depth(facts)
     for columns in FOR_A_ROUND:
         tile = 2 * GROUP_ROWS, columns
         is_round = facts.tiles((*tile, 0)) <= multiprocessors
-        if facts.m > GROUP_ROWS and columns < 2 * facts.n and (is_round or (is_long and columns == FOR_TURNS)):
+        is_for_turns = columns == FOR_TURNS and iterations >= LONG_ITERATIONS
+        if (is_round or is_for_turns) and facts.m > GROUP_ROWS and columns < 2 * facts.n:
             yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
 
 

@@ -392,15 +392,17 @@ def _refused_call(
     by_position = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     count = len(arguments) - (next(iter(inspect.signature(function).parameters), "") == "self")
     required = {p.name for p in parameters if p.name in names and p.default is p.empty}
-    called, takes, help = _called_name(function), f"it takes {listed(names)}", None
+    called, takes, help = _called_name(function), f"it takes {listed(names) if names else 'no arguments'}", None
     if unknown := [name for name in options if name not in names]:
         message, help = (
             f"{called} takes no `{unknown[0]}`; {takes}",
             meant(unknown[0], names, getattr(function, _MENDS, {})),
         )
     elif count > len(by_position):
-        message = f"{called} takes {len(by_position)} arguments by their places; {count} given"
-        help = f"name those behind `{by_position[-1]}`; {takes}" if by_position else takes
+        takes_count = f"{len(by_position)} argument{'s' * (len(by_position) != 1)} by their places"
+        message = f"{called} takes {takes_count if by_position else 'no arguments'}; {count} given"
+        behind = f"name those behind `{by_position[-1]}`; {takes}" if by_position else takes
+        help = behind if names else "leave it out" if count == 1 else "leave them out"
     elif twice := [name for name in by_position[:count] if name in options]:
         message = f"{called} has `{twice[0]}` twice, by its place and by its name"
     elif missing := [name for name in names if name in required - {*by_position[:count], *options}]:

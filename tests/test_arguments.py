@@ -488,6 +488,8 @@ def test_a_shape_with_all_that_a_launch_can_have():
         ({"grid": "8"}, "grid is '8'; it must be an int, or a tuple of one to three ints", None),
         ({"grid": [8]}, "grid is [8]; it must be an int, or a tuple of one to three ints", None),
         ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", "divide by `//`, rounded up as `-(-n // 128)`"),
+        ({"block": np.zeros(3)}, "block is a ndarray; it must be an int, or a tuple of one to three ints",
+         "grid and block stand in front of the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"),
         ({"block": ()}, "block is (); it must be an int, or a tuple of one to three ints", None),
         ({"block": (1, 1, 1, 1)}, "block is (1, 1, 1, 1); it must be an int, or a tuple of one to three ints", None),
         (

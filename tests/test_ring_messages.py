@@ -289,3 +289,37 @@ def test_elements_of_shared_arrays_are_named_as_python_indexes_them(array):
     body = f"other = pd.dynamic_shared(f32, 4)\ntile = {array}\ntile[{index[1]}] = 1.0\ny[0] = tile[{index[0]}]"
     finding = first(source_kernel(body, "y: ptr[f32]"), 1, np.zeros(1, np.float32))
     assert f"reads 4 bytes at {INDICES[array]}, which no thread has written" in finding.message
+
+
+MISCALLED = {
+    "ring.commit(1)": ("Ring.commit takes no arguments; 1 given", "leave it out"),
+    "ring.acquire(lead=True)": (
+        "Ring.acquire takes no `lead`; it takes expected_bytes and leads", "did you mean `leads`?",
+    ),
+    "x.prefetch((0, 0))": ("MappedTensor.prefetch takes no arguments; 1 given", "leave it out"),
+    "x.load(tile, (0, 0))": (
+        "MappedTensor.load lacks `mbarrier`; it takes destination, coordinates, mbarrier, offsets, multicast, policy "
+        "and boxes", None,
+    ),
+    "x[0, 0]": (
+        "`x` is a tensor map: its array is copied by boxes, not read or written by elements",
+        "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
+    ),
+    "x[0] = 1.0": (
+        "`x` is a tensor map: its array is copied by boxes, not read or written by elements",
+        "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
+    ),
+    "x + 1": (
+        "there is no `+` for `x`, which is a tensor map",
+        "boxes of its array are copied to shared memory and back: `x.load(…)`, `x.store(…)`",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", MISCALLED)
+def test_calls_and_operators_that_rings_and_tensor_maps_have_not(statement):
+    body = f"tile, ring = x.shared(), pd.Ring(2, stage_bytes=x.bytes, consumers=128)\n{statement}"
+    kernel = source_kernel(body, "x: pd.TensorMap(f32, (16, 128))", '(arch="sm_90a", reqntid=160)')
+    with pytest.raises(pd.Error) as refused:
+        kernel.ptx()
+    assert (refused.value.message, refused.value.help) == MISCALLED[statement]

@@ -123,7 +123,10 @@ def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[in
         help = "compute it before the launch" if callable(value) else None
         if any(isinstance(v, float) for v in written):
             help = "divide by `//`, rounded up as `-(-n // 128)`"
-        refuse(f"{name} is {value!r}; it must be an int, or a tuple of one to three ints", help)
+        if hasattr(value, "shape"):
+            help = "grid and block stand in front of the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"
+        shown = f"a {type(value).__name__}" if hasattr(value, "shape") else repr(value)
+        refuse(f"{name} is {shown}; it must be an int, or a tuple of one to three ints", help)
     x, y, z = (*map(int, written), 1, 1)[:3]
     extents = x, y, z
     if min(extents) < 1:

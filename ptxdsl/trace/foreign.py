@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -182,3 +182,28 @@ class Foreign:
             f"`{self.name}` is formatted as `{spec}`, but has no value while tracing",
             f"`{{{self.name}}}` shows what is known of it; pd.printf prints its value in the kernel",
         )
+
+
+class NoNumber(Foreign):
+    """What stands for memory: operators of numbers are refused, but for those that a class has of its own."""
+
+    __slots__ = ()
+    noun: ClassVar[str]  # as a sentence names it
+    instead: ClassVar[str]  # of an operator
+
+
+def _refusing(symbol: str) -> Callable[..., NoReturn]:
+    def operator(value: NoNumber, *other: object) -> NoReturn:
+        refuse(f"there is no `{symbol}` for `{value.name}`, which is {value.noun}", value.instead)
+
+    return operator
+
+
+_BOTH_SIDES = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**",
+    "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+_ONE_SIDE = {"neg": "-", "invert": "~", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_REFLECTED = {f"r{word}": symbol for word, symbol in _BOTH_SIDES.items()}
+for _word, _symbol in {**_BOTH_SIDES, **_REFLECTED, **_ONE_SIDE}.items():
+    setattr(NoNumber, f"__{_word}__", _refusing(_symbol))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from ptxdsl import ir
+from ptxdsl.errors import public
 from ptxdsl.isa.operand import Operand
-from ptxdsl.trace.foreign import Foreign
+from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Source, emit, shown
 from ptxdsl.trace.memory import ArrayView, PointerValue, dynamic_shared
 from ptxdsl.trace.operators import refuse
@@ -21,7 +22,7 @@ Boxes: TypeAlias = Sequence[tuple[tuple[Any, ...], Any]]
 """Of boxes of a tile, where each begins along the axes of the array, and in shared memory, in elements of the tile."""
 
 
-class MappedTensor(Foreign, Source):
+class MappedTensor(NoNumber, Source):
     """A parameter `a: pd.TensorMap(…)` in its kernel: the generic address of the tensor map, and what its boxes are.
 
     It stands for `map` in the instructions of pd.ptx. Its own methods emit one instruction each (of a
@@ -30,6 +31,8 @@ class MappedTensor(Foreign, Source):
     """
 
     __slots__ = ("pointer", "type")
+    noun = "a tensor map"
+    instead = "boxes of its array are copied to shared memory and back: `x.load(…)`, `x.store(…)`"
     type: TensorMap
 
     def __init__(self, pointer: PointerValue, type: TensorMap) -> None:
@@ -41,6 +44,15 @@ class MappedTensor(Foreign, Source):
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
+
+    def __getitem__(self, index: object) -> NoReturn:
+        refuse(
+            f"`{self.name}` is a tensor map: its array is copied by boxes, not read or written by elements",
+            "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
+        )
+
+    def __setitem__(self, index: object, value: object) -> None:
+        self[index]
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         return self.pointer.scalar(binding, operand)
@@ -78,15 +90,18 @@ class MappedTensor(Foreign, Source):
         """The extents of what one `load` brings, outermost first."""
         return self.type.tile
 
+    @public
     def shared(self, boxes: int | None = None) -> ArrayView:
         """Dynamic shared memory for a box (or tile), or for `boxes` of them (then the first coordinate), swizzled."""
         layout, name = self.type.boxes_layout(boxes), f"{self.name}.shared"
         return dynamic_shared(self.element, layout, align=self.type.alignment, name=name)
 
+    @public
     def prefetch(self) -> None:
         """Brings the tensor map itself into the cache, before the first copy needs it."""
         emit("prefetch.tensormap", (self,))
 
+    @public
     def load(
         self,
         destination: Any,
@@ -142,6 +157,7 @@ class MappedTensor(Foreign, Source):
             )
         return tuple(written[::-1])
 
+    @public
     def store(self, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
         """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
 
@@ -151,6 +167,7 @@ class MappedTensor(Foreign, Source):
         """
         self._copy("cp.async.bulk", coordinates, source, "", boxes)
 
+    @public
     def reduce(self, operation: str, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
         """As `store`, but each element becomes op(it, that in shared memory): "add", "min", "max", "and" and so on."""
         self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}", boxes)

@@ -13,7 +13,7 @@ from ptxdsl.isa.operand import Operand, Problem
 from ptxdsl.notes import SharedArray
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, is_name
-from ptxdsl.trace.foreign import Foreign
+from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate, refuse
@@ -31,7 +31,7 @@ MENDS = {
 }
 
 
-class PointerValue(Foreign, Source):
+class PointerValue(NoNumber, Source):
     """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` moves by elements.
 
     `base` is a register, or the variable whose place it is; `offset` bytes are added where the address is used.
@@ -39,6 +39,7 @@ class PointerValue(Foreign, Source):
 
     __slots__ = ("base", "offset", "type")
     moves = False
+    noun, instead = "a pointer", "`p + i` is i elements on, `p[i]` an element, and `p.value` the address in bytes"
     type: Pointer
 
     def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
@@ -341,13 +342,14 @@ def pointer(address: Scalar, element: Type, space: str = "global") -> PointerVal
     return PointerValue(operators.retyped(address, type.register), type)
 
 
-class ArrayView(Foreign):
+class ArrayView(NoNumber):
     """Elements in memory, found by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
 
     Constant coordinates are held against the shape while tracing. `layout` is None for an array of unknown length.
     """
 
     __slots__ = ("layout", "pointer", "ranked")
+    noun, instead = "an array in memory", "index it: operators take its elements"
 
     def __init__(self, pointer: PointerValue, layout: Any, ranked: bool) -> None:
         self.pointer, self.layout, self.ranked = pointer, layout, ranked

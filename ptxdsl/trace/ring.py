@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ptxdsl.errors import called_elsewhere, public_class
+from ptxdsl.errors import called_elsewhere, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.notes import RingNote
@@ -133,6 +133,7 @@ class Ring:
         """All blocks of the cluster, as the mask of a multicast copy."""
         return (1 << self.cluster) - 1
 
+    @public
     def acquire(self, expected_bytes: int | Scalar | None = None, *, leads: Any = None) -> Slot:
         """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones.
 
@@ -147,12 +148,14 @@ class Ring:
             emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK, guard=guard)
         return slot
 
+    @public
     def commit(self) -> None:
         """Ends the filling of that slot, as far as this thread begins it."""
         if self.stage_bytes is None:
             emit("mbarrier.arrive.shared::cta.b64", (self._slot(self._written.index).full,), out=SINK)
         self._written.advance()
 
+    @public
     def wait(self) -> Slot:
         """The slot to be read next, when it is full."""
         slot = self._slot(self._read.index)
@@ -160,6 +163,7 @@ class Ring:
         self._read.advance()
         return slot
 
+    @public
     def release(self, slot: Slot | None = None) -> None:
         """This thread has read the slot: that one, or the first that it waited for and has not released yet.
 

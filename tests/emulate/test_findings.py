@@ -119,6 +119,17 @@ def test_an_address_where_nothing_lies():
     )
 
 
+def test_an_index_below_zero_of_an_unsigned_type():
+    """As `x[n - 5]` of a kernel, with n = 3."""
+    body = "ld.param.u64 %rd1, [x]; mov.u32 %r1, 3; sub.u32 %r1, %r1, 5; mad.wide.u32 %rd1, %r1, 4, %rd1; st.u32 [%rd1], 1;"
+    assert found(body, np.zeros(6, np.uint32), block=1) == (
+        "out-of-bounds: st.u32 writes 4 bytes at x[4294967294]; x has 6 u32\n"
+        "  <ptx>:6\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: an index of u32 that passes below 0 goes on at 2**32: here -2; count in s32, or compare"
+    )
+
+
 def test_past_a_shared_array_into_its_neighbour():
     body = "mov.u32 %r1, %tid.x; shl.b32 %r1, %r1, 2; mov.u32 %r2, a; add.u32 %r1, %r1, %r2; st.shared.u32 [%r1], 1;"
     module = ".shared .u32 a[31]; .shared .u32 b[64];"

@@ -11,6 +11,7 @@ from ..memory.access import READS, Access, Observer, bytes_text
 from ..memory.distributed import ended, owners
 from ..memory.regions import Allocation, Table
 
+_LITTLE = 1 << 16
 _OTHER_WINDOWS = {0x7F: "global", 0x7E: "shared", 0x7D: "local", 0x7C: "param"}
 
 
@@ -126,6 +127,10 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
         help = "write .shared::cluster"
     elif window and space.partition("::")[0] not in (window, "const"):
         message += f"address {first:#x}, which is a generic address in .{window}, not an address in .{space}"
+    elif (holder := _below_zero(table, first)) is not None:
+        number = (first - holder.start) // holder.element_bytes
+        message += f"{holder.name}[{number}]; {holder.name} has {holder.elements}"
+        help = f"an index of u32 that passes below 0 goes on at 2**32: here {number - 2**32}; count in s32, or compare"
     elif 0 <= first < 4096 and space == "global":
         message += f"address {first:#x}: a null pointer"
     else:
@@ -143,6 +148,15 @@ def _as_python_has_it(access: Access, allocation: Allocation) -> Allocation:
     in_rows = np.array_equal(offsets.reshape(-1), np.arange(allocation.bytes // array.element.bytes))
     shape = offsets.shape if in_rows else ()
     return replace(allocation, element=str(array.element), element_bytes=array.element.bytes, shape=shape, named=None)
+
+
+def _below_zero(table: Table, address: int) -> Allocation | None:
+    """The allocation that an unsigned index of 32 bits, little less than 2**32, leads away from."""
+    for each in table.allocations:
+        number, extra = divmod(address - each.start, each.element_bytes)
+        if not extra and 0 < 2**32 - number <= max(_LITTLE, each.bytes // each.element_bytes):
+            return each
+    return None
 
 
 def _is_near(allocation: Allocation, address: int) -> bool:

@@ -17,7 +17,7 @@ from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
 from ptxdsl.lower import lower
-from ptxdsl.runtime.dispatch import KeptLaunch, Launch, LaunchAgain, usual_target
+from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
@@ -97,7 +97,6 @@ class AnyKernel(ABC):
 
     def __init__(self) -> None:
         self.handles: dict[Any, list[KeptLaunch]] = {}
-        self.again: dict[Any, LaunchAgain] = {}
 
     @abstractmethod
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:

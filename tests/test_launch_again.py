@@ -1,4 +1,4 @@
-"""Launches like the one before: what was checked and packed is not checked and packed again, and nothing else differs."""
+"""Launches like the one before, and with one thing that differs: each gets its own parameters."""
 
 import struct
 import sys
@@ -49,44 +49,6 @@ def make(read=lambda: None):
         y[1] = n.to(f32) * step
 
     return k
-
-
-def packing(launched, log):
-    """Notes what a handle packs from now on."""
-    names = launched.last.__globals__
-    pack_into = names["pack_into"]
-
-    def packed(buffer, offset, *values):
-        log.append(values)
-        pack_into(buffer, offset, *values)
-
-    names["pack_into"] = packed
-
-
-def test_only_what_differs_from_the_launch_before_is_packed(gpu, torch):
-    k, x, y, z, log = handle(), array(), array(), array(), []
-    for _ in range(2):
-        k(1, 32, (x, 8, y, 2.0))
-    packing(k, log)
-    for arguments in ((x, 8, y, 2.0), (x, 8, y, 4.0 / 2)):
-        k(1, 32, arguments)
-    assert log == []
-    for arguments in ((z, 8, y, 2.0), (z, 9, y, 2.0), (z, 9, x, 2.0), (z, 9, x, 3.0), (x, 8, y, 2.0)):
-        k(1, 32, arguments)
-        k(1, 32, arguments)
-    assert log == [
-        (z.address, 8, y.address, 2.0), (z.address, 9, y.address, 2.0), (z.address, 9, x.address, 2.0),
-        (z.address, 9, x.address, 3.0), (x.address, 8, y.address, 2.0),
-    ]  # fmt: skip
-    for launch in (lambda: k(2, 32, (x, 8, y, 2.0)), lambda: k(2, 32, (x, 8, y, 2.0), stream=5)):
-        launch()
-        launch()
-    torch.stream = 90
-    k(2, 32, (x, 8, y, 2.0))
-    assert len(log) == 8
-    assert [(launch["grid"][0], launch["stream"]) for launch in gpu.launches[-5:]] == [
-        (2, 70), (2, 70), (2, 5), (2, 5), (2, 90),
-    ]  # fmt: skip
 
 
 def test_zeros_of_either_sign_and_numbers_that_are_none_arrive_as_they_are(gpu):
@@ -198,44 +160,11 @@ def test_each_thread_packs_its_own(gpu):
     assert firsts == [struct.pack("<Q", each.address) for first in (x, z, x, z) for each in (first, x)]
 
 
-@pytest.mark.parametrize("elements", [8, 16])
-def test_what_interrupts_a_launch_to_launch_others_leaves_both_right(gpu, elements):
-    """As the handler of a signal may, when the arguments of the launch have just been packed."""
-    k, x, y, z = handle(), array(), array(), array(elements)
-    for _ in range(2):
-        k(1, 32, (x, 8, y, 2.0))
-    names, waiting = k.last.__globals__, [lambda: k(1, 32, (z, 8, y, 2.0))]
-    pack_into = names["pack_into"]
-
-    def packed(*arguments):
-        pack_into(*arguments)
-        while waiting:
-            waiting.pop()()
-
-    names["pack_into"] = packed
-    for _ in range(2):
-        k(1, 32, (x, 9, y, 2.0))
-    assert [launch["parameters"][:2] for launch in gpu.launches[2:]] == [
-        [struct.pack("<Q", first.address), struct.pack("<I", n)] for first, n in ((z, 8), (x, 9), (x, 9))
-    ]
-
-
 def test_the_bytes_of_shared_memory_are_part_of_the_shape(gpu):
     k, arguments = make(), (array(), 8, array(), 2.0)
     for shape in ((1, 32), (1, 32), (1, 32, 64), (1, 32, 64), (1, 32), (1, 32, 0)):
         k[shape](*arguments)
     assert [launch["shared_bytes"] for launch in gpu.launches] == [0, 0, 64, 64, 0, 0]
-
-
-def test_types_of_arguments_that_take_turns_are_launched_quickly_once_known(gpu, monkeypatch):
-    k, x, y = make(), array(), array()
-    turns = [2.0, 2, 3.0, 3] * 2
-    for n, number in enumerate(turns):
-        k[1, 32](x, 8, y, number)
-        if n == 1:
-            monkeypatch.setattr("ptxdsl.runtime.dispatch._again", None)
-            monkeypatch.setattr("ptxdsl.runtime.dispatch._run", None)
-    assert [launch["parameters"][3] for launch in gpu.launches] == [struct.pack("<f", n) for n in turns]
 
 
 def test_constants_that_are_computed_for_each_launch_are_never_taken_for_others(gpu):
@@ -275,13 +204,3 @@ def test_settings_and_globals_are_asked_at_each_launch(gpu, monkeypatch):
 
 
 STEP = 1
-
-
-def test_of_many_shapes_the_last_are_remembered(gpu, monkeypatch):
-    monkeypatch.setattr("ptxdsl.runtime.dispatch.MOST_REMEMBERED", 3)
-    k, arguments = make(), (array(), 8, array(), 2.0)
-    for grid in range(1, 9):
-        k[grid, 32](*arguments)
-        k[grid, 32](*arguments)
-    assert 1 <= len(k.again) <= 3
-    assert [launch["grid"][0] for launch in gpu.launches] == [n for n in range(1, 9) for _ in range(2)]

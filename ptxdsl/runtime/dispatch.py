@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxdsl import config
 from ptxdsl.driver import Late
@@ -44,14 +44,13 @@ _MISFITS = (
 
 @dataclass(slots=True)
 class KeptLaunch:
-    """A launch that was made on a GPU, and can be made again where the `settings` are as they were.
+    """A launch that was made on a GPU, and can be made again.
 
     `guard` is the quick check that what the kernel read, `captures`, is as it was. `constants` are kept alive, since
     they are known by their addresses. `shared_bytes` are those of a launch that does not say how many, None where each
     must.
     """
 
-    settings: tuple[Any, ...]
     device: int
     variant: Variant
     handle: Compiled
@@ -62,15 +61,6 @@ class KeptLaunch:
     shared_bytes: int | None
 
 
-class LaunchAgain(NamedTuple):
-    """The last launch of a shape without options and groups: what it said of constants, and its shape as a handle takes
-    it. The handle tells other arguments by itself."""
-
-    kept: KeptLaunch
-    said: tuple[Any, ...]
-    shape: tuple[Any, ...]
-
-
 UNTRACEABLE = untraceable(
     'torch cannot look into a launch of ptxdsl; make an operator of the kernel, `f = ptxdsl.torch.op("my::f", kernel, '
     "grid=…, block=…, out={…})`, and call f(…); without fullgraph=True the launch runs between two graphs"
@@ -78,11 +68,9 @@ UNTRACEABLE = untraceable(
 
 
 class Launchable(Runnable, Protocol):
-    """A kernel that remembers its launches: the last one on each GPU, by what decides about them; and the last one of
-    each shape, by grid, block and bytes of shared memory as they were written."""
+    """A kernel that remembers its launches: the last one on each GPU, by what decides about them."""
 
     handles: dict[Any, list[KeptLaunch]]
-    again: dict[Any, LaunchAgain]
 
 
 class Launch:
@@ -120,22 +108,8 @@ class Launch:
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
-        said = _said(constants) if constants else ()
-        is_plain = cluster is None and not (cooperative or dependent)
-        try:
-            again = self.kernel.again.get((self.grid, self.block, self.shared_bytes)) if is_plain else None
-            if again is not None:
-                last, known_as, shape = again
-                if (
-                    said == known_as
-                    and last.settings == config.deciding()
-                    and (last.guard is None or last.guard())
-                    and last.handle.last(arguments, shape, stream, None)
-                ):
-                    return
-        except _MISFITS:
-            pass
-        known = self.kernel.handles.get((*config.deciding(), *said, *map(type, arguments)))
+        key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
+        known = self.kernel.handles.get(key)
         if known is None and constants:
             known = _equal_launches(self.kernel, arguments, constants)
         if known is not None and not overlap:
@@ -147,9 +121,7 @@ class Launch:
                     if self.shared_bytes is not None or shared_bytes is None:
                         shared_bytes = last.variant.shared_bytes(self.shared_bytes)
                     shape = self.grid, self.block, shared_bytes, cluster, cooperative, dependent
-                    if last.handle.last(flat, shape, stream, None) or last.handle.quickly(flat, shape, stream, None):
-                        if is_plain and last.flattener is None:
-                            self._keep(last, said, shape)
+                    if last.handle.last(flat, shape, stream, None):
                         return
             except _MISFITS:
                 pass
@@ -160,21 +132,14 @@ class Launch:
         except Exception as error:
             raise of_user(error)  # noqa: B904
 
-    def _keep(self, last: KeptLaunch, said: tuple[Any, ...], shape: tuple[Any, ...]) -> None:
-        """The next launch of this shape tries first what this one was."""
-        names, extents = said[: len(last.constants)], (self.grid, self.block, self.shared_bytes)
-        if len(self.kernel.again) >= MOST_REMEMBERED:
-            self.kernel.again.clear()
-        self.kernel.again[extents] = LaunchAgain(last, (*names, *map(id, last.constants)), shape)
 
-
-def _said(constants: dict[str, object]) -> tuple[Any, ...]:
-    """Constants, by their addresses, since equal ones may be other constants: as long as somebody keeps them."""
-    return (*constants, *map(id, constants.values()))
+def _key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
+    """What decides about a launch; constants by their addresses, since equal ones may be other constants."""
+    return (*config.deciding(), *constants, *map(id, constants.values()), *map(type, arguments))
 
 
 def _exact_key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
-    """What decides about a launch with constants by what is in them, for those that are computed anew for each one."""
+    """The same with constants by what is in them, for those that are computed anew for each launch."""
     return (*config.deciding(), *constants, *map(constant_key, constants.values()), *map(type, arguments))
 
 
@@ -232,11 +197,10 @@ def _run(
     handle.launch(shape, variant.signature.flat(arguments), stream, device, overlap)
     captures = variant.captures
     remembered = KeptLaunch(
-        config.deciding(), device, variant, handle, captures, captures.guard, tuple(constants.values()),
-        variant.flattener, variant.dynamic_bytes,
+        device, variant, handle, captures, captures.guard, tuple(constants.values()), variant.flattener,
+        variant.dynamic_bytes,
     )  # fmt: skip
-    quick_key = *remembered.settings, *_said(constants), *map(type, arguments)
-    for key in {quick_key, _exact_key(arguments, constants)}:
+    for key in {_key(arguments, constants), _exact_key(arguments, constants)}:
         _remember(kernel, key, remembered)
 
 

@@ -100,20 +100,16 @@ class Compiled:
 
         `shape` is (grid, block, shared_bytes, cluster, cooperative, dependent), `arguments` one a parameter of PTX.
         """
-        if overlap or not self.quickly(arguments, shape, stream, device):
+        if overlap:
             self._launch_carefully(shape, arguments, stream, device, overlap)
-
-    def quickly(
-        self, arguments: Sequence[object], shape: tuple[object, ...], stream: object, device: int | None
-    ) -> bool:
-        """Launches arguments like those of any launch before; False, with nothing launched, for others."""
-        types = tuple(map(type, arguments))
+            return
+        types = device, *map(type, arguments)
         for (known, *_), quick in list(self._quick.items()):
             with suppress(*_MISFITS):
                 if known == types and quick(arguments, shape, stream, device):
                     self.last = quick
-                    return True
-        return False
+                    return
+        self._launch_carefully(shape, arguments, stream, device)
 
     def _launch_carefully(
         self,
@@ -135,11 +131,14 @@ class Compiled:
         self.on(ordinal).launch(checked, self._parameters(values), handle)
         is_plain = self.signature.is_plain and not any(isinstance(argument, MappedAs) for argument in arguments)
         if not overlap and is_plain and len(libraries) < 2 and None not in libraries:
-            self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal)
+            self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
 
-    def _learn(self, arguments: Sequence[object], arrays: list[int], library: Library | None, ordinal: int) -> None:
-        """Write the function that launches such arguments quickly; it tells by itself which GPU is asked for."""
-        key = tuple(map(type, arguments)), ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
+    def _learn(
+        self, arguments: Sequence[object], arrays: list[int], library: Library | None, ordinal: int, device: int | None
+    ) -> None:
+        """Write the function that launches such arguments quickly."""
+        types = device, *map(type, arguments)
+        key = types, ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
         if key not in self._quick:
             scope = self.on(ordinal).scope(library, None if arrays or not ordinal else ordinal)
             if len(self._quick) >= MOST_LAUNCHERS:

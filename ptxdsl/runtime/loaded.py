@@ -100,8 +100,7 @@ class Loaded:
         self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
         self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
         layout, offsets = signature.slots()
-        self._new_slots = partial(_Slots, layout.size, offsets)
-        self._slots = self._new_slots()
+        self._slots, self._slot_layout = _Slots(layout.size, offsets), (layout.size, offsets)
         self._pack_into = layout.pack_into
         self._config = lru_cache(maxsize=1024)(self._make_config)
         self._launch = driver.cuda.cuLaunchKernelEx
@@ -124,8 +123,7 @@ class Loaded:
             raise driver.failure(f"launching {self._name} on {self._device}", status)
 
     def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
-        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for.
-        The memory of its parameters is its own."""
+        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for."""
         device = self._device.ordinal
         return {
             "device": device,
@@ -133,12 +131,16 @@ class Loaded:
             "current_stream": library.current_stream(device) if library else int,  # int() is stream 0
             "handle_of": stream_handle,
             "configs": self._config,
-            "slots": self._new_slots(),
+            "slots": self._slots,
             "pack_into": self._pack_into,
             "run": self._launch,
             "function": self._function,
             "again": self._again,
         }
+
+    def slots_of_one(self) -> _Slots:
+        """Memory for the parameters of launches of one kind."""
+        return _Slots(*self._slot_layout)
 
     def occupancy(self, shape: Shape) -> int:
         self._allow(shape)
@@ -224,8 +226,8 @@ class Prepared:
     def parts(self) -> dict[str, Any]:
         scope = self._loaded.scope(None, None)
         config_of = lru_cache(maxsize=64)(partial(scope["configs"], self._shape))
-        names = "slots", "pack_into", "run", "function", "again"
-        return {"config_of": config_of} | {name: scope[name] for name in names}
+        names = "pack_into", "run", "function", "again"
+        return {"config_of": config_of, "slots": self._loaded.slots_of_one()} | {name: scope[name] for name in names}
 
 
 def _launch_attributes(shape: Shape) -> list[Any]:
@@ -258,7 +260,7 @@ class _Slots(threading.local):
         start = ctypes.addressof(buffer)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.memory = buffer, ctypes.addressof(self._pointers)
-        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None] * 4
+        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None, None]
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:

@@ -8,26 +8,15 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         if asked not in devices: return False
         a0, a1 = arguments
         if type(a1) is not t1: return False
-        known = alike(a0)
-        if not known and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
+        if not (known := alike(a0)) and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
         p0 = a0.data_ptr()
-        handle = current_stream() if stream is None else handle_of(stream)
-        buffer, addresses, packed = slots.kept
-        if not known or packed[0] != (said := (p0, a1, shape, handle)):
-            if p0 & 3: return False
-            if packed[2] != shape or packed[3] != handle: packed[:] = None, configs(shape, handle), shape, handle
-            packed[0] = mark = []
-            pack_into(buffer, 0, p0, a1)
-            if packed[0] is not mark: return False
-            packed[0] = said if known else None
-        (status,) = run(packed[1], function, addresses, 0)
-        if status: again(status, packed[1], addresses)
+        if p0 & 3: return False
+        config = configs(shape, current_stream() if stream is None else handle_of(stream))
+        buffer, addresses = slots.memory
+        pack_into(buffer, 0, p0, a1)
+        (status,) = run(config, function, addresses, 0)
+        if status: again(status, config, addresses)
         return True
-
-A launch of the thread with the same addresses, numbers and shape as the one before it finds them checked and packed.
-`packed` has what is packed, and the configuration of a shape and a stream. Where arrays cannot be asked at once whether
-they lie alike, nothing is known of them, and each launch packs. What interrupts the thread, such as a handler of a
-signal, may pack others, and `packed[0]` says so: then the careful way decides, too.
 """
 
 from __future__ import annotations
@@ -46,7 +35,6 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
 EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # up to which all ints are floats
-_EQUAL_AS_PACKED = (int, bool, type(None))  # those that are equal become equal parameters
 # (arguments, shape, stream, device) -> whether these arguments are as expected and have been launched.
 Launcher: TypeAlias = Callable[[Sequence[Any], tuple[Any, ...], Any, "int | None"], bool]
 
@@ -110,16 +98,17 @@ class _Text:
             *self._unless("asked not in devices"),
             f"{names or '()'} = arguments",
             *self._unwrapped(),
-            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers)),
-            f"known = {self._known()}",
+            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers), *self._inexact()),
             *self._unless(*self._unfit()),
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
-            "handle = current_stream() if stream is None else handle_of(stream)",
-            "buffer, addresses, packed = slots.kept",
-            f"if not known or packed[0] != (said := {self._said}):",
-            *(f"    {line}" for line in self._packing()),
-            "(status,) = run(packed[1], function, addresses, 0)",
-            "if status: again(status, packed[1], addresses)",
+            *self._mapped(),
+            *self._unless(*self._misaligned()),
+            *self._overlaps(),
+            "config = configs(shape, current_stream() if stream is None else handle_of(stream))",
+            "buffer, addresses = slots.memory",
+            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
+            "(status,) = run(config, function, addresses, 0)",
+            "if status: again(status, config, addresses)",
             "return True",
         ]
         return "\n    ".join(["def launch(arguments, shape, stream, asked):", *body])
@@ -144,50 +133,18 @@ class _Text:
         limits = [(n, EXACT[kind.name]) for n, kind in kinds if isinstance(kind, Type) and kind.name in EXACT]
         return [f"not -{limit} <= a{n} <= {limit}" for n, limit in limits]
 
-    def _known(self) -> str:
-        """Whether the arrays lie as those that the function was written for: asked of all at once."""
-        if self.library is None:
-            return "True"
-        arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
-        alike = self.library.alike(arrays)
-        if alike is None:
-            return "False"
-        self.constants["alike"] = alike
-        self.bytes = {n: array.nbytes for n, array in zip(self.arrays, arrays, strict=True)}
-        return f"alike({', '.join(f'a{n}' for n in self.arrays)})"
-
     def _unfit(self) -> list[str]:
-        """Asks array by array where the library cannot ask all at once, or if shapes have changed."""
-        self.constants.update((f"d{n}", unwrapped(self.arguments[n]).dtype) for n in self.arrays)
+        """Asks all arrays at once where the library can; array by array if it cannot, or if shapes have changed."""
+        arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
+        self.constants.update((f"d{n}", array.dtype) for n, array in zip(self.arrays, arrays, strict=True))
         tests = [self._ask("unlike", n) for n in self.arrays]
         tests += [self._ask("gaps", n) for n in self.arrays if n not in self.gapped]
-        return [f"not known and ({' or '.join(tests)})"] if tests else []
-
-    @property
-    def _said(self) -> str:
-        """What makes the parameters and the configuration of a launch."""
-        return f"({', '.join([*map(self._compared, range(len(self.arguments))), 'shape', 'handle'])})"
-
-    def _compared(self, n: int) -> str:
-        """An argument, as that of the launch before is compared with it. Zeros may differ by their signs."""
-        if n in self.arrays:
-            return f"p{n}"
-        kind = type(self.arguments[n])
-        return f"a{n} or str(a{n})" if kind is float else f"a{n}" if kind in _EQUAL_AS_PACKED else "object()"
-
-    def _packing(self) -> list[str]:
-        """What is done where a launch is not like the one before it."""
-        return [
-            *self._unless(*self._inexact()),
-            *self._mapped(),
-            *self._unless(*self._misaligned()),
-            *self._overlaps(),
-            "if packed[2] != shape or packed[3] != handle: packed[:] = None, configs(shape, handle), shape, handle",
-            "packed[0] = mark = []",
-            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
-            "if packed[0] is not mark: return False",
-            "packed[0] = said if known else None",
-        ]
+        alike = self.library.alike(arrays) if self.library else None
+        if alike is None:
+            return tests
+        self.constants["alike"] = alike
+        self.bytes = {n: array.nbytes for n, array in zip(self.arrays, arrays, strict=True)}
+        return [f"not (known := alike({', '.join(f'a{n}' for n in self.arrays)})) and ({' or '.join(tests)})"]
 
     def _misaligned(self) -> list[str]:
         """One test for all addresses of one alignment."""

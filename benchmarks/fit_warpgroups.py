@@ -28,6 +28,7 @@ from ptxdsl.kernels.choose import conv_wgrad, conv_windows, large_products, warp
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.conv_wgrad import GradientOption
 from ptxdsl.kernels.choose.conv_windows import WindowOption, WindowTile
+from ptxdsl.kernels.choose.grouped import streams_weights, time_of_tiles
 from ptxdsl.kernels.choose.large_products import LargeTile
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_products import Option, depths
@@ -47,7 +48,7 @@ KINDS = {
 CONSTANTS = {
     "warpgroups": {"in_clusters": "cuOccupancyMaxActiveClusters, by benchmarks/variants.py"},
     "large": {},
-    "groups": {},
+    "groups": {"low": "16x64x128 on groups of 32 and 64 rows, results/ragged_few_rows.json, over the rates of lists"},
     "windows": {
         "cache": "the L2 cache, as the driver says",
         "slow_line": "the first layer of ResNet-50 by lines of 56 and 64 channels, benchmarks/conv.py",
@@ -75,6 +76,7 @@ OTHER_CONSTANTS = {
     "short_row": "a threshold, not fitted: two lines of the L2 cache",
     "half_rate, most_rate": "a straight line through the rates of `grouped`, by fit.py",
 }
+OF_LISTS = Operands(bf16, bf16)  # of problems and groups that were measured
 COLUMNS = ["lost, mean %", "lost, worst %", "estimates off, median %", "problems"]
 ERRORS = 0.15  # what errors count beside the time that a choice loses
 STEPS = 4000
@@ -200,7 +202,8 @@ def of_groups(kind: str, problem: Problem, model: CostModel) -> EstimateOf:
         sizes = (
             (np.full(facts.groups, facts.rows), facts.n, np.full(facts.groups, facts.k)) if is_average else facts.sizes
         )
-        computing = model.group(config_of(name), bf16, sizes, average=is_average)
+        streams = kind == "ragged" and streams_weights(facts, OF_LISTS, model.multiprocessors)
+        computing = time_of_tiles(config_of(name), sizes, OF_LISTS, model, average=is_average, streams=streams)
         return lambda rates: CLEARLY * (rates.beginning + max(computing, facts.moved / rates.dram_bandwidth))
 
     return estimate_of

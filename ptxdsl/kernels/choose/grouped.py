@@ -20,13 +20,18 @@ from ptxdsl.kernels.choose.warpgroups import (
 )
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.types import bf16
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
 MANY = 16  # tiles, beside which one more is little
+STREAMED = Operands(bf16, bf16)  # operands of which low tiles were measured
+LOW, LOW_COLUMNS, MOST_LOW = 16, 64, 1.1  # M and N of such a tile, and how many times its rows a group has at most
+LONG_LINES, SEVERAL = 96, 5  # lines of K, and tiles of a multiprocessor, that weights are streamed for
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
 
 
@@ -87,22 +92,53 @@ def choose_tiles(
     return scheduled[min(fitting, key=lambda config: costs.group(config, operands.inputs, sizes, balanced, average))]
 
 
-def least_of_tiles(sizes: Sizes, operands: Operands, model: CostModel, *, average: bool = False) -> float:
+def streams_weights(facts: GroupFacts, operands: Operands, multiprocessors: int) -> bool:
+    """Whether low tiles of the sm_80 path multiply groups of rows as fast as their weights come from DRAM: groups have
+    about as few rows, and tiles along a long K end seldom. It was measured of such operands alone."""
+    depth = LINE_BYTES // operands.inputs.bytes
+    are_long = facts.rows <= MOST_LOW * LOW and facts.k > LONG_LINES * depth
+    return operands == STREAMED and are_long and facts.tiles((LOW, LOW_COLUMNS, depth)) >= SEVERAL * multiprocessors
+
+
+def time_of_tiles(
+    config: GemmConfig, sizes: Sizes, operands: Operands, model: CostModel, *, average: bool = False, streams: bool
+) -> float:
+    """The microseconds that tensor cores of the sm_80 path should be busy for; `streams` says that weights are."""
+    return _streamed(model.group(config, operands.inputs, sizes, average=average), config, model, streams)
+
+
+def _streamed(time: float, config: GemmConfig, model: CostModel, streams: bool) -> float:
+    """A time by the rates of lists, whose K is shorter: low tiles take less where weights are streamed."""
+    return time * model.rates.groups.low if streams and config.tile[0] == LOW else time
+
+
+def least_of_tiles(
+    sizes: Sizes, operands: Operands, model: CostModel, *, average: bool = False, streams: bool = False
+) -> float:
     """The microseconds for which none of the configurations that `choose_tiles` chooses from keeps tensor cores less
     busy. It lays out no tiles, which takes longer."""
     known = candidates.of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
-    return min(model.least_of_group(config, operands.inputs, sizes, average) for config in known)
+    times = ((model.least_of_group(config, operands.inputs, sizes, average), config) for config in known)
+    return min(_streamed(time, config, model, streams) for time, config in times)
 
 
 def ranked_tiles(
-    sizes: Sizes, arch: str, operands: Operands, schedule: TileSchedule, model: CostModel, *, average: bool = False
+    sizes: Sizes,
+    arch: str,
+    operands: Operands,
+    schedule: TileSchedule,
+    model: CostModel,
+    *,
+    average: bool = False,
+    streams: bool = False,
 ) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_tiles` chooses from, without a schedule, with the microseconds that tensor cores
     should be busy for."""
     along_k = operands.a_major == operands.b_major == "k"
     known = candidates.of_groups(operands.inputs, operands.narrowest, along_k)
     fitting = [each for each in known if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
-    return [(model.group(each, operands.inputs, sizes, average=average), each) for each in fitting]
+    how = {"average": average, "streams": streams}
+    return [(time_of_tiles(each, sizes, operands, model, **how), each) for each in fitting]
 
 
 def ranked_of_groups(

@@ -108,7 +108,8 @@ class LargeRates(PathRates):
 class GroupRates(PathRates):
     """Of groups and lists, and of large products of other types: an `iteration` of each tile, and all else that a block
     does for a `tile`. `waited` is the part of the last round that counts as a whole one; `hidden` is that of
-    WarpgroupRates. A launch takes `beginning`, on the sm_80 path too.
+    WarpgroupRates. A launch takes `beginning`, on the sm_80 path too, whose low tiles take `low` times what the rates
+    of lists say where they stream weights along a long K.
     """
 
     CLOCKED_TIMES = "iteration", "tile"
@@ -119,6 +120,7 @@ class GroupRates(PathRates):
     beginning: float
     dram_bandwidth: float
     hidden: float
+    low: float
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,8 @@ from ptxdsl.kernels.choose.grouped import (
     of_groups,
     ranked_of_groups,
     ranked_tiles,
+    streams_weights,
+    time_of_tiles,
     with_shares,
 )
 from ptxdsl.kernels.choose.model import model_of
@@ -165,10 +167,11 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
     model, arch, operands = model_of(device), target(device), _facts_of(groups, form)
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
-    by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True)
+    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
+    streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
+    by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True, streams=streams)
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
     copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
     ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True, copying=copying)
     boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
@@ -394,13 +397,19 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
         config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True, copying=copying)
         return None if config is None else by_shares(config, by_boxes, model.multiprocessors)
 
-    least = least_of_tiles(sizes, operands, model, average=True) if is_open else 0.0
+    streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
+    least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0
     config = by_warpgroups(least) if is_open else None  # mostly the other path cannot be faster, whatever its tiles
     if config is not None:
         return config
     config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
-    computing = model.group(config, operands.inputs, sizes, average=True)
+    computing = time_of_tiles(config, sizes, operands, model, average=True, streams=streams)
     return (by_warpgroups(computing) if is_open else None) or config
+
+
+def _is_plain(groups: Groups, form: str) -> bool:
+    """Whether rows are read and written as they lie, one group behind the other."""
+    return form == "ragged" and all(each is None for each in (groups.index, groups.out_index, groups.epilogue))
 
 
 def _begins_well(groups: Groups, form: str) -> bool:

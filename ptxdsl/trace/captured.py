@@ -308,7 +308,7 @@ class _Captured(Keys):
             if any(value is reader for reader in _READ_GLOBALS):
                 for name, part in data_in(function.__globals__).items():
                     yield self.watched(part, scope, name)
-            if read.name == "__import__":
+            if read.name == "__import__" and read.attributes:
                 yield from self.imported(read.attributes, function.__code__, scope)
                 continue
             for attribute in read.attributes:

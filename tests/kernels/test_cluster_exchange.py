@@ -147,7 +147,7 @@ def test_others_meet_behind_it(how):
     [
         ((128, 7168, 16384), config(128, 112, 5)),  # DRAM is what it waits for
         ((128, 4096, 7168), config(128, 64, 7)),  # one stage more gains little
-        ((256, 2048, 7168), config(128, 128, 4, 4)),
+        ((256, 2048, 7168), config(128, 112, 5, 3)),  # of clusters of four 30 run at a time, and there would be 32
         ((1024, 1024, 4096), config(128, 128, 4)),  # all of it stays in the L2 cache
     ],
 )

@@ -221,11 +221,12 @@ def _timed_options(facts: ProductFacts, model: CostModel, sharing: Sharing) -> l
     rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
     if facts.operands.batches != "none":
         sharing = WHOLE
-    known = options(facts, multiprocessors) if sharing == ANY else options_shared(facts, multiprocessors, sharing)
+    any_known = options(facts, rates, multiprocessors)
+    known = any_known if sharing == ANY else options_shared(facts, multiprocessors, sharing)
     return [(estimate(option, facts, rates, multiprocessors), option) for option in known]
 
 
-def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
+def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
     """All that are estimated. Blocks share K only where all of them can be resident."""
     iterations = ceil_div(facts.k, _depth(facts))
     yield from options_for_a_round(facts, multiprocessors)
@@ -238,8 +239,9 @@ def options(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
         for slices, way in product(range(2, most + 1), WAYS):
             for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
-                if count * slices <= multiprocessors * resident:
-                    yield Option(tile, swap_ab, stages, resident, slices, way)
+                option = Option(tile, swap_ab, stages, resident, slices, way)
+                if count * slices <= _held(option, rates, multiprocessors):
+                    yield option
 
 
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:

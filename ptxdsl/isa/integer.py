@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..types import TYPES, Type, lanes, s32
-from .form import Form
+from .form import Form, Values
 from .numerics import Array, bit_length, clamp, elements, high_half, shift_left, shift_right, widen
 from .opcode import Op, Opcode
 
@@ -334,26 +334,36 @@ def _parts(a: Array, type: Type, bits: int) -> Array:
     return elements(a, TYPES[f"{type.kind}{bits}"].dtype).reshape(*a.shape, -1).astype(np.int32)
 
 
+def _sum_type(i: Values) -> Type:
+    """Sums of products of bytes are signed where a or b is."""
+    return TYPES["s32" if i.atype.is_signed or i.btype.is_signed else "u32"]
+
+
 class Dp4a(Op):
-    """d = c + the dot product of the four bytes of a and of b."""
-
-    forms = (Form("dp4a.atype.btype d=u32, a:u32, b:u32, c:u32", atype="u32 s32", btype="u32 s32", ptx="5.0", sm=61),)
-
-    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
-        products = _parts(a, i.atype, 8) * _parts(b, i.btype, 8)
-        return c + products.sum(-1).astype(np.uint32)
-
-
-class Dp2a(Op):
-    """d = c + the dot product of the two halves of a and the two low or high bytes of b."""
+    """d = c + the dot product of the four bytes of a and of b; d and c are s32 where a or b is."""
 
     forms = (
         Form(
-            "dp2a.mode.atype.btype d=u32, a:u32, b:u32, c:u32",
-            mode=HALVES, atype="u32 s32", btype="u32 s32", ptx="5.0", sm=61,
+            "dp4a.atype.btype d=sum, a:u32, b:u32, c:sum",
+            atype="u32 s32", btype="u32 s32", derived={"sum": _sum_type}, ptx="5.0", sm=61,
+        ),
+    )  # fmt: skip
+
+    def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
+        products = _parts(a, i.atype, 8) * _parts(b, i.btype, 8)
+        return c + products.sum(-1).astype(c.dtype)
+
+
+class Dp2a(Op):
+    """d = c + the dot product of the two halves of a and the two low or high bytes of b; d, c: s32 where a or b is."""
+
+    forms = (
+        Form(
+            "dp2a.mode.atype.btype d=sum, a:u32, b:u32, c:sum",
+            mode=HALVES, atype="u32 s32", btype="u32 s32", derived={"sum": _sum_type}, ptx="5.0", sm=61,
         ),
     )  # fmt: skip
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         bytes_ = _parts(b, i.btype, 8)[..., slice(0, 2) if i.mode == "lo" else slice(2, 4)]
-        return c + (_parts(a, i.atype, 16) * bytes_).sum(-1).astype(np.uint32)
+        return c + (_parts(a, i.atype, 16) * bytes_).sum(-1).astype(c.dtype)

@@ -887,7 +887,7 @@ class div_4:
     approx: div_1; full: div_1; rm: div_3; rn: div_3; rp: div_3; rz: div_3; s16: C97; s32: C97; s64: C97; u16: C97; u32: C97; u64: C97
 class C98:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "d = c + the dot product of the two halves of a and the two low or high bytes of b."
+        "d = c + the dot product of the two halves of a and the two low or high bytes of b; d, c: s32 where a or b is."
 class dp2a_0:
     s32: C98; u32: C98
 class dp2a_1:
@@ -896,7 +896,7 @@ class dp2a_2:
     hi: dp2a_1; lo: dp2a_1
 class C99:
     def __call__(self, a: In, b: In, c: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "d = c + the dot product of the four bytes of a and of b."
+        "d = c + the dot product of the four bytes of a and of b; d and c are s32 where a or b is."
 class dp4a_0:
     s32: C99; u32: C99
 class dp4a_1:
@@ -4026,9 +4026,9 @@ class Ptx:
     div: div_4
     "d = a / b."
     dp2a: dp2a_2
-    "d = c + the dot product of the two halves of a and the two low or high bytes of b."
+    "d = c + the dot product of the two halves of a and the two low or high bytes of b; d, c: s32 where a or b is."
     dp4a: dp4a_1
-    "d = c + the dot product of the four bytes of a and of b."
+    "d = c + the dot product of the four bytes of a and of b; d and c are s32 where a or b is."
     elect: elect_0
     "p = true in one of the lanes, the lowest; d = its number. Needs sm_90."
     ex2: ex2_2

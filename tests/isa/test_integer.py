@@ -7,6 +7,8 @@ import random
 import numpy as np
 import pytest
 
+import ptxdsl as pd
+
 from .compute import compute
 
 TYPES = ["u16", "u32", "u64", "s16", "s32", "s64"]
@@ -174,11 +176,29 @@ def test_szext_and_bmsk_wrap_or_clamp():
 def test_dot_products_of_bytes():
     a, b = [0x01FF7F80], [0x02FE807F]
     signed = [1 * 2 + -1 * -2 + 0x7F * -0x80 + -0x80 * 0x7F]
-    assert compute("dp4a.s32.s32", a, b, [5]).view(np.int32).tolist() == [signed[0] + 5]
+    assert compute("dp4a.s32.s32", a, b, [-5]).tolist() == [signed[0] - 5]
+    mixed = 0x01 * 0x02 + 0xFF * -2 + 0x7F * -0x80 + 0x80 * 0x7F
+    assert compute("dp4a.u32.s32", a, b, [0]).tolist() == [mixed]
     unsigned = 0x01 * 0x02 + 0xFF * 0xFE + 0x7F * 0x80 + 0x80 * 0x7F
     assert compute("dp4a.u32.u32", a, b, [5]).tolist() == [unsigned + 5]
     assert compute("dp2a.lo.u32.u32", a, b, [0]).tolist() == [0x7F80 * 0x7F + 0x01FF * 0x80]
     assert compute("dp2a.hi.s32.u32", a, b, [0]).tolist() == [0x7F80 * 0xFE + 0x01FF * 0x02]
+    assert compute("dp2a.hi.s32.u32", a, b, [0]).dtype == np.int32
+
+
+def test_a_sum_of_products_is_signed_where_a_factor_is():
+    @pd.kernel
+    def k(a: pd.ptr[pd.b32], b: pd.ptr[pd.b32], c: pd.ptr[pd.s32], d: pd.ptr[pd.u32]):
+        c[0] = pd.ptx.dp4a.s32.s32(a[0], b[0], -10) // 2
+        d[0] = pd.ptx.dp4a.u32.u32(a[0], b[0], 10) // 2
+        c[1] = pd.ptx.dp2a.lo.u32.s32(a[0], b[0], -1)
+
+    a, b = np.array([-3, 1, 2, 3], np.int8), np.array([7, 1, -2, 1], np.int8)
+    c, d = np.zeros(2, np.int32), np.zeros(1, np.uint32)
+    k[1, 1](a.view(np.uint32), b.view(np.uint32), c, d)
+    assert c[0] == (a.astype(int) @ b.astype(int) - 10) // 2
+    assert d[0] == (a.view(np.uint8).astype(int) @ b.view(np.uint8).astype(int) + 10) // 2
+    assert c[1] == a.view(np.uint16)[0].astype(int) * 7 + a.view(np.uint16)[1].astype(int) * 1 - 1
 
 
 def test_sad_abs_neg():

@@ -123,20 +123,21 @@ def test_nothing_spills(operands):
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 
-def chosen(shape, inputs=bf16, computes=False, **how):
-    return choose_product(ProductFacts(*shape, 1, Operands(inputs, inputs), computes), model_of(), inf, **how)
+def chosen(shape, inputs=bf16, output=None, computes=False, **how):
+    operands = Operands(inputs, output or inputs)
+    return choose_product(ProductFacts(*shape, 1, operands, computes), model_of(), inf, **how)
 
 
 @pytest.mark.parametrize("shape", [(256, 4096, 7168), (256, 4096, 4096), (128, 8192, 8192), (512, 2048, 7168)])
 def test_two_blocks_with_a_short_ring_are_chosen_so(shape):
     """Four stages behind which sums have room, or seven in which they meet."""
-    assert chosen(shape) == config(128, 128, 7)
+    assert chosen(shape) == chosen(shape, f16) == config(128, 128, 7)
     assert chosen(shape) in [
         each for _, each in ranked_products(ProductFacts(*shape, 1, Operands(bf16, bf16)), model_of())
     ]
 
 
-@pytest.mark.parametrize("how", [{"inputs": f16}, {"computes": True}, {"sharing": Sharing(2, "cluster")}], ids=str)
+@pytest.mark.parametrize("how", [{"output": f32}, {"computes": True}, {"sharing": Sharing(2, "cluster")}], ids=str)
 def test_others_meet_behind_it(how):
     """Types and epilogues of which it was not measured, and what a caller says."""
     assert chosen((256, 4096, 7168), **how) == config(128, 128, 4)

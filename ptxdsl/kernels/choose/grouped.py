@@ -24,12 +24,12 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.types import bf16
+from ptxdsl.types import bf16, f16
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
 MANY = 16  # tiles, beside which one more is little
-STREAMED = Operands(bf16, bf16)  # operands of which low tiles were measured
+STREAMED = tuple(Operands(type, type) for type in (bf16, f16))  # low tiles were measured of bf16, which is as fast
 LOW, LOW_COLUMNS, MOST_LOW = 16, 64, 1.1  # M and N of such a tile, and how many times its rows a group has at most
 LONG_LINES, SEVERAL = 96, 5  # lines of K, and tiles of a multiprocessor, that weights are streamed for
 OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
@@ -97,7 +97,7 @@ def streams_weights(facts: GroupFacts, operands: Operands, multiprocessors: int)
     about as few rows, and tiles along a long K end seldom. It was measured of such operands alone."""
     depth = LINE_BYTES // operands.inputs.bytes
     are_long = facts.rows <= MOST_LOW * LOW and facts.k > LONG_LINES * depth
-    return operands == STREAMED and are_long and facts.tiles((LOW, LOW_COLUMNS, depth)) >= SEVERAL * multiprocessors
+    return operands in STREAMED and are_long and facts.tiles((LOW, LOW_COLUMNS, depth)) >= SEVERAL * multiprocessors
 
 
 def time_of_tiles(

@@ -45,7 +45,7 @@ from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
-from ptxdsl.types import bf16
+from ptxdsl.types import bf16, f16
 
 FEW_ROWS = 128  # of which A and B may be swapped
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
@@ -59,7 +59,8 @@ MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
 EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
 LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
-MEASURED = Operands(bf16, bf16)  # of which the tiles for a round, and sums that meet in the ring, were measured
+# The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
+MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
@@ -165,14 +166,14 @@ def meeting_in_ring(config: GemmConfig, facts: ProductFacts) -> GemmConfig:
     by one of all shared memory, in which the sums meet: it costs a meeting more, and waits less for copies."""
     is_short = config.tile[:2] == EXCHANGED_TILE and config.split_k == 2 and not config.swap_ab
     gains = is_short and config.reduction == "cluster" and facts.moved >= LEAST_EXCHANGED
-    if not gains or not is_measured(facts):
+    if not gains or not was_measured(facts):
         return config
     return replace(config, stages=stages_of(config.tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, 1, "")))
 
 
-def is_measured(facts: ProductFacts) -> bool:
-    """Whether what was measured of bf16 alone, without an epilogue, is for it."""
-    return facts.operands == MEASURED and not facts.computes
+def was_measured(facts: ProductFacts) -> bool:
+    """Whether what was measured without an epilogue, of these operands alone, is for it."""
+    return facts.operands in MEASURED and not facts.computes
 
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
@@ -248,7 +249,7 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
     """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once, or, where K is long,
     in turns."""
     iterations = ceil_div(facts.k, _depth(facts))
-    if iterations < LEAST_OF_A_ROUND or not is_measured(facts):
+    if iterations < LEAST_OF_A_ROUND or not was_measured(facts):
         return
     for columns in FOR_A_ROUND:
         tile = 2 * GROUP_ROWS, columns

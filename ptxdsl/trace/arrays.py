@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ptxdsl import ir
+from ptxdsl.arrays import is_masked
 from ptxdsl.errors import public
 from ptxdsl.trace import literal
 from ptxdsl.trace.builder import current
@@ -48,6 +49,8 @@ def constant(values: ArrayLike, element: Type | None = None, *, name: str | None
     elements, by default that of the array (lists need it). The kernel reads it, and cannot write it.
     """
     builder = current("pd.constant")
+    if is_masked(values):
+        refuse("pd.constant takes no masked array: the kernel would not see the mask", "pass `.data` or `.filled(0)`")
     array = _array(values)
     element = _table_element(values, array, element)
     encoded = tuple(_encoded(value, element) for value in array.reshape(-1).tolist())

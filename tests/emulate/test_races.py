@@ -236,7 +236,8 @@ def test_a_histogram_zeroed_without_a_barrier():
         "  <ptx>:9\n"
         "  <ptx>:8\n"
         "  by thread (8, 0, 0) of block (0, 0, 0) and 119 more threads\n"
-        "  help: st.shared.u32 (line 8) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+        "  help: a `bar.sync` between line 8 and line 9, since others of these threads race with another warp; "
+        "or, of a flag or a counter, st.shared.u32 (line 8) with .relaxed or .volatile"
     )
     clean(shared("setp.lt.u32 %p1, %r1, 8;" + HISTOGRAM.format("bar.sync 0;")))
 

@@ -240,24 +240,33 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return f"write {'.cluster' if conflict.same_cluster else '.gpu'} in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak") and earlier.ordering != INITIALISATION:
         weak, line = (access.by.origin, second) if access.ordering.sem == "weak" else (earlier.origin, first)
+        if conflict.same_block and not conflict.same_step:
+            return f"{_meeting(conflict)}; or, of a flag or a counter, {weak.name} ({line}) with .relaxed or .volatile"
         return f"{weak.name} ({line}) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
     if conflict.same_step or crowd:
         return "let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
-    between = _between(earlier.origin, access.by.origin)
-    if conflict.same_warp and not conflict.leaves_warps:
-        return f"a `bar.warp.sync` {between}"
-    if conflict.same_block and (roles := _between_roles(conflict, between)):
-        return roles
     if conflict.same_block:
-        also = ", since others of these threads race with another warp" if conflict.same_warp else ""
-        return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else also)
+        return _meeting(conflict)
     if conflict.same_cluster:
+        between = _between(earlier.origin, access.by.origin)
         return f"a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
     return (
         f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before "
         f"{second} an acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync "
         "to the other threads of its block; or two launches"
     )
+
+
+def _meeting(conflict: Conflict) -> str:
+    """At which barrier threads of one block would meet between the two."""
+    earlier = conflict.earlier
+    between = _between(earlier.origin, conflict.access.by.origin)
+    if conflict.same_warp and not conflict.leaves_warps:
+        return f"a `bar.warp.sync` {between}"
+    if roles := _between_roles(conflict, between):
+        return roles
+    also = ", since others of these threads race with another warp" if conflict.same_warp else ""
+    return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else also)
 
 
 def _between_roles(conflict: Conflict, between: str) -> str:

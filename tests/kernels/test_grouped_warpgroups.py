@@ -170,18 +170,25 @@ def test_the_longest_k_is_dealt_first():
     assert launch.deal.order.tolist() == [3, 1, 0, 2]
 
 
-@pytest.mark.parametrize(
-    "schedule, columns, again",
-    [(AHEAD, 256, 3 * 128 + 256), (IN_PAIRS, 256, 128 + 256), (AHEAD, 64, 64)],
-    ids=["alone", "pairs", "one column"],
-)
-def test_much_that_is_read_again_waits_for_an_empty_gpu(schedule, columns, again, monkeypatch):
-    """Of two tiles along M each line of B is read twice, and one of A once for each column of tiles, or pair."""
+@pytest.mark.parametrize("columns, again", [(256, 3 * 128 + 256), (64, 64)], ids=["four columns", "one column"])
+def test_much_that_is_read_again_waits_for_an_empty_gpu(columns, again, monkeypatch):
+    """Of two tiles along M each line of B is read twice, and one of A once for each column of tiles."""
     shapes, tiling = np.array([(128, columns, 64), (0, 8, 64), (8, 0, 64)]), WarpgroupTiling((64, 64, 64), 2)
-    traits = WarpgroupTraits(tiling, schedule=schedule)
+    traits = WarpgroupTraits(tiling, schedule=AHEAD)
     for limit, early in ((again * 64 * 2, True), (again * 64 * 2 - 1, False)):
         monkeypatch.setattr(warpgroups, "READ_AGAIN_BYTES", limit)
         assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
+
+
+@pytest.mark.parametrize("tile, schedule, early", [
+    ((64, 128), AHEAD, False), ((128, 128), AHEAD, False), ((128, 192), AHEAD, True), ((64, 128), IN_PAIRS, True),
+])  # fmt: skip
+def test_large_tiles_and_clusters_begin_early(tile, schedule, early):
+    shapes, traits = (
+        np.array([(1024, 1024, 1 << 15)]),
+        WarpgroupTraits(WarpgroupTiling((*tile, 64), 2), schedule=schedule),
+    )
+    assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
 
 
 REFUSED = {

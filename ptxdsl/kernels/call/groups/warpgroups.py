@@ -24,6 +24,7 @@ from ptxdsl.types import u32
 
 ROUNDS_MORE = 2  # for which shares of rows are tried
 STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
+MULTIPLIED = 64  # products of an element that is read, as in 128×128: tiles with fewer wait for the L2 cache
 READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
 LEAVE_OUT = "or leave atom out: then such arrays are copied otherwise"
 
@@ -125,13 +126,14 @@ def even_shares(m: np.ndarray, across: np.ndarray, iterations: np.ndarray, most:
 def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> bool:
     """Whether blocks shall begin while the last ones of the kernel before still run.
 
-    They come to lie on multiprocessors then as these become free. Blocks that begin on a GPU without others lie side
-    by side in their order, and so do the tiles that are read at the same time: what two multiprocessors beside each
-    other ask for comes from the L2 cache once. Where much is read again that others read, that is worth more.
+    They come to lie on multiprocessors then as these become free; those of a GPU without others lie in their order,
+    and neighbours read the same at the same time. Blocks that multiply little of what they read, and read much again
+    that others read, take less time so, by more than a launch gains. Blocks of a cluster are neighbours always.
     """
-    (m, n, k), down = shapes.T, np.asarray(deal.shares)
-    across = -(-n // (traits.tile[1] * traits.schedule.multicast[1]))
-    again = (m * np.maximum(across - 1, 0) + n * np.maximum(down - 1, 0)) * k
+    (m, n, k), down, (tile_m, tile_n, _) = shapes.T, np.asarray(deal.shares), traits.tile
+    if traits.schedule.cluster or tile_m * tile_n > MULTIPLIED * (tile_m + tile_n):
+        return True
+    again = (m * np.maximum(-(-n // tile_n) - 1, 0) + n * np.maximum(down - 1, 0)) * k
     return int(again.sum()) * traits.operands.inputs.bytes <= READ_AGAIN_BYTES
 
 

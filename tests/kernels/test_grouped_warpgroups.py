@@ -181,7 +181,7 @@ def test_much_that_is_read_again_waits_for_an_empty_gpu(columns, again, monkeypa
 
 
 @pytest.mark.parametrize("tile, schedule, early", [
-    ((64, 128), AHEAD, False), ((128, 128), AHEAD, False), ((128, 192), AHEAD, True), ((64, 128), IN_PAIRS, True),
+    ((64, 128), AHEAD, False), ((64, 256), AHEAD, True), ((128, 256), AHEAD, True), ((64, 128), IN_PAIRS, True),
 ])  # fmt: skip
 def test_large_tiles_and_clusters_begin_early(tile, schedule, early):
     shapes, traits = (

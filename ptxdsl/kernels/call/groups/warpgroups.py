@@ -24,7 +24,7 @@ from ptxdsl.types import u32
 
 ROUNDS_MORE = 2  # for which shares of rows are tried
 STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
-MULTIPLIED = 64  # products of an element that is read, as in 128×128: tiles with fewer wait for the L2 cache
+MULTIPLIED = 43  # products of an element that is read, as in 64×128: tiles with no more wait for the L2 cache
 READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
 LEAVE_OUT = "or leave atom out: then such arrays are copied otherwise"
 

@@ -20,10 +20,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import Field, dataclass, field, fields, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -206,6 +208,6 @@ def _value(called: str, setting: Field[object], text: str) -> Any:
     try:
         return setting.metadata["read"](text)
     except ValueError as expected:
-        raise Error(
-            f"{called} is `{text}`; it must be {expected}", help="use one of these, or leave it unset"
-        ) from None
+        near = get_close_matches(text.lower(), re.findall(r"[\w:]+", str(expected)), 1, 0.75)
+        help = f"did you mean `{near[0]}`?" if near else "use one of these, or leave it unset"
+        raise Error(f"{called} is `{text}`; it must be {expected}", help=help) from None

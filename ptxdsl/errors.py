@@ -328,9 +328,12 @@ def _refused_inside(error: TypeError) -> CallError | None:
     names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
     lacking = listed([f"`{each}`" for each in re.findall(r"'(\w+)'", str(error))] or [""])
     message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
-    if count:
-        message = f"pd.{name} takes {most} arguments by their places; {count} given"
     help = meant(unknown, names) if unknown else None
+    if count:
+        places = "argument by its place" if most == "1" else "arguments by their places"
+        message = f"pd.{name} takes {most} {places}; {count} given"
+        named = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
+        help = "the others come by their names, `name=value`" if named else help
     return _instead(error, CallError(message, at=raised_at(error), help=help))
 
 

@@ -70,6 +70,23 @@ def test_a_value_that_a_variable_cannot_have_is_refused(monkeypatch, variable, t
     )
 
 
+@pytest.mark.parametrize(
+    "name, text, near",
+    [
+        ("arch", "sm90a", "sm_90a"),
+        ("numerics", "H200", "h200"),
+        ("schedule", "randm", "random"),
+        ("device", "emulate", "emulator"),
+        ("assembler", "nvjitlnk", "nvjitlink"),
+    ],
+)
+def test_a_value_that_is_nearly_one_is_told_which(name, text, near):
+    with pytest.raises(Error) as refused, config.using(**{name: text}):
+        pass
+    assert refused.value.message.startswith(f"{name} is `{text}`; it must be ")
+    assert refused.value.help == f"did you mean `{near}`?"
+
+
 def test_using_changes_settings_for_its_body_only():
     before = config.current()
     with config.using(arch="sm_80", cache_dir="off", lineinfo=False) as inner:

@@ -341,6 +341,9 @@ def test_a_launch_whose_shape_is_no_number():
 CALLED_IN_KERNELS = {
     "with pd.elect:\n    x[0] = 1.0": ("`with` takes a call", "write its parentheses: `with pd.elect():`"),
     "for i in pd.range(0, 10, step=2):\n    x[i] = 1.0": ("pd.range takes no `step`; by name it takes unroll", None),
+    "pd.inline('add.f32 d, a, a;', x[0])": (
+        "pd.inline takes 1 argument by its place; 2 given", "the others come by their names, `name=value`",
+    ),
     "pd.assert_(n > 3, 'n is %d', n)": ("pd.assert_ takes 2 arguments by their places; 3 given", None),
     "x[0] = pd.select(n > 3, 1.0)": ("pd.select lacks `b`; by name it takes condition, a and b", None),
     "v = pd.var(f32, 0.0, nme='v')": ("pd.var takes no `nme`; by name it takes type, init and name", "did you mean `name`?"),

@@ -72,7 +72,9 @@ class Barriers:
         self.came[slot, barrier, come.warp] = True
         self.expected[slot, barrier] = come.need
         others = np.where(before != 0, before, self.expected[slot, barrier])
-        self._check_counts(x, barrier, self._counts(x, slot, others), self._counts(x, slot, come.need))
+        need = self._counts(x, slot, come.need)
+        self._check_counts(x, barrier, self._counts(x, slot, others), need)
+        self._check_crowd(x, barrier, self.came[slot, barrier].sum(-1), need)
 
     def _counts(self, x: Executor, slot: np.ndarray, need: np.ndarray) -> np.ndarray:
         """Threads that barriers wait for."""
@@ -134,6 +136,18 @@ class Barriers:
         if again.any():
             message = f"{x.name}: the warp came to barrier {int(barrier[again][0])} already and it has not completed"
             x.finding_of_warps("barrier", message, again, "let it count the threads that come, each of them once")
+
+    def _check_crowd(self, x: Executor, barrier: np.ndarray, warps: np.ndarray, need: np.ndarray) -> None:
+        """Reports more warps than a barrier is for: which of them meet is not said."""
+        crowd = warps * WARP > need
+        if crowd.any():
+            n = int(np.argmax(crowd))
+            message = (
+                f"{x.name}: {int(warps[n])} warps are at barrier {int(barrier[n])}, which is for {int(need[n])} "
+                "threads: any of them may meet"
+            )
+            help = f"let it count all {int(warps[n]) * WARP}, or give those that meet a barrier of their own (0 to 15)"
+            x.finding_of_warps("barrier", message, crowd, help)
 
     def _check_counts(self, x: Executor, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
         """Reports counts of threads that do not agree."""

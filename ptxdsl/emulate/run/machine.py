@@ -15,7 +15,7 @@ from ..memory.spaces import Memory
 from ..observe.arrivals import ArrivalCounter
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
-from ..observe.races import GridWaits, MapFences, Races
+from ..observe.races import BarrierReuse, GridWaits, MapFences, Races
 from ..observe.read_only import ReadOnlyLoads
 from ..observe.traffic import TrafficCounter
 from ..report import Report
@@ -58,6 +58,7 @@ class Machine(Core):
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain, apart)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
+            memory.subscribe(BarrierReuse(races))
             if self.program.reads_without_coherence:
                 memory.subscribe(ReadOnlyLoads(memory.spaces["global"]))
             if launch.beside is not None:

@@ -3,5 +3,6 @@
 from .beside import GridBeside, GridWaits
 from .detector import Races
 from .map_fences import MapFences
+from .reuse import BarrierReuse
 
-__all__ = ["GridBeside", "GridWaits", "MapFences", "Races"]
+__all__ = ["BarrierReuse", "GridBeside", "GridWaits", "MapFences", "Races"]

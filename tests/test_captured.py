@@ -648,6 +648,16 @@ def of_long_list():
     return lambda: plans[30].value, value_of(plans[30])
 
 
+def of_key():
+    plans = {("f16", 128): Plan()}
+    return lambda: plans["f16", 128].value, value_of(plans["f16", 128])
+
+
+def of_deque():
+    plans = deque([Plan()])
+    return lambda: plans[0].value, value_of(plans[0])
+
+
 def of_set():
     plan = Plan()
     plans = {plan}
@@ -697,6 +707,8 @@ HELD = {name: functools.partial(case, Plan()) for name, case in OF_PLANS.items()
     "a dict that finds what it has not": missing,
     "of a long list": of_long_list,
     "of a set": of_set,
+    "of a deque": of_deque,
+    "of a dict by tuples": of_key,
 }
 
 

@@ -26,7 +26,6 @@ import numpy as np
 
 from ptxdsl.trace.holders import (
     MAPPINGS,
-    MOST_OBJECTS,
     PLAIN,
     PROPERTIES,
     SEQUENCES,
@@ -47,6 +46,7 @@ from ptxdsl.trace.holders import (
     leads_to,
     methods_of,
     objects_in,
+    objects_without_path,
     root_of,
 )
 from ptxdsl.trace.reads import Read, read_of_object, reads
@@ -404,8 +404,7 @@ class _Captured(Keys):
             key = _Captured(self.within | {id(value)}).key(value)
             self.contents.append(_Content(value, _parts(value), key))
         objects = {f"{path}{item}": part for item, part in objects_in(value).items()}
-        if isinstance(value, set | frozenset) and len(value) <= MOST_OBJECTS:
-            objects = {scope.name_of(part): part for part in value if not is_data(part)}
+        objects |= {scope.name_of(part): part for part in objects_without_path(value)}
         return *self.key(value), *[each for at, part in objects.items() for each in self.inside(part, scope, at)]
 
     def inside(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:

@@ -88,6 +88,15 @@ def objects_in(value: object) -> dict[str, object]:
     return {f"[{at!r}]": part for at, part in items if type(at) in (int, str) and not is_data(part)}
 
 
+def objects_without_path(value: object) -> list[object]:
+    """The same of what no text leads to: the elements of a set or a deque, those of a dict under other keys."""
+    if isinstance(value, dict):
+        parts = [part for at, part in value.items() if type(at) not in (int, str)]
+    else:
+        parts = list(value) if isinstance(value, set | frozenset | deque) else []
+    return [part for part in parts if not is_data(part)] if len(parts) <= MOST_OBJECTS else []
+
+
 def function_of(member: object) -> FunctionType | None:
     """The function of a method, a property or the like; None for what has none."""
     for name in ("fget", "__func__", "func"):

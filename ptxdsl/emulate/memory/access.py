@@ -123,11 +123,13 @@ class Convergence:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BarrierArrival:
-    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it."""
+    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it.
+    They wait there, or go on at once."""
 
     slot: np.ndarray | None
     warp: np.ndarray | None
     barrier: np.ndarray | None
+    waits: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

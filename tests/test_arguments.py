@@ -199,7 +199,7 @@ def test_an_output_that_is_read_only():
 def test_an_output_that_overlaps_an_input(x, y):
     assert refusal(SAXPY, (x, y, 2.0, 8)) == (
         "`y` is written by saxpy and shares memory with `x`",
-        "give the output memory of its own; threads run in no order",
+        "give the output memory of its own, since threads run in no order; where that is meant, launch it with overlap=True",
     )
 
 

@@ -231,7 +231,7 @@ def test_a_parameter_that_stands_for_others_is_checked_by_their_paths():
     shared = np.zeros(32, np.float32)
     assert refusal(lambda: scaled[4, 32](problem(shared), 1.0, shared[8:28])) == [
         "`out` is written by scaled and shares memory with `p.a.data`",
-        "  help: give the output memory of its own; threads run in no order",
+        "  help: give the output memory of its own, since threads run in no order; where that is meant, launch it with overlap=True",
     ]
 
 

@@ -105,8 +105,13 @@ def count_down(
         count, (left, each) = int(arrivals[which]), object_arrivals(int(state[which]))
         message = f"{count} arrival{'s' * (count > 1)} where the phase of the mbarrier waits for {left} more of {each}"
         help = "initialize the mbarrier with the number of arrivals of a phase"
-        m.fail("mbarrier", message, crowded, help, address if space in ("shared", "shared::cta") else None)
+        m.fail("mbarrier", message, crowded, help, _shown(space, address))
     return state
+
+
+def _shown(space: str, address: np.ndarray) -> np.ndarray | None:
+    """Addresses that are those of an array of the block."""
+    return address if space in ("shared", "shared::cta") else None
 
 
 class Mbarrier(Op):
@@ -166,13 +171,27 @@ class Arrival(Mbarrier):
         return count_down(m, i.space or "generic", address, self.change, arrivals, ordering)
 
 
-class MbarrierArrive(Arrival):
+class OwnArrival(Arrival):
+    """Base of those at an mbarrier of the own block, which may promise not to be the last that the phase waits for."""
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray | None = None) -> np.ndarray:
+        state = super().execute(i, m, address, count)
+        if i.noComplete and count is not None:
+            last = self.change(state, count.astype(np.uint64)) >> PHASE != state >> PHASE
+            if last.any():
+                message = "this arrival is the last that the phase waits for, which .noComplete must not be"
+                help = "let the last that arrives do so without .noComplete"
+                m.fail("mbarrier", message, last, help, _shown(i.space or "generic", address))
+        return state
+
+
+class MbarrierArrive(OwnArrival):
     """Counts `count` arrivals, or one, at an mbarrier object; state = the phase that they belong to."""
 
     forms = _arrivals("mbarrier.arrive")
 
 
-class MbarrierArriveDrop(Arrival):
+class MbarrierArriveDrop(OwnArrival):
     """As mbarrier.arrive, and the later phases wait for as many fewer."""
 
     change = staticmethod(drop)

@@ -280,6 +280,8 @@ def describe(value: object) -> str:
         return f"{value}, a special {value.type} register"
     if isinstance(value, ir.Register):
         return "a predicate" if value.type is types.pred else f"{_article(str(value.type))} register"
+    if isinstance(value, ir.Offset):
+        return f"{value}, the address of a variable"
     kinds = {ir.Immediate: "a constant", ir.Vector: "a vector", ir.Address: "an address", ir.Label: "a label"}
     return kinds.get(type(value), f"a {type(value).__name__.lower()}")
 

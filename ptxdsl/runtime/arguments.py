@@ -142,7 +142,8 @@ class Signature:
             if is_written and not may_overlap and not same(array, other) and overlap(array, other):
                 refuse(
                     f"`{name}` is written by {self.kernel} and shares memory with `{other_name}`",
-                    "give the output memory of its own; threads run in no order",
+                    "give the output memory of its own, since threads run in no order; where that is meant, launch it "
+                    "with overlap=True",
                 )
 
 

@@ -105,6 +105,19 @@ def test_more_arrivals_than_a_phase_waits_for():
     )
 
 
+def test_an_arrival_that_must_not_complete_the_phase():
+    """The manual leaves open what comes then."""
+    last = "mbarrier.arrive.noComplete.shared.b64 %rd2, [bar], 1;"
+    found = only(run(kernel(last), np.zeros(1, np.uint32), module=BARRIER))
+    assert str(found) == (
+        "mbarrier: this arrival is the last that the phase waits for, which .noComplete must not be\n"
+        "  <ptx>:10\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0)\n"
+        "  help: let the last that arrives do so without .noComplete"
+    )
+    clean(run(kernel("mbarrier.expect_tx.shared.b64 [bar], 16;\n" + last), np.zeros(1, np.uint32), module=BARRIER))
+
+
 def test_a_deadlock_tells_the_bytes_that_are_lacking():
     body = """mbarrier.arrive.expect_tx.shared.b64 %rd2, [bar], 4096; mbarrier.complete_tx.shared.b64 [bar], 1024;
     AGAIN:

@@ -97,6 +97,10 @@ def test_refusals_with_a_mend():
     assert refusal("add.u32", A, A, TID) == (f"`b` is %tid.x, a special u32 register; {takes}", mend)
     table = ir.Variable("table", "shared", types.u32, (4,))
     assert refusal("add.u32", A, A, table) == (f"`b` is a variable; {takes}", mend)
+    assert refusal("add.u32", A, A, ir.Offset(table, 4)) == (
+        f"`b` is table+4, the address of a variable; {takes}",
+        mend,
+    )
 
 
 def test_moves_and_conversions_read_special_registers():

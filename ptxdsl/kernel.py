@@ -22,6 +22,7 @@ from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
 from ptxdsl.trace.captured import Captures, Traceable, captures, constant_key
+from ptxdsl.trace.misfits import TargetRefusal
 from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
 from ptxdsl.verify import check_blocks, check_operands
 
@@ -260,7 +261,15 @@ class Kernel(AnyKernel):
         )  # fmt: skip
 
     def _traced(self, arch: str, values: dict[str, object]) -> Traced:
-        traced = trace(self.signature, values, arch=arch, directives=self.options.directives(values))
+        try:
+            traced = trace(self.signature, values, arch=arch, directives=self.options.directives(values))
+        except TargetRefusal as refusal:
+            if self.options.arch not in (None, arch):
+                refusal.help = (
+                    f"`{self.name}` is made for {self.options.arch}: leave out another target, of `arch=` or "
+                    "PTXDSL_ARCH, or run it on such a GPU"
+                )
+            raise
         check_blocks(traced.module)
         return traced
 

@@ -497,3 +497,17 @@ def test_an_option_of_the_emulator_that_is_misspelt(function):
     assert refused.value.help == "did you mean `max_steps`?"
     with pytest.raises(pd.TraceError, match="kernel `saxpy` has no constant `tile`"):
         function(saxpy, 1, 4, x, x, 1.0, 4, tile=3)
+
+
+@pd.kernel(arch="sm_90a", reqntid=128)
+def for_hopper():
+    pd.ptx.wgmma.fence.sync.aligned()
+
+
+def test_a_kernel_that_says_what_it_is_made_for_is_asked_for_another_target():
+    with pytest.raises(pd.VerifyError) as refused:
+        for_hopper.ptx("sm_90")
+    assert refused.value.message == "wgmma.fence.sync.aligned needs sm_90a; this kernel is traced for sm_90"
+    assert refused.value.help == (
+        "`for_hopper` is made for sm_90a: leave out another target, of `arch=` or PTXDSL_ARCH, or run it on such a GPU"
+    )

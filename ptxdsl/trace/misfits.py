@@ -43,8 +43,12 @@ def title(opcode: Opcode) -> str:
     return ".".join(words)
 
 
+class TargetRefusal(VerifyError):
+    """An instruction that the target of a kernel has not; another target may have it."""
+
+
 def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
-    """An instruction that the target of a kernel has not."""
+    """What is said of an instruction that the target of a kernel has not."""
     least = opcode.requires.least
     if opcode.form is not None and opcode.requires.supports(builder.arch):
         return VerifyError(
@@ -52,7 +56,7 @@ def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
             at=builder.site().location,
             help=opcode.form.note,
         )
-    return VerifyError(
+    return TargetRefusal(
         f"{opcode.text} needs {opcode.requires.words}; this kernel is traced for {builder.arch}",
         at=builder.site().location,
         help=f'ask for arch="{least}", or use instructions that {builder.arch} has',

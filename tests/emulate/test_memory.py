@@ -101,6 +101,21 @@ def test_generic_addresses_of_three_spaces_in_one_instruction():
     assert (x[64:] == np.choose(i % 3, [4, 1, 2])).all()
 
 
+def test_the_address_of_local_memory_of_another_thread_means_that_of_the_own():
+    body = (
+        OWN
+        + """
+        .local .u32 mine; st.local.u32 [mine], %r1; mov.u64 %rd3, mine; cvta.local.u64 %rd3, %rd3;
+        mov.b64 {%r2, %r3}, %rd3;
+        shfl.sync.bfly.b32 %r2, %r2, 1, 31, 0xffffffff; shfl.sync.bfly.b32 %r3, %r3, 1, 31, 0xffffffff;
+        mov.b64 %rd4, {%r2, %r3}; ld.u32 %r4, [%rd4]; st.global.u32 [%rd2], %r4;
+    """
+    )
+    x = np.zeros(32, np.uint32)
+    clean(run(body, x))
+    assert list(x) == list(range(32))
+
+
 def test_initial_values_of_module_variables():
     module = (
         ".global .f32 a[2][2] = {{1.0, 2.0}, {3.0}}; .global .u64 p[2] = {a, generic(a)+8};"

@@ -122,7 +122,7 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
             return "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual"
         if isinstance(value, np.integer):
             return f"it is a number of numpy: pass int({field})"
-        if isinstance(value, tuple | list) and all(isinstance(n, int | np.integer) for n in value):
+        if field in ("tile", "warp") and isinstance(value, tuple | list) and all(map(_is_int, value)):
             plain = tuple(map(int, value))
             return f"pass a tuple of Python's ints: {plain}" if repr(plain) != repr(value) else None
         if field == "schedule" and isinstance(value, str):
@@ -162,6 +162,10 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
         epilogue: Any = self.epilogue
         if epilogue is not None and not callable(epilogue):
             yield f"epilogue is {epilogue!r}; it takes a function of one element, such as relu"
+
+
+def _is_int(number: object) -> bool:
+    return isinstance(number, int | np.integer)
 
 
 def _near_schedule(name: str) -> str:

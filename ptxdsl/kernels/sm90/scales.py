@@ -106,7 +106,7 @@ class BlockScales(Scales):
             slot, factors = ring.wait(), self._factors(ready)
             for half in range(self.halves):
                 is_last = half == self.halves - 1
-                with self.turns.turn(work, half, iteration) if self.turns else nullcontext():
+                with self.turns.turn(work) if self.turns else nullcontext():
                     part.multiply(products, slot, accumulate=False, part=half)
                 if is_last:
                     for scale, following in zip(ready, scales.of(iteration + 1), strict=True):
@@ -149,22 +149,22 @@ class BlockScales(Scales):
 
 
 class HalfTurns:
-    """Turns of two warpgroups that share tiles: each begins products when those of the other one have begun. They begin
-    anew with each tile; a tile of which one has no rows is the other one's alone."""
+    """Turns of two warpgroups that share tiles: each begins products when those of the other one have begun, also those
+    of the tile before. A tile of which one has no rows is the other one's alone."""
 
     def __init__(self, consumer: pd.warpgroup) -> None:
-        self.index, self.barrier = consumer.index, OrderedBarrier(PRODUCTS_BARRIER, consumer)
+        self.barrier = OrderedBarrier(PRODUCTS_BARRIER, consumer)
+        self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
 
     @contextmanager
-    def turn(self, work: Work, half: int, iteration: Scalar) -> Iterator[None]:
-        """The body is a turn, at the first or the second half of a tile in an iteration along its K."""
+    def turn(self, work: Work) -> Iterator[None]:
+        """The body is a turn."""
         both = work.product.m > work.first[0] + GROUP_ROWS
-        follows = both if half else both & ((self.index == 1) | (iteration > 0))
-        is_followed = both & ((self.index == 0) | (iteration + 1 < work.end)) if half else both
-        with pd.if_(follows):
+        with pd.if_(both & (self.follows == 1)):
             self.barrier.wait()
         yield
-        with pd.if_(is_followed):
+        with pd.if_(both):
+            self.follows.set(1)
             self.barrier.pass_on()
 
 

@@ -123,13 +123,11 @@ class Convergence:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BarrierArrival:
-    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it.
-    They wait there, or go on at once."""
+    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it."""
 
     slot: np.ndarray | None
     warp: np.ndarray | None
     barrier: np.ndarray | None
-    waits: bool = True
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -277,7 +277,7 @@ class Flow(Requests):
         """Warps are counted and, unless they only arrive, wait until their barriers are complete."""
         self.memory.private += 1  # they learn of other lanes: a loop with a barrier in it does something
         if arrive:
-            self.order(BarrierArrival(come.slot, come.warp, come.barrier, waits=False))
+            self.order(BarrierArrival(come.slot, come.warp, come.barrier))
         self.barriers.arrive(self, come)
         if values is not None:
             self.barriers.vote(come, values, self.active)

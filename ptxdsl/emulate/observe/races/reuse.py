@@ -1,8 +1,7 @@
 """Barriers of a block that threads use again: those who come must know that it completed before.
 
 Two groups of threads that share a barrier by turns meet each other there where nothing orders the second turn behind
-the first, and a barrier is free again for whoever has waited at it, or learned of it by those who have. Who arrives and
-does not wait is not looked at: that one comes too early only where it comes twice.
+the first, and a barrier is free again for whoever has waited at it, or learned of it by those who have.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class BarrierReuse(Observer):
             rows = event.warp * self.races.residents.slots + event.slot
             self.since[event.done], self.origins[event.done] = 0, by.origin
             self.since[event.slot, event.barrier, event.warp] = self.races.clocks.met()[rows]
-        elif isinstance(event, BarrierArrival) and event.slot is not None and event.waits:
+        elif isinstance(event, BarrierArrival) and event.slot is not None:
             assert event.warp is not None and event.barrier is not None
             late = self.since[event.slot, event.barrier, event.warp] == 0
             if late.any():

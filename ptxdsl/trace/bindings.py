@@ -15,7 +15,7 @@ from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
 from ptxdsl.trace.operators import is_floating, refuse
-from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, is_memory, refuse_advanced
+from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, instead_of, is_memory, refuse_advanced
 from ptxdsl.trace.sentences import assigning
 from ptxdsl.trace.state import Record, Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
@@ -83,23 +83,30 @@ def _differs(old: Any, new: Any) -> bool:
 def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     if is_memory(old) and is_memory(new) and not isinstance(old, Source):
         _refuse_memory(name, region)
-    shown, written = f"{name} = {_variable(name, old, new)}", f"`{name}.set(…)` or `{name} += …`"
-    if isinstance(old, tuple) and old:
-        type = _type(old[0], new[0] if isinstance(new, tuple) and new else None)
-        shown, written = f"{name} = [pd.var({type}, …), …]", f"`{name}[0].set(…)`"
     happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
     location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
-    help = f"make it a variable before (`{shown}`), and write to that: {written}"
-    if getattr(old, "writable", False):
-        help = f"`{name}` is a variable: write to it by {written}; `=` makes another value of the name"
     if getattr(old, "writable", False) and getattr(new, "writable", False):
         location = assigning(region.opened, name)
-        help = f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
-        help,
+        _mend(name, old, new, region.again),
         at=location,
     )
+
+
+def _mend(name: str, old: Any, new: Any, loops: bool) -> str:
+    """What to write instead of binding a name anew."""
+    written = f"`{name}.set(…)` or `{name} += …`"
+    if getattr(old, "writable", False):
+        if getattr(new, "writable", False):
+            return f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"
+        return f"`{name}` is a variable: write to it by {written}; `=` makes another value of the name"
+    if isinstance(old, tuple | list) and old and isinstance(old[0], Source | int | float):
+        type = _type(old[0], new[0] if isinstance(new, tuple | list) and new else None)
+        return f"make it a variable before (`{name} = [pd.var({type}, …), …]`), and write to that: `{name}[0].set(…)`"
+    if not isinstance(old, Source | int | float | None) and not isinstance(new, Source):
+        return instead_of(old, loops)
+    return f"make it a variable before (`{name} = {_variable(name, old, new)}`), and write to that: {written}"
 
 
 def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
@@ -114,7 +121,7 @@ def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
 def _variable(name: str, old: Any, new: Any) -> str:
     """The variable that would hold both."""
     type = _type(old, new)
-    if isinstance(old, Source):
+    if isinstance(old, Source) and not (isinstance(old, Scalar) and not old.region.open):
         return f"pd.var({type}, {name})"
     if not isinstance(old, int | float) or not isinstance(type, Type):
         return f"pd.var({type})"

@@ -207,9 +207,14 @@ def _mend(change: Change, loops: bool) -> str:
         old = int(change.old) if isinstance(change.old, bool) else change.old
         counted = f"what the kernel counts or decides is a variable: `pd.var({type}, {old!r})`"
         return f"{counted}; {UNROLL}" if loops else f"{counted}, made before the branch"
-    if isinstance(change.new, np.ndarray):
+    return instead_of(change.new, loops)
+
+
+def instead_of(value: Any, loops: bool) -> str:
+    """What takes the place of an object of Python that changes in a branch or loop."""
+    if isinstance(value, np.ndarray):
         return "numpy computes while tracing; memory that the kernel writes is a pd.shared, or a parameter"
-    if loops and is_memory(change.new):
+    if loops and is_memory(value):
         return f"{BY_NUMBER}; {UNROLL}"
     if loops:
         return f"what the kernel collects goes to a `pd.var` or to memory; change the rest before the loop, {UNROLL}"

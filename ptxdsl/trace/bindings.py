@@ -89,7 +89,7 @@ def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
         location = assigning(region.opened, name)
     refuse(
         f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
-        _mend(name, old, new, region.again),
+        _mend(name, old, new, region.again is not None),
         at=location,
     )
 

@@ -46,6 +46,25 @@ def test_the_last_block_clears_a_counter(orders, schedule, blocks, monkeypatch):
 
 
 @pd.kernel
+def clears_another_counter(counters: ptr[u32]):
+    """The last block, by its second count, clears both: of the first one the order is luck."""
+    with pd.if_(pd.tid.x == 0):
+        ticket = pd.ptx.atom.relaxed.gpu.global_.add.u32(counters, 1)
+        ended = pd.ptx.atom.relaxed.gpu.global_.add.u32(counters + 1, 1)
+        with pd.if_((ended == pd.nctaid.x - 1) & (ticket < pd.nctaid.x)):
+            counters[0] = 0
+            counters[1] = 0
+
+
+@pytest.mark.parametrize("blocks", [2, 40])
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
+def test_a_count_says_nothing_of_another_counter(schedule, blocks, monkeypatch):
+    monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
+    [text] = races(pd.emulate(clears_another_counter, blocks, 32, np.zeros(2, np.uint32)))
+    assert "writes counters[0], updated by thread (0, 0, 0) of block" in text
+
+
+@pd.kernel
 def hidden_behind_a_store(counter: ptr[u32]):
     """Block 1 is given what block 2 stored, which took the place of what block 0 counted."""
     flag, word = counter + 1, pd.var(u32, 0)
@@ -87,12 +106,12 @@ def test_the_text_of_it():
     assert text == (
         "race: st.global.u32 writes counter[0], updated by thread (0, 0, 0) of block (0, 0, 0) with "
         "red.relaxed.gpu.global.add.u32; nothing orders the two: blocks run in any order\n"
-        "  test_behind.py:81 | counter.bitcast(part)[4 // part.bytes - 1] = 7\n"
-        "                      ^\n"
-        "  test_behind.py:79 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
+        "  test_behind.py:100 | counter.bitcast(part)[4 // part.bytes - 1] = 7\n"
+        "                       ^\n"
+        "  test_behind.py:98 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
         "                      ^\n"
         "  by thread (0, 0, 0) of block (2, 0, 0)\n"
-        "  help: st.global.u32 (line 81) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+        "  help: st.global.u32 (line 100) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
     )
 
 

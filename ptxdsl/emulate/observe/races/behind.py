@@ -3,9 +3,10 @@
 Who is ordered behind the last write of a word is ordered behind what its writer was ordered behind. That of a strong
 write need not be all: atomics of other threads race neither with it nor with each other, but with a weak access that
 comes later. Only those whose value an `atom` gave to its thread come before what that thread does next (PTX ISA,
-"Observation order", "Causality order"), as in a block that counts itself, is the last, and clears the counter; `red`
-observes as well, but tells its thread nothing by which it could decide. And a strong access races with a weaker one
-before it, though not with a stronger one in between.
+"Observation order", "Causality order"), as in a block that counts itself, is the last, and clears the counter. That
+holds until its warp runs another `atom`: what it does then it decides by that one, and the order of the first was luck.
+`red` observes as well, but tells its thread nothing by which it could decide. And a strong access races with a weaker
+one before it, though not with a stronger one in between.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
 from .journal import WEAK, Journal, strength
-from .shadow import STRONG, GlobalShadow, Shadow, SharedShadow, Words
+from .shadow import OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
+from .stamps import TICK
 
 _FEW = 256  # words of an event, of which all writers are remembered; of more words one of them
 
@@ -27,6 +29,7 @@ class Behind:
 
     def __init__(self, journal: Journal, clocks: Clocks, checks: Checks) -> None:
         self.journal, self.clocks, self.checks = journal, clocks, checks
+        self.latest = np.zeros(1, np.int64)  # by warps, when each ran its last `atom`
 
     # What was done
 
@@ -42,15 +45,38 @@ class Behind:
         unknown = self.checks.unknown(who, stamps, warps)
         if unknown is not None:
             strong = self.journal.strengths_of(stamps) > 0
-            self._keep(shadow, who.words, unknown & strong & ~self._observed(access, who, stamps, warps), stamps, warps)
+            self._keep_by_kind(access, shadow, who, unknown & strong, stamps, warps)
+        if access.tells_what_was_there:
+            self._note_latest(self.clocks.warp[who.rows])
 
     def lose(
         self, access: Access, shadow: Shadow, who: Accessors, lost: np.ndarray, stamps: np.ndarray, warps: np.ndarray
     ) -> None:
         """Of strong writes that were made, (entries,), others of the step replaced some, (entries, words of each)."""
-        lost = lost & ~self._observed(access, who, *shadow.writes.take(who.words))
-        each = (np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps))
-        self._keep(shadow, who.words, lost, *each)
+        observed = self._observed(access, who, *shadow.writes.take(who.words))
+        each = [np.broadcast_to(values[:, np.newaxis], lost.shape) for values in (stamps, warps)]
+        self._keep(STRONG, shadow, who.words, lost & ~observed, *each)
+        self._keep(OBSERVED, shadow, who.words, lost & observed, *each)
+
+    def _keep_by_kind(
+        self, access: Access, shadow: Shadow, who: Accessors, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray
+    ) -> None:
+        observed = self._observed(access, who, stamps, warps)
+        self._keep(STRONG, shadow, who.words, which & ~observed, stamps, warps)
+        self._keep(OBSERVED, shadow, who.words, which & observed, stamps, warps)
+
+    def _note_latest(self, warps: np.ndarray) -> None:
+        """Warps run an `atom` now."""
+        most = int(warps.max()) + 1
+        if most > len(self.latest):
+            self.latest = np.concatenate([self.latest, np.zeros(most, np.int64)])
+        self.latest[warps] = self.journal.now // TICK
+
+    def _is_latest(self, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Which writes are the last `atom` of their warps."""
+        known = warps < len(self.latest)
+        latest: np.ndarray = known & (self.latest[np.where(known, warps, 0)] == stamps // TICK)
+        return latest
 
     def _observed(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Which writes, (entries, words of each), an access gives to its threads, or is given to theirs."""
@@ -76,15 +102,20 @@ class Behind:
         if weaker.any():
             shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker])
 
-    def _keep(self, shadow: Shadow, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def _keep(
+        self, kind: str, shadow: Shadow, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray
+    ) -> None:
         """Remembers strong writes that others replace."""
         each = words.all.reshape(which.shape)[which]
         if not each.size:
             return
-        if each.size > _FEW:
+        if each.size > _FEW and kind == OBSERVED:
+            each, first = np.unique(each, return_index=True)
+            shadow.hide(kind, each, stamps[which][first], warps[which][first])
+        elif each.size > _FEW:
             shadow.keep_another(each, stamps[which], warps[which])
         else:
-            shadow.hide(STRONG, each, stamps[which], warps[which])
+            shadow.hide(kind, each, stamps[which], warps[which])
 
     # What comes later
 
@@ -99,5 +130,18 @@ class Behind:
             if entry.size:
                 hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
                 self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
+        if OBSERVED in shadow.hidden and not strong:
+            self._check_observed(access, who, shadow, kind)
         if shadow.others is not None and not strong:
             self.checks.earlier(access, who, *shadow.others.take(who.words), kind)
+
+    def _check_observed(self, access: Access, who: Accessors, shadow: Shadow, kind: str) -> None:
+        """Holds a weak access against writes that an `atom` observed, unless that is the last one of its warp."""
+        entry, stamps, warps = shadow.hidden[OBSERVED].of(who.words.all)
+        if not entry.size:
+            return
+        last, writers = (plane.reshape(-1)[entry] for plane in shadow.writes.take(who.words))
+        racy = ~self._is_latest(last, writers)
+        hidden = stamps[racy][:, np.newaxis], warps[racy][:, np.newaxis]
+        if racy.any():
+            self.checks.earlier(access, who.only(entry[racy] // who.words.width), *hidden, kind)

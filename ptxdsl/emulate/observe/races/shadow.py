@@ -23,6 +23,7 @@ _ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.
 _SHIFTS = {1: 0, 2: 1, 4: 2}
 _WIDEST = 4  # words that are moved as one item
 STRONG = "strong writes"  # that others hide from weak accesses
+OBSERVED = "observed writes"  # such whose values atomics gave to their threads
 _MOST_PENDING = 1 << 26
 
 
@@ -155,7 +156,7 @@ class Shadow:
 
     `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind, accesses behind others with
     which later ones may race all the same: reads (of the same warp) and writes that strong accesses may race with, and
-    `STRONG` ones that weak accesses may race with; of these `others` has one more for each word.
+    `STRONG` and `OBSERVED` ones that weak accesses may race with; of these `others` has one more for each word.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -197,7 +198,7 @@ class Shadow:
 
     def reveal(self, kind: str, words: Words) -> None:
         """What comes now replaces all such accesses that came before."""
-        for each in (kind, STRONG) if kind == WRITES else (kind,):
+        for each in (kind, STRONG, OBSERVED) if kind == WRITES else (kind,):
             if each in self.hidden:
                 self.hidden[each].forget(words.all)
         if kind == WRITES and self.others is not None:

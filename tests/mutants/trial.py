@@ -85,8 +85,8 @@ class Launch:
 
 
 def is_late(verdict: Verdict) -> bool:
-    """Whether a mutant that is quiet is one of those that may show under more schedules."""
-    return verdict.verdict == MISSED and verdict.mutant.kind in ("phase", "barrier")
+    """Whether a mutant that is quiet may show under more schedules, in which others come late, or last."""
+    return verdict.verdict == MISSED and verdict.mutant.kind in ("phase", "barrier", "order")
 
 
 def _arrays(arguments: Sequence[object]) -> Iterator[Array]:
@@ -173,7 +173,7 @@ class Trial:
         return self._quiet(mutant)
 
     def late(self, mutant: Mutant, schedules: Sequence[str]) -> Verdict:
-        """Of a wait that comes in time, or too early, under the schedules of all mutants: under more, where it may be late."""
+        """Of what comes in time, or too early, under the schedules of all mutants: under more, where it may be late."""
         for called in schedules:
             changed, intact = mutant.changed, dict[int, tuple[str, ...]]()
             if called in PAUSED:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxdsl import ir
 from ptxdsl.isa.operand import Operand
-from ptxdsl.types import Type, bits, lanes, pred
+from ptxdsl.types import Type, bits, lanes, pred, u32
 
 from .spelled import Spelled, covering, fitting, forms_of, opcode_of, registers_in
 
@@ -21,6 +21,9 @@ LANES = 1024
 CHAPTERS = ("integer", "extended", "floating", "half", "compare", "logic", "convert", "video")
 BATCH = 64
 """So many instructions are in one kernel."""
+
+UNSIGNED = "dp2a", "dp4a"
+"""What an H200 was asked with numbers for u32 alone, though a sum of signed factors is s32."""
 
 EDGES = {
     "f16": (0x0000, 0x8000, 0x0001, 0x83FF, 0x0400, 0x3C00, 0xBC00, 0x3555, 0x7BFF, 0xFBFF, 0x7C00, 0xFC00, 0x7E01,
@@ -105,7 +108,8 @@ def sources(batch: Iterable[Spelled]) -> list[tuple[Type, int]]:
 
 def _reads(i: Spelled) -> list[tuple[Operand, tuple[Type, int]]]:
     read = [operand for operand in i.opcode.operands if operand.read and operand.type is not None]
-    return [(operand, (operand.type, slot)) for slot, operand in enumerate(read) if operand.type is not None]
+    is_unsigned = i.opcode.text.partition(".")[0] in UNSIGNED
+    return [(operand, (u32 if is_unsigned else operand.type, slot)) for slot, operand in enumerate(read)]
 
 
 def inputs(batch: Iterable[Spelled]) -> np.ndarray:

@@ -16,6 +16,7 @@ from ptxdsl.kernels.reorder.lines import EACH, THREADS, lines_kernel, lines_para
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.types import f16, f32, s8
+from tests.kernels.placed import zeros
 from tests.kernels.test_gemm import check
 from tests.machines import MACHINES, machine
 
@@ -73,13 +74,6 @@ def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
 @pytest.mark.parametrize(("k", "kernel"), [(2600, word_lines_kernel), (2602, lines_kernel)])
 def test_lines_of_words_take_the_faster_copies(k, kernel):
     assert {each.kernel for each in plan(2600, 2600, k).before} == {kernel}
-
-
-def zeros(rows, columns, type):
-    """As a GPU's memory is given out: from a multiple of 64 bytes on."""
-    room = np.zeros(rows * columns + 64, type)
-    first = -room.ctypes.data % 64 // room.itemsize
-    return room[first : first + rows * columns].reshape(rows, columns)
 
 
 def plan(m, n, k, type=np.float16, config=None):

@@ -10,6 +10,7 @@ import dis
 import re
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import lru_cache
 from types import CodeType, SimpleNamespace
@@ -239,12 +240,18 @@ def _has_copies(code: CodeType) -> bool:
     return bool(_copied(code) or copied_names(code) or _copies_members(code))
 
 
-# By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.
-_aliasing: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
+def holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
+    """Whether something holds of any function of a site. It is remembered by the identity of these, which are kept
+    alive: to hash code takes longer than a look at it."""
+    answers: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
+
+    def holds(codes: tuple[CodeType, ...]) -> bool:
+        known = answers.get(id(codes))
+        if known is None:
+            known = answers[id(codes)] = codes, any(map(question, codes))
+        return known[1]
+
+    return holds
 
 
-def _may_alias(codes: tuple[CodeType, ...]) -> bool:
-    known = _aliasing.get(id(codes))
-    if known is None:
-        known = _aliasing[id(codes)] = codes, any(map(_has_copies, codes))
-    return known[1]
+_may_alias = holds_of_any(_has_copies)

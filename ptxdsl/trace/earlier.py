@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Any
 
 from ptxdsl.errors import Location, Names, Site, TraceError, bytecode, names_of_calls
-from ptxdsl.trace.aliases import held_in, is_variable, live_names, written_name
+from ptxdsl.trace.aliases import held_in, holds_of_any, is_variable, live_names, written_name
 from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.liveness import names_of
 from ptxdsl.trace.sentences import operands_at
@@ -90,15 +90,7 @@ def _loaded(before: Sequence[dis.Instruction]) -> frozenset[str]:
     return frozenset(names)
 
 
-# By the identity of the functions of a site, which are kept alive: to hash code takes longer than a look at it.
-_keeping: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
-
-
-def _may_keep(codes: tuple[CodeType, ...]) -> bool:
-    known = _keeping.get(id(codes))
-    if known is None:
-        known = _keeping[id(codes)] = codes, any(map(past_names, codes))
-    return known[1]
+_may_keep = holds_of_any(past_names)
 
 
 def check_two_ways() -> None:

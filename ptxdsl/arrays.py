@@ -11,14 +11,14 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from operator import methodcaller
 from typing import Any, Protocol
 
 import numpy as np
 
 from ptxdsl import types
-from ptxdsl.tracers import LATE, traced_by
+from ptxdsl.tracers import is_recording, why_late
 from ptxdsl.types import Type
 
 HOST = -1
@@ -180,7 +180,10 @@ class Library(Protocol):
         """A function that is true only for as many arrays with the types, GPUs, shapes and strides of these."""
 
     def current_stream(self, device: int) -> Callable[[], int]:
-        """A function that gives the handle of the stream on which the library works at that time."""
+        """A function that gives the handle of the stream on which the library works at that time.
+
+        It raises TypeError while the library records what is done, and would miss a launch.
+        """
 
 
 class _Torch:
@@ -216,7 +219,16 @@ class _Torch:
         return check
 
     def current_stream(self, device: int) -> Callable[[], int]:
-        return partial(sys.modules["torch"]._C._cuda_getCurrentRawStream, device)
+        inside: Any = sys.modules["torch"]._C
+        handle, modes = inside._cuda_getCurrentRawStream, getattr(inside, "_len_torch_dispatch_stack", int)
+
+        def current() -> int:
+            if modes() and is_recording():  # the quick way asks for nothing else that would tell
+                raise TypeError("torch records what is done")  # which the careful way says in words
+            stream: int = handle(device)
+            return stream
+
+        return current
 
 
 class _Cupy:
@@ -326,8 +338,8 @@ def describe(value: object, stream: int = 0) -> Array | None:
     """
     if isinstance(value, np.ndarray):
         return _from_numpy(value)
-    if tracer := traced_by(value):
-        raise BufferError(LATE[tracer])
+    if why := why_late(value):
+        raise BufferError(why)
     if library := library_of(type(value)):
         return _from_library(library, value)
     if hasattr(value, "__dlpack__"):

@@ -16,23 +16,42 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Who traces a value, and what is said of it
-LATE = {
+_LATE = {
     "JAX": "JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet",
     "torch": "torch traces it (torch.compile, torch.export, FakeTensorMode), and it has no memory yet",
     "torch.func": "torch transforms it (torch.vmap, torch.func), and it has no memory of its own",
 }
+_RECORDED = "torch records what is done to it (make_fx, torch.jit.trace), and would leave a launch out"
 _OF_TORCH = {"FakeTensor", "FunctionalTensor", "Proxy"}
 
 
 def traced_by(value: object) -> str | None:
-    """Who hands a value that stands for an array to a function that it traces: a key of LATE, or None."""
+    """Who hands a value that stands for an array to a function that it traces: JAX, torch, torch.func or None.
+
+    Torch may trace tensors that have memory, too.
+    """
     tracer = _by_class(type(value).__mro__)
     return _of_tensor(value) if tracer == "Tensor" else tracer
 
 
+def why_late(value: object) -> str | None:
+    """Why a value that is traced cannot be launched with, as the end of a sentence; None for any other."""
+    tracer = traced_by(value)
+    if tracer == "torch" and _by_class(type(value).__mro__) == "Tensor" and is_recording():
+        return _RECORDED
+    return _LATE[tracer] if tracer else None
+
+
+def is_recording() -> bool:
+    """Whether torch writes down what is done to tensors that have memory: it sees operators, and no launch."""
+    torch: Any = sys.modules.get("torch")
+    proxies: Any = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    return bool(torch.jit.is_tracing() or (proxies and proxies.get_proxy_mode()))
+
+
 @cache
 def _by_class(mro: tuple[type, ...]) -> str | None:
-    """What the class of a value and its bases say: a key of LATE, or "Tensor" for tensors that may be wrapped."""
+    """What the class of a value and its bases say: a key of _LATE, or "Tensor" for tensors that may be wrapped."""
     classes = {(base.__module__.partition(".")[0], base.__name__) for base in mro}
     if ("jax", "Tracer") in classes:
         return "JAX"
@@ -49,7 +68,7 @@ def _of_tensor(tensor: object) -> str | None:
         return None
     if functions.is_functorch_wrapped_tensor(tensor):
         return "torch.func"
-    return "torch" if torch.jit.is_tracing() or torch._is_functional_tensor(tensor) else None
+    return "torch" if is_recording() or torch._is_functional_tensor(tensor) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,13 @@ def torch_tensor(kind, **facts):
     return made
 
 
+@pytest.fixture
+def no_torch(monkeypatch):
+    """As where torch is not loaded: it would be asked about objects that only answer like its tensors."""
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
+
+
+@pytest.mark.usefixtures("no_torch")
 def test_a_torch_tensor_is_asked_itself():
     array = describe(torch_tensor("cuda"))
     assert (array.pointer, array.shape, array.strides) == (4096, (4, 2), (1, 4))
@@ -187,6 +194,7 @@ def test_a_torch_tensor_is_asked_itself():
     assert describe(torch_tensor("cpu")).device == HOST
 
 
+@pytest.mark.usefixtures("no_torch")
 def test_a_tensor_without_memory_is_refused():
     with pytest.raises(BufferError, match="it is on the device `meta`"):
         describe(torch_tensor("meta"))
@@ -206,3 +214,19 @@ def test_the_current_stream_is_asked_for_each_time(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(_C=raw))
     current = library_of(type(torch_tensor("cuda"))).current_stream(1)
     assert [current(), current()] == [(1, 11), (1, 22)]
+
+
+def test_who_asks_for_the_stream_while_torch_records_is_told(monkeypatch):
+    modes = []
+    inside = SimpleNamespace(_cuda_getCurrentRawStream=lambda device: 7, _len_torch_dispatch_stack=lambda: len(modes))
+    recorder = SimpleNamespace(get_proxy_mode=lambda: "record" in modes)
+    torch = SimpleNamespace(_C=inside, jit=SimpleNamespace(is_tracing=lambda: False))
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch.fx.experimental.proxy_tensor", recorder)
+    current = library_of(type(torch_tensor("cuda"))).current_stream(1)
+    assert current() == 7
+    modes.append("count operations")
+    assert current() == 7
+    modes.append("record")
+    with pytest.raises(TypeError, match=r"^torch records what is done$"):
+        current()

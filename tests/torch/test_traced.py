@@ -1,5 +1,7 @@
 """Launches in functions that torch traces: what torch.compile says of them, and what values without memory are told."""
 
+import warnings
+
 import pytest
 
 import ptxdsl as pd
@@ -107,12 +109,26 @@ def in_fake_mode(function, argument):
         return function(torch.empty(argument.shape))
 
 
+def make_fx(function, **options):
+    return torch.fx.experimental.proxy_tensor.make_fx(function, **options)
+
+
+def jit_trace(function, argument):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it is deprecated
+        return torch.jit.trace(function, (argument,))
+
+
 TRACED = "cannot be used: torch traces it (torch.compile, torch.export, FakeTensorMode), and it has no memory yet"
+RECORDED = "cannot be used: torch records what is done to it (make_fx, torch.jit.trace), and would leave a launch out"
 WRAPPED = "cannot be used: torch transforms it (torch.vmap, torch.func), and it has no memory of its own"
 TRACERS = {
     "FakeTensorMode": (in_fake_mode, TRACED),
     "torch.export": (lambda f, x: torch.export.export(Module(f), (x,), strict=False), TRACED),
-    "make_fx": (lambda f, x: torch.fx.experimental.proxy_tensor.make_fx(f, tracing_mode="fake")(x), TRACED),
+    "make_fx": (lambda f, x: make_fx(f, tracing_mode="fake")(x), TRACED),
+    "make_fx of tensors that are there": (lambda f, x: make_fx(f)(x), RECORDED),
+    "make_fx before autograd": (lambda f, x: make_fx(f, pre_dispatch=True)(x), RECORDED),
+    "torch.jit.trace": (jit_trace, RECORDED),
     "symbolic_trace": (lambda f, x: torch.fx.symbolic_trace(f), TRACED),
     "vmap": (lambda f, x: torch.vmap(f)(x[None]), WRAPPED),
     "grad": (lambda f, x: torch.func.grad(lambda x: f(x).sum())(x), WRAPPED),
@@ -143,3 +159,14 @@ def test_values_without_memory_are_refused(tracer, function, argument, name, hel
         trace(function, argument)
     assert (refused.value.message, refused.value.help) == (f"`{name}` {sentence}", help)
     assert "test_traced.py:" in str(refused.value)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("function, argument", [(launched, X), (multiplied, A)], ids=["a launch", "a product"])
+def test_a_launch_that_is_remembered_is_refused_too(function, argument):
+    argument = argument.cuda()
+    for _ in range(3):
+        function(argument)
+    with pytest.raises(LaunchError, match="torch records what is done to it"):
+        make_fx(function)(argument)
+    function(argument)

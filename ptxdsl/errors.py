@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
-from itertools import islice
+from itertools import islice, pairwise
 from traceback import walk_tb
 from types import CodeType, FrameType, MappingProxyType, TracebackType
 from typing import NoReturn, ParamSpec, TypeVar
@@ -121,9 +121,9 @@ class Error(Exception):
     def __str__(self) -> str:
         lines = [self.message]
         if self.at:
-            innermost, *callers = self.at.chain()
-            lines.append(innermost.excerpt())
-            lines += [f"  called from {caller}" for caller in callers]
+            chain = self.at.chain()
+            lines.append(chain[0].excerpt())  # a comprehension is called at its own line
+            lines += [f"  called from {caller}" for called, caller in pairwise(chain) if str(called) != str(caller)]
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)

@@ -258,6 +258,7 @@ def heeds_ctrl_c():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where another test has loaded it
 def test_ctrl_c_while_a_module_is_imported_is_silent(tmp_path):
     (tmp_path / "slow.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "ptxdsl", "dump", str(tmp_path / "slow.py")]

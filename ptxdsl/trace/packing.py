@@ -42,13 +42,13 @@ def _bytes_of(value: Scalar) -> list[Scalar]:
 
 def unpack(value: Scalar, type: Type) -> tuple[Scalar, ...]:
     """The opposite of `pack`: a register as values of a narrower type, the lowest bits first."""
-    if not isinstance(value, Scalar) or value.type.bits not in (32, 64, 128) or value.type.bits % type.bits:
+    bits = value.type.bits if isinstance(value, Scalar) else 0
+    if bits not in (32, 64, 128) or bits <= type.bits or bits % type.bits:
         refuse(
             f"pd.unpack into {type} of {shown(value)}",
             "it takes a register of 32, 64 or 128 bits, and a narrower type",
         )
     if type.bits == 8:
         return tuple(bitcast(byte, type) for byte in _bytes_of(value))
-    count = value.type.bits // type.bits
-    ((registers, _),) = emit(f"mov.b{value.type.bits}", (value,), count=count, type=type)
+    ((registers, _),) = emit(f"mov.b{bits}", (value,), count=bits // type.bits, type=type)
     return tuple(current("pd.unpack").value(registers, type))

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, TypeAlias, TypedDict, Unpack, overload
+from weakref import WeakValueDictionary
 
 import torch
 import torch.autograd.forward_ad as forward_mode
@@ -18,6 +20,7 @@ import torch.autograd.forward_ad as forward_mode
 from ptxdsl.errors import CallError, LaunchError, called_elsewhere, caller, here, listed, meant, public
 from ptxdsl.kernel import AnyKernel
 from ptxdsl.torch.of_kernel import Extent, KernelCall, call_of
+from ptxdsl.tracers import untraceable
 
 Launcher: TypeAlias = Callable[..., Any]
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
@@ -89,6 +92,9 @@ class Operator:
         self._names = tuple(a.name for a in arguments)
         saves = saver(self._tensors, len(self._names)) if setup_context is save_arguments else setup_context
         self._differentiable = _autograd_function(name, launcher, backward, saves)
+        if earlier := _OPERATORS.get(name):
+            earlier.__class__ = _Replaced
+        _OPERATORS[name] = self
 
     def __repr__(self) -> str:
         return f"<operator {self.name}>"
@@ -99,6 +105,8 @@ class Operator:
         Raises LaunchError where the launcher does.
         """
         if torch.compiler.is_compiling() or not self._is_direct or _is_observed():
+            if forward_mode._current_level >= 0:
+                self._check_tangents(*arguments, *named.values())
             return self.dispatched(*arguments, **named)
         if named or len(arguments) != len(self._names):
             arguments = self._positional(arguments, named)
@@ -143,6 +151,16 @@ class Operator:
         message = f"`{self._names[number]}` of operator `{self.name}` is a tensor; found a value of type {kind}"
         raise CallError(message, at=caller(), help=help)
 
+    @untraceable("operators of ptxdsl have no derivative in forward mode; take the gradient in reverse")
+    def _check_tangents(self, *arguments: object) -> None:
+        """Raises LaunchError for a tensor whose derivative torch's dispatcher would take for zero, without a word."""
+        if any(isinstance(argument, torch.Tensor) and _has_tangent(argument) for argument in arguments):
+            raise LaunchError(
+                f"operator `{self.name}` has no derivative in forward mode (torch.func.jvp, jacfwd, dual tensors)",
+                at=here().location,
+                help="take the gradient in reverse: `y.backward()` or `torch.autograd.grad(y, x)`",
+            )
+
     def __getitem__(self, launch: object) -> NoReturn:
         raise LaunchError(
             f"operator `{self.name}` is given a grid and a block, which it has already",
@@ -151,6 +169,33 @@ class Operator:
         )
 
     __iter__ = None  # Python would ask for elements
+
+
+class _Replaced(Operator):
+    """An operator whose name another one has now: torch's dispatcher knows the other one alone."""
+
+    @untraceable("an operator of ptxdsl was made again since; call the one that was made last")
+    def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
+        raise LaunchError(
+            f"operator `{self.name}` was made again since, and this is the one before",
+            at=here().location,
+            help="call the one that was made last, or make this one with another name",
+        )
+
+
+_OPERATORS: WeakValueDictionary[str, Operator] = WeakValueDictionary()
+
+
+def _has_tangent(tensor: torch.Tensor) -> bool:
+    """Whether it is the dual tensor of a transform that is under way, whatever others are wrapped around it."""
+    functions = torch._C._functorch
+    while True:
+        with suppress(RuntimeError):  # a batched tensor cannot be asked, the one in it can
+            if forward_mode.unpack_dual(tensor).tangent is not None:
+                return True
+        if not functions.is_functorch_wrapped_tensor(tensor):
+            return False
+        tensor = functions.get_unwrapped(tensor)
 
 
 def _is_observed() -> bool:

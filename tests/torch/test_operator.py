@@ -351,6 +351,72 @@ def test_refused(case):
     assert "test_operator.py" in str(raised.value)
 
 
+def dual(function, x):
+    with torch.autograd.forward_ad.dual_level():
+        return function(torch.autograd.forward_ad.make_dual(x, x))
+
+
+FORWARD = {
+    "a dual tensor": dual,
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x,)),
+    "jvp of vmap": lambda f, x: torch.func.jvp(torch.vmap(f), (x[None],), (x[None],)),
+    "jacfwd": lambda f, x: torch.func.jacfwd(f)(x),
+}
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")  # by torch's own jvp
+class TestForwardMode:
+    """Torch's dispatcher would take the derivative for zero, without a word."""
+
+    @pytest.mark.parametrize("case", FORWARD)
+    def test_it_is_refused(self, case):
+        with pytest.raises(LaunchError) as refused:
+            FORWARD[case](lambda x: square(x, a=2.0, n=8), torch.randn(8))
+        assert refused.value.message == (
+            "operator `ptxdsl_tests::square` has no derivative in forward mode (torch.func.jvp, jacfwd, dual tensors)"
+        )
+        assert refused.value.help == "take the gradient in reverse: `y.backward()` or `torch.autograd.grad(y, x)`"
+        assert "test_operator.py" in str(refused.value)
+
+    def test_a_compiled_function_cannot_have_it_either(self):
+        torch._dynamo.reset()
+        compiled = torch.compile(
+            lambda x: torch.func.jvp(lambda x: square(x, 2.0, 8), (x,), (x,)), fullgraph=True, backend="eager"
+        )
+        with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
+            compiled(torch.randn(8))
+        sentence = "operators of ptxdsl have no derivative in forward mode; take the gradient in reverse"
+        assert f"(reason: {sentence})" in str(refused.value)
+
+    def test_what_has_no_tangent_may_be_beside_it(self):
+        x = torch.randn(8)
+        with torch.autograd.forward_ad.dual_level():
+            torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1))
+            assert torch.equal(square(x, 2.0, 8), 2.0 * x * x)
+
+
+def test_an_operator_whose_name_another_one_has_is_not_called():
+    first = op("ptxdsl_tests::again", scaled_square, grid=1, block=32, out={"y": lambda x, a, n: torch.empty_like(x)})
+    second = op("ptxdsl_tests::again", double_in_place, grid=1, block=8)
+    x = torch.ones(8)
+    second(x)
+    assert x.tolist() == [2] * 8
+    with pytest.raises(LaunchError) as refused:
+        first(x, 2.0, 8)
+    assert refused.value.message == "operator `ptxdsl_tests::again` was made again since, and this is the one before"
+    assert refused.value.help == "call the one that was made last, or make this one with another name"
+    assert "test_operator.py" in str(refused.value)
+    with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
+        torch.compile(lambda x: first(x, 2.0, 8), fullgraph=True, backend="eager")(x)
+    assert "an operator of ptxdsl was made again since; call the one that was made last" in str(refused.value)
+
+
+def test_an_operator_that_could_not_be_made_leaves_the_one_before():
+    with pytest.raises(LaunchError):
+        op("ptxdsl_tests::square", lambda x: x, fake=plain)
+    assert square(torch.ones(4), 2.0, 4).tolist() == [2] * 4
+
+
 def test_s4_lie_in_int8():
     @pd.kernel
     def packed(x: ptr[s4], y: ptr[f32]):

@@ -43,8 +43,8 @@ def configs(epilogue: str) -> dict[str, GemmConfig]:
     return known
 
 
-def cublas(case: Case) -> dict[str, Run]:
-    return products.cublas(case.product)
+def others(case: Case) -> dict[str, Run]:
+    return products.others(case.product)
 
 
 def ptxdsl(case: tuple[Any, ...]) -> dict[str, Run]:
@@ -72,7 +72,7 @@ def main() -> None:
     epilogues = chosen.epilogue or ["none"]
     cases = [Case(products.Case(*shape, "bf16", "tn"), epilogue) for shape in shapes for epilogue in epilogues]
     operations = lambda case: products.operations(case.product)  # noqa: E731
-    common.main(common.Benchmark(cublas, ptxdsl, label, operations), cases, chosen)
+    common.main(common.Benchmark(others, ptxdsl, label, operations), cases, chosen)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,13 @@ for epilogue in large_tiles.EPILOGUES:
     assert python("-c", lines).stdout.split() == ["True"] * 3
 
 
+def test_large_tiles(tmp_path):
+    few = "large_tiles.configs = lambda epilogue: {'usual': None}"
+    found = rows("large_tiles", few, tmp_path, "--shape", "48x32x64", "--epilogue", "none", "--epilogue", "residual")
+    for epilogue in ("none", "residual"):
+        assert contenders(found, epilogue=epilogue) == ["cublas", "usual"]
+
+
 def test_a_budget_of_nothing_measures_nothing_and_says_so(tmp_path):
     finished = run("--shapes", "square", "--budget", 0, "--json", tmp_path / "gemm.json")
     assert finished.returncode == 0, finished.stderr

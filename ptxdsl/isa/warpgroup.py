@@ -60,6 +60,11 @@ class Factors:
     described: tuple[tuple[str, int, np.ndarray], ...]
     columns: np.ndarray | None = None
 
+    @property
+    def own(self) -> int:
+        """Of the chunks those that lie along K are rows of A, 16 for each warp."""
+        return 0 if self.transposed[0] else self.split
+
     def part(self, which: np.ndarray) -> Self:
         """Those of some of the warps."""
         columns = None if self.columns is None else self.columns[which]

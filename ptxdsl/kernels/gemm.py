@@ -23,7 +23,7 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.copies import TensorCopies, tensor_copies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
@@ -103,7 +103,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     await_prerequisites(*tensors_of(p, traits))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_tiles(ring, TensorCopies(traits, memory), walk)
+        copy_tiles(ring, tensor_copies(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
@@ -119,8 +119,9 @@ def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
 
 def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
     """Fills the ring with the tiles of A and B of some work."""
+    tile = copies.of(work)
     for iteration in pd.range(work.begin, work.end, unroll=1):
-        copies.fetch(work, iteration, ring.acquire())
+        tile.fetch(iteration, ring.acquire(tile.bytes))
         ring.commit()
 
 

@@ -24,7 +24,7 @@ from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import PieceCopies, TensorCopies
+from ptxdsl.kernels.sm90.copies import tensor_copies
 from ptxdsl.kernels.sm90.maps import ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
@@ -88,7 +88,7 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
             tiles.find()
             pd.ptx.exit()  # so that what the roles behind begin with takes none of its few registers
         with pd.warp(tiling.copying_warp):
-            tiles.copy(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory))
+            tiles.copy(ring, tensor_copies(traits, memory, traits.piece))
             pd.ptx.exit()
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         tiles.compute(ring, memory, consumer)

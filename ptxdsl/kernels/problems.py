@@ -14,7 +14,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Part, Product, View, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import compute_rows, compute_shares, share_of, tile_of_group
-from ptxdsl.kernels.sm90.copies import GroupRows, PieceCopies, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
@@ -74,10 +74,7 @@ class ProblemTiles:
                     version.set(work.item[1])
                     for number in range(MATRICES):
                         self.maps.acquire(number, version)
-                if isinstance(copies, PieceCopies):
-                    copies.fill(ring, work)
-                else:
-                    copy_tile(ring, copies, work)
+                copy_tile(ring, copies, work)
             walk.skip(work)
         with pd.elect():
             ring.drain()

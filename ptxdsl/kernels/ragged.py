@@ -23,7 +23,7 @@ from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import GroupRows, PieceCopies, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tensor_copies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
@@ -105,7 +105,7 @@ def warpgroup_ragged_kernel(
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
-        copy_queued_tiles(ring, (PieceCopies if traits.piece else TensorCopies)(traits, memory), walk, queue)
+        copy_queued_tiles(ring, tensor_copies(traits, memory, traits.piece), walk, queue)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)
@@ -144,9 +144,7 @@ def copy_queued_tiles(
         with pd.elect():
             taken = queue.take()
             queue.announce(work)
-            if isinstance(copies, PieceCopies):
-                copies.fill(ring, work)
-            elif work.halved is None:
+            if work.halved is None:
                 copy_tile(ring, copies, work)
             else:
                 copy_rows(ring, copies, work)

@@ -249,6 +249,27 @@ def test_shared_memory_that_nobody_wrote():
     assert "which no thread has written" in finding.message
 
 
+def run_without_bytes(first, last, *body):
+    """The tile, of which nobody writes those from first to last."""
+    text = TEXT.format(body="\n".join((FENCE, mma(), COMMIT, wait(), *body)))
+    outside = f"setp.lt.u32 %p2, %r6, {first // 32}; setp.gt.or.u32 %p2, %r6, {last // 32}, %p2;"
+    text = text.replace("mov.b32 %r3", f"{outside}\nmov.b32 %r3", 1).replace("st.shared", "@%p2 st.shared")
+    return launch(text, np.zeros(128, np.float32), block=128)
+
+
+def test_rows_of_a_that_nobody_wrote_are_in_the_sums_of_their_warp_alone():
+    """A box behind the last row of a matrix need not be copied, where nobody stores what is there."""
+    clean(run_without_bytes(1536, 2047, "setp.lt.u32 %p1, %r0, 96; @!%p1 ret;"))
+    finding = only(run_without_bytes(1536, 2047))
+    assert finding.kind == "uninitialized"
+    assert [each.thread for each in finding.threads] == [(x, 0, 0) for x in range(96, 128)]
+
+
+def test_columns_of_b_that_nobody_wrote_are_in_all_sums():
+    finding = only(run_without_bytes(0, 255, "setp.gt.u32 %p1, %r0, 31; @!%p1 ret;"))
+    assert finding.kind == "uninitialized"
+
+
 def test_a_descriptor_that_points_nowhere():
     finding = only(run("mov.u64 %d2, 0x1000083000;", FENCE, mma(), COMMIT, wait())[0])
     assert finding.kind == "out-of-bounds"

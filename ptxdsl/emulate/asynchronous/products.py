@@ -82,6 +82,8 @@ class ProductQueue:
         self._check_free(x, rows)
         reading = x.begin_reading(inputs.chunks, inputs.described)
         unwritten, x.unwritten = x.unwritten, None
+        if unwritten is not None:
+            unwritten = _taking(x, rows, inputs, reading), unwritten[1]
         self.queue.append(LateProduct(x.frame, step, rows, self.closed[rows], inputs, reading, unwritten))
 
     def fence(self, x: Executor) -> None:
@@ -210,7 +212,7 @@ class ProductQueue:
             sums.matrix = first.step.op.carry_out(opcode, x, order, sums.matrix, inputs, held, chunks)
             for product in chain:
                 if product.unwritten is not None:
-                    _note_unwritten(x, sums, *product.unwritten)
+                    _note_unwritten(sums, *product.unwritten)
             self.sums[key] = sums
 
     # Other residents
@@ -314,11 +316,18 @@ def _fragments(x: Executor, chain: Sequence[LateProduct]) -> list[np.ndarray]:
     return held
 
 
-def _note_unwritten(x: Executor, sums: HeldSums, flags: np.ndarray, source: UninitializedRead) -> None:
-    """The sums of a warpgroup hold what nobody wrote, if any of its warps has read that from memory."""
-    rows = np.asarray(flags.reshape(-1, WARP).any(1))
-    order = sums.rows[x.warpgroups()]
-    rows[order[rows[order].any(1)]] = True
-    flags = np.repeat(rows, WARP)
+def _taking(x: Executor, rows: np.ndarray, inputs: LateInputs, reading: AsyncReading) -> np.ndarray:
+    """The lanes into whose sums goes what nobody wrote: those of a warp that reads it in rows of A of its own, and
+    those of a warpgroup that reads it elsewhere."""
+    unwritten, order = x.unwritten_chunks(reading)[..., 0], x.warpgroups()
+    own, shared = (np.asarray(part.any(0)) for part in (unwritten[: inputs.own], unwritten[inputs.own :]))
+    own[order[shared[order].any(1)]] = True
+    flags = np.zeros((x.residents.lanes // WARP, WARP), bool)
+    flags[rows[own]] = True
+    return flags.reshape(-1)
+
+
+def _note_unwritten(sums: HeldSums, flags: np.ndarray, source: UninitializedRead) -> None:
+    """The sums of some warps hold what nobody wrote."""
     sums.tainted = flags if sums.tainted is None else flags | sums.tainted
     sums.source = source

@@ -68,6 +68,15 @@ class Readings:
         result[... if reading.allowed is None else reading.allowed] = items
         return result
 
+    def unwritten(self, reading: AsyncReading) -> np.ndarray:
+        """Which of the chunks nobody has written, as a bool for each."""
+        assert isinstance(reading, Reading)
+        which = np.zeros(reading.chunks.shape, bool)
+        flags = self.memory.spaces["shared"].unwritten(reading.flat, CHUNK)
+        if flags is not None:
+            which[... if reading.allowed is None else reading.allowed] = flags
+        return which
+
     def split(self, reading: AsyncReading, warps: np.ndarray) -> tuple[Reading, Reading]:
         """A reading of a collective, (chunks, warps, 1), as that of some of the warps and that of the others."""
         assert isinstance(reading, Reading)

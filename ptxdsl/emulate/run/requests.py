@@ -123,6 +123,10 @@ class Requests(Results):
         """That of some of the warps of a collective, and that of the others."""
         return self.bulk.readings.split(reading, warps)
 
+    def unwritten_chunks(self, reading: AsyncReading) -> np.ndarray:
+        """Which of its chunks nobody has written."""
+        return self.bulk.readings.unwritten(reading)
+
     def end_reading(self, reading: AsyncReading) -> np.ndarray:
         return self.bulk.readings.end(self, reading)
 

@@ -56,8 +56,9 @@ class Operands:
     `inputs` and `output` are the types of elements; `a_major` and `b_major` say along what a and b are contiguous, "k"
     or "mn"; `*_bytes` is the width of a copy; `c` is "none", "separate", or "in place" where out holds it; `c_major` is
     "row" where it lies as out does, else "column"; `batches` is "none", "strided", or "listed" by their addresses;
-    `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output. Raises LaunchError
-    for what no kernel is written for.
+    `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output; `a_rows` are the
+    rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
+    of a tile. Raises LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -72,6 +73,7 @@ class Operands:
     batches: str = "none"
     extras: tuple[Extra, ...] = ()
     out_boxes: bool = False
+    a_rows: int = 0
 
     def __post_init__(self) -> None:
         for message in self._misfits():

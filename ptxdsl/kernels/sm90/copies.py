@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
@@ -34,6 +36,14 @@ class GroupRows(NamedTuple):
     tensor: TensorView
 
 
+class TileCopy(NamedTuple):
+    """The copies of a tile: `fetch` begins those of an iteration along K, to a slot of the ring. They bring so many
+    `bytes`, or those of a stage."""
+
+    fetch: Callable[[Any, Slot], None]
+    bytes: Any = None
+
+
 class TensorCopies:
     """The copies of both operands, tile after tile along the K of some work; for one thread."""
 
@@ -41,6 +51,10 @@ class TensorCopies:
         self.a, self.b, self.memory, self.depth = traits.a, traits.b, memory, traits.tile[2]
         self.shares = shared_copies(traits.schedule.multicast)
         self.policy = pd.ptx.createpolicy.fractional.L2__evict_first.b64() if traits.schedule.streams_a else None
+
+    def of(self, work: Work) -> TileCopy:
+        """Those of some work."""
+        return TileCopy(partial(self.fetch, work))
 
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
@@ -56,30 +70,34 @@ class TensorCopies:
 
 
 class PieceCopies(TensorCopies):
-    """The same of groups of rows: of a tile of A pieces, no more than the group has there. Blocks of a cluster bring
-    every second one, or whatever their number is."""
+    """The same where a tile of A comes in pieces of so many rows, no more than there are before the last row: zeros
+    for rows behind it take a tensor copy twice as long as lines of memory. Blocks of a cluster that share a tile bring
+    every second piece, or whatever their number is."""
 
-    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, rows: int) -> None:
         super().__init__(traits, memory)
-        self.rows, self.pieces = traits.piece, traits.tile[0] // traits.piece
-        self.piece, self.piece_bytes = self.a.line * self.rows, self.a.bytes // self.pieces
+        self.rows, self.pieces = rows, traits.tile[0] // rows
+        self.piece, self.piece_bytes = self.a.line * rows, self.a.bytes // self.pieces
 
-    def fill(self, ring: pd.Ring, work: Work) -> None:
-        """Fills the ring with the tiles of some work."""
+    def of(self, work: Work) -> TileCopy:
         pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
-        expected = pieces * self.piece_bytes + self.b.bytes
-        for iteration in pd.range(work.begin, work.end, unroll=1):
-            self._fetch(work, iteration, pieces, ring.acquire(expected))
-            ring.commit()
+        return TileCopy(partial(self._fetch, work, pieces), pieces * self.piece_bytes + self.b.bytes)
 
-    def _fetch(self, work: Work, iteration: Any, pieces: Any, slot: Slot) -> None:
+    def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a
+        if not isinstance(work.lead, int):
+            k = k - work.lead
         behind = slot.index * self.memory.stage
         a, b, row = self.memory.a + behind, self.memory.b + behind, view.line(first_m)
-        of_a, _ = self.shares
+        of_a, of_b = self.shares
         for number in range(0, self.pieces, self.a.parts):
             piece = number if of_a.part is None else of_a.part + number
             with pd.if_(pieces > piece):
                 at = (*((view.batch,) if self.a.is_batched else ()), row + piece * self.rows, k)
-                view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask)
-        self.b.load(work.product.b, b, first_n, k, slot.full)
+                view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask, policy=self.policy)
+        self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
+
+
+def tensor_copies(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TensorCopies:
+    """Those of a kernel that takes A in pieces of so many rows, or tile by tile where that is 0."""
+    return PieceCopies(traits, memory, piece) if piece else TensorCopies(traits, memory)

@@ -31,7 +31,7 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
-    return pd.Parameters.of("TensorGemm", **{**gemm_fields(traits, traits.a.map, traits.b.map), **boxes})
+    return pd.Parameters.of("TensorGemm", **{**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes})
 
 
 @lru_cache(maxsize=1024)

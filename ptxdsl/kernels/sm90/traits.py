@@ -52,6 +52,11 @@ class WarpgroupTraits(Traits):
         return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
 
     @property
+    def map_of_a(self) -> pd.TensorMap:
+        """What a kernel takes of the A of a product."""
+        return self.a.map_of(self.operands.a_rows) if self.operands.a_rows else self.a.map
+
+    @property
     def map_of_rows(self) -> pd.TensorMap:
         """What a kernel takes of the rows of all groups."""
         return self.a.map_of(self.piece) if self.piece else self.a.map

@@ -9,6 +9,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_mappable, configure
+from ptxdsl.kernels.call.products.edge import ending_early
 from ptxdsl.kernels.call.products.interleaved import interleaved
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
@@ -36,6 +37,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
     traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     check_factors(factors, traits)
     problem, traits = interleaved(problem, traits)
+    traits = ending_early(problem.m, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)

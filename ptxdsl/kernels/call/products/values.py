@@ -43,7 +43,7 @@ def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> tuple[Group
     views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
     if not isinstance(traits, WarpgroupTraits):
         return parameters(traits), {**nothing, **views}
-    maps = {"a": traits.a.map, "b": traits.b.map}
+    maps = {"a": traits.map_of_a, "b": traits.b.map}
     if traits.operands.out_boxes:
         maps |= {"c": traits.out_map, "out": traits.out_map}
     mapped = {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}

@@ -107,11 +107,11 @@ class LateInputs(Protocol):
     `chunks` are the addresses of 16 bytes that it reads of shared memory, (n, warps, 1).
     `accumulates` says of which warps the product is added to what the registers of the sums hold. `described` are the
     operands in the order of their chunks: "A" or "B", how many chunks, and by which descriptors, (warps,). The first
-    `own` chunks are of rows of A that only the sums of their warp take; all others are for the whole warpgroup.
+    `warp_chunks` of each warp are rows of A for its sums alone; all others are for its warpgroup.
     """
 
     @property
-    def own(self) -> int: ...
+    def warp_chunks(self) -> int: ...
 
     @property
     def described(self) -> tuple[tuple[str, int, np.ndarray], ...]: ...

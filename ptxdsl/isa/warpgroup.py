@@ -61,8 +61,8 @@ class Factors:
     columns: np.ndarray | None = None
 
     @property
-    def own(self) -> int:
-        """Of the chunks those that lie along K are rows of A, 16 for each warp."""
+    def warp_chunks(self) -> int:
+        """Of each warp, those of its 16 rows of A, where A lies along K."""
         return 0 if self.transposed[0] else self.split
 
     def part(self, which: np.ndarray) -> Self:

@@ -67,7 +67,7 @@ def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, wal
     """As `gemm.copy_tiles`; the place of a tile in the images is worked out where its copies begin."""
     for work in walk.tiles(started_elsewhere):
         copies.seek(work)
-        copy_tile(ring, copies, work)
+        copy_tile(ring, copies.of(work))
         walk.skip(work)
     ring.drain()
 

@@ -23,7 +23,7 @@ from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies, tensor_copies
+from ptxdsl.kernels.sm90.copies import TensorCopies, WorkCopies, tensor_copies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import consumer_walk
@@ -112,15 +112,14 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
 def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
     """Fills the ring with the tiles of A and B of all work, and waits until they have been read."""
     for work in walk.tiles(started_elsewhere):
-        copy_tile(ring, copies, work)
+        copy_tile(ring, copies.of(work))
         walk.skip(work)
     ring.drain()
 
 
-def copy_tile(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
+def copy_tile(ring: pd.Ring, tile: WorkCopies) -> None:
     """Fills the ring with the tiles of A and B of some work."""
-    tile = copies.of(work)
-    for iteration in pd.range(work.begin, work.end, unroll=1):
+    for iteration in pd.range(tile.work.begin, tile.work.end, unroll=1):
         tile.fetch(iteration, ring.acquire(tile.bytes))
         ring.commit()
 

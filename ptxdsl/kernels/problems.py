@@ -74,7 +74,7 @@ class ProblemTiles:
                     version.set(work.item[1])
                     for number in range(MATRICES):
                         self.maps.acquire(number, version)
-                copy_tile(ring, copies, work)
+                copy_tile(ring, copies.of(work))
             walk.skip(work)
         with pd.elect():
             ring.drain()

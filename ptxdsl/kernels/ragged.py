@@ -145,7 +145,7 @@ def copy_queued_tiles(
             taken = queue.take()
             queue.announce(work)
             if work.halved is None:
-                copy_tile(ring, copies, work)
+                copy_tile(ring, copies.of(work))
             else:
                 copy_rows(ring, copies, work)
             queue.tell(taken)
@@ -165,7 +165,7 @@ def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
                 copies.fetch(half, iteration, ring.acquire())
                 ring.commit()
     with pd.else_():
-        copy_tile(ring, copies, work)
+        copy_tile(ring, copies.of(work))
 
 
 def compute_rows(

@@ -17,6 +17,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
+from tests.kernels.spills import check_no_spill
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -24,7 +25,10 @@ from tests.machines import machine
 __all__ = ["hopper"]  # a fixture for all tests here
 
 
-def config(m=128, n=64, stages=3, schedule=Strips(), **how):
+PERSISTENT = Strips()
+
+
+def config(m=128, n=64, stages=3, schedule=PERSISTENT, **how):
     return GemmConfig((m, n, 64), stages=stages, atom="wgmma", schedule=schedule, **how)
 
 
@@ -109,6 +113,17 @@ def test_boxes_hold_as_many_rows_as_divide_what_is_there(m, tile, rows):
 )
 def test_other_kernels_stay_as_they_are(traits):
     assert ending_early(160, traits) is traits
+
+
+@pytest.mark.parametrize("c", ["none", "separate"])
+@pytest.mark.parametrize(
+    "way",
+    [config(n=256, stages=4, stagger=2), config(n=208, pingpong=True), config(n=256, schedule=ClusterStrips((2, 1)))],
+    ids=["staggered", "in turns", "clusters"],
+)
+def test_no_spills(way, c):
+    """The thread that copies has 24 registers beside tiles of so many sums."""
+    check_no_spill(warpgroup_gemm_kernel, ending_early(160, way.traits(Operands(out_boxes=True, c=c))))
 
 
 def test_a_kernel_of_boxes_asks_before_each():

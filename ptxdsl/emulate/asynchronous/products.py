@@ -320,10 +320,11 @@ def _taking(x: Executor, rows: np.ndarray, inputs: LateInputs, reading: AsyncRea
     """The lanes into whose sums goes what nobody wrote: those of a warp that reads it in rows of A of its own, and
     those of a warpgroup that reads it elsewhere."""
     unwritten, order = x.unwritten_chunks(reading)[..., 0], x.warpgroups()
-    own, shared = (np.asarray(part.any(0)) for part in (unwritten[: inputs.own], unwritten[inputs.own :]))
-    own[order[shared[order].any(1)]] = True
+    count = inputs.warp_chunks
+    warps, shared = (np.asarray(part.any(0)) for part in (unwritten[:count], unwritten[count:]))
+    warps[order[shared[order].any(1)]] = True
     flags = np.zeros((x.residents.lanes // WARP, WARP), bool)
-    flags[rows[own]] = True
+    flags[rows[warps]] = True
     return flags.reshape(-1)
 
 

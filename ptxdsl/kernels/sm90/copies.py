@@ -36,10 +36,11 @@ class GroupRows(NamedTuple):
     tensor: TensorView
 
 
-class TileCopy(NamedTuple):
-    """The copies of a tile: `fetch` begins those of an iteration along K, to a slot of the ring. They bring so many
+class WorkCopies(NamedTuple):
+    """The copies of some work: `fetch` begins those of an iteration along K, to a slot of the ring. They bring so many
     `bytes`, or those of a stage."""
 
+    work: Work
     fetch: Callable[[Any, Slot], None]
     bytes: Any = None
 
@@ -52,9 +53,9 @@ class TensorCopies:
         self.shares = shared_copies(traits.schedule.multicast)
         self.policy = pd.ptx.createpolicy.fractional.L2__evict_first.b64() if traits.schedule.streams_a else None
 
-    def of(self, work: Work) -> TileCopy:
+    def of(self, work: Work) -> WorkCopies:
         """Those of some work."""
-        return TileCopy(partial(self.fetch, work))
+        return WorkCopies(work, partial(self.fetch, work))
 
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
@@ -79,9 +80,9 @@ class PieceCopies(TensorCopies):
         self.rows, self.pieces = rows, traits.tile[0] // rows
         self.piece, self.piece_bytes = self.a.line * rows, self.a.bytes // self.pieces
 
-    def of(self, work: Work) -> TileCopy:
+    def of(self, work: Work) -> WorkCopies:
         pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
-        return TileCopy(partial(self._fetch, work, pieces), pieces * self.piece_bytes + self.b.bytes)
+        return WorkCopies(work, partial(self._fetch, work, pieces), pieces * self.piece_bytes + self.b.bytes)
 
     def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a

@@ -82,7 +82,8 @@ class PieceCopies(TensorCopies):
 
     def of(self, work: Work) -> WorkCopies:
         pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
-        return WorkCopies(work, partial(self._fetch, work, pieces), pieces * self.piece_bytes + self.b.bytes)
+        expected = pieces * self.piece_bytes + self.b.bytes
+        return WorkCopies(work, partial(self._fetch, work, pieces), expected)
 
     def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a

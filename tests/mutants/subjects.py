@@ -38,6 +38,8 @@ STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
 TURNS = replace(TALL, stages=3, pingpong=True)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 EXCHANGED = GemmConfig((64, 256, 64), stages=4, atom="wgmma", split_k=2, reduction="cluster")  # in the ring
+EXCHANGED_ROWS = replace(EXCHANGED, tile=(160, 64, 64), stages=8, swap_ab=True)
+SHARED_ROWS = GemmConfig((16, 128, 64), stages=3, atom="wgmma", swap_ab=True, schedule=ClusterStrips())
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
@@ -345,6 +347,10 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
     "gemm, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED, ((40, 136, 136), (20, 72, 648))),
+    "gemm, swapped, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED_ROWS, ((150, 72, 1288),)),
+    "gemm, swapped, clusters that share copies": lambda: tensor_product(
+        SHARED_ROWS, ((40, 264, 264), (20, 72, 136)), blocks=2
+    ),
     "conv2d": convolution,
     "conv2d, im2col": lambda: windows(replace(IN_TURN, stages=5), 16),
     "conv2d, im2col, ping-pong": lambda: windows(replace(PINGPONG, stages=5), 16, 12),

@@ -1,4 +1,5 @@
-"""Launches like the one before, and with one thing that differs: each gets its own parameters."""
+"""Launches like the one before, which are not checked and packed again, and with one thing that differs: each gets its
+own parameters."""
 
 import struct
 import sys
@@ -49,6 +50,97 @@ def make(read=lambda: None):
         y[1] = n.to(f32) * step
 
     return k
+
+
+def packing(launched, log):
+    """Notes what a handle packs from now on."""
+    names = launched.last.__globals__
+    pack_into = names["pack_into"]
+
+    def packed(buffer, offset, *values):
+        log.append(values)
+        pack_into(buffer, offset, *values)
+
+    names["pack_into"] = packed
+
+
+def test_only_what_differs_from_the_launch_before_is_packed(gpu, torch):
+    k, x, y, z, log = handle(), array(), array(), array(), []
+    for _ in range(2):
+        k(1, 32, (x, 8, y, 2.0))
+    packing(k, log)
+    for arguments in ((x, 8, y, 2.0), (x, 8, y, 4.0 / 2), (array(address=x.address), 8, y, 2.0)):
+        k(1, 32, arguments)
+    assert log == []
+    for arguments in ((z, 8, y, 2.0), (z, 9, y, 2.0), (z, 9, x, 2.0), (z, 9, x, 3.0), (x, 8, y, 2.0)):
+        k(1, 32, arguments)
+        k(1, 32, arguments)
+    assert log == [
+        (z.address, 8, y.address, 2.0), (z.address, 9, y.address, 2.0), (z.address, 9, x.address, 2.0),
+        (z.address, 9, x.address, 3.0), (x.address, 8, y.address, 2.0),
+    ]  # fmt: skip
+
+
+def test_other_shapes_and_streams_have_other_configurations_of_the_same_parameters(gpu, torch):
+    k, arguments, log = handle(), (array(), 8, array(), 2.0), []
+    k(1, 32, arguments)
+    k(1, 32, arguments)
+    packing(k, log)
+    for grid, stream in ((2, None), (2, None), (2, 5), (2, 5), (2, None), (1, None)):
+        k(grid, 32, arguments, stream=stream)
+    torch.stream = 90
+    k(1, 32, arguments)
+    assert log == []
+    assert [(launch["grid"][0], launch["stream"]) for launch in gpu.launches[2:]] == [
+        (2, 70), (2, 70), (2, 5), (2, 5), (2, 70), (1, 70), (1, 90),
+    ]  # fmt: skip
+    assert all(launch["parameters"] == gpu.launches[0]["parameters"] for launch in gpu.launches)
+
+
+def test_memory_that_is_another_array_now_is_checked_anew(gpu):
+    """As it is where an array was freed and another one lies at its address."""
+    k, x, y = handle(), array(), array()
+    for _ in range(2):
+        k(1, 32, (x, 8, y, 2.0))
+    others = {
+        "`y` takes ptr[f32]; it is a torch array of s32 with shape (8,)": array(dtype="torch.int32", address=y.address),
+        "`y` has shape (4,) and strides (2,): a kernel's pointer takes row-major, contiguous memory": array(
+            4, strides=(2,), address=y.address
+        ),
+        "`y` is a torch array of f32 with shape (8,) in host memory; this launch runs on cuda:0": array(
+            device=-1, address=y.address
+        ),
+    }
+    for message, other in others.items():
+        with pytest.raises(LaunchError) as refused:
+            k(1, 32, (x, 8, other, 2.0))
+        assert refused.value.message == message
+        k(1, 32, (x, 8, y, 2.0))
+    assert len(gpu.launches) == 5
+    reaching = array((y.address - x.address) // 4 + 1, address=x.address)
+    with pytest.raises(LaunchError) as refused:
+        k(1, 32, (reaching, 8, y, 2.0))
+    assert refused.value.message == "`y` is written by k and shares memory with `x`"
+
+
+def test_each_gpu_has_its_own_parameters(torch):
+    k = handle()
+    with installed(FakeCuda(widths=(8, 4, 8, 4), gpus=2)) as gpu:
+        pairs = [(array(device=n), array(device=n)) for n in (0, 1)]
+        for n in (0, 1, 0, 1, 1, 0):
+            x, y = pairs[n]
+            k(1, 32, (x, 8, y, 2.0))
+            assert (gpu.launches[-1]["device"], gpu.launches[-1]["stream"]) == (n, 70 + n)
+            assert gpu.launches[-1]["parameters"][::2] == [struct.pack("<Q", each.address) for each in (x, y)]
+
+
+def test_a_launch_that_another_context_refuses_is_made_in_its_own(gpu):
+    k, arguments = handle(), (array(), 8, array(), 2.0)
+    for contexts in ([1000], [1000], [1001], [], [1000]):
+        gpu.contexts = contexts
+        k(1, 32, arguments)
+        assert gpu.contexts == contexts
+    assert all(launch == gpu.launches[0] for launch in gpu.launches) and len(gpu.launches) == 5
 
 
 def test_zeros_of_either_sign_and_numbers_that_are_none_arrive_as_they_are(gpu):
@@ -158,6 +250,46 @@ def test_each_thread_packs_its_own(gpu):
             k(1, 32, (x, 8, y, 2.0))
     firsts = [launch["parameters"][0] for launch in gpu.launches[2:]]
     assert firsts == [struct.pack("<Q", each.address) for first in (x, z, x, z) for each in (first, x)]
+
+
+@pytest.mark.parametrize("elements", [8, 16])
+@pytest.mark.parametrize("n", [8, 9])
+@pytest.mark.parametrize("where", ["current_stream", "configs", "pack_into"])
+def test_what_interrupts_a_launch_to_launch_others_leaves_both_right(gpu, where, n, elements):
+    """As the handler of a signal may, before the parameters are packed, and when they have just been."""
+    k, x, y, z = handle(), array(), array(), array(elements)
+    for _ in range(2):
+        k(1, 32, (x, 8, y, 2.0))
+    names, waiting = k.last.__globals__, [lambda: k(1, 32, (z, 8, y, 2.0))]
+    interrupted = names[where]
+
+    def called(*arguments):
+        result = interrupted(*arguments)
+        while waiting:
+            waiting.pop()()
+        return result
+
+    names[where] = called
+    for _ in range(2):
+        k(2, 32, (x, n, y, 2.0))
+    if waiting:  # nothing was packed
+        assert (where, n) == ("pack_into", 8)
+        return
+    assert [(launch["grid"][0], *launch["parameters"][:2]) for launch in gpu.launches[2:]] == [
+        (grid, struct.pack("<Q", first.address), struct.pack("<I", number))
+        for grid, first, number in ((1, z, 8), (2, x, n), (2, x, n))
+    ]
+
+
+def test_a_number_that_does_not_fit_leaves_nothing_packed(gpu):
+    k, x, y, z = handle(), array(), array(), array()
+    for _ in range(2):
+        k(1, 32, (x, 8, y, 2.0))
+    for _ in range(2):
+        with pytest.raises(LaunchError):
+            k(1, 32, (z, 1 << 32, y, 2.0))
+    k(1, 32, (x, 8, y, 2.0))
+    assert gpu.launches[2] == gpu.launches[1]
 
 
 def test_the_bytes_of_shared_memory_are_part_of_the_shape(gpu):

@@ -357,6 +357,76 @@ class TestTorch:
             graph.replay()
         assert (y == 34).all()
 
+    def test_a_graph_keeps_the_parameters_of_each_launch(self, torch, saxpy):
+        """Those of a launch like the one before it, too, whatever is launched after the capture."""
+        x, y, z = (torch.full((1000,), value, device="cuda") for value in (1.0, 0.0, 0.0))
+        saxpy(8, 128, (x, y, 1.0, 1000))
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(2):
+                saxpy(8, 128, (x, y, 2.0, 1000))
+            saxpy(8, 128, (x, z, 3.0, 1000))
+        for _ in range(2):
+            saxpy(8, 128, (y, z, 0.0, 1000))
+            graph.replay()
+        assert (y == 9).all() and (z == 6).all()
+
+    def test_launches_that_differ_in_one_thing_get_what_is_theirs(self, torch, saxpy):
+        """Each after one that is like it, and after one that is not."""
+        x, y = torch.randn(2, 1024, device="cuda").unbind()
+        side = torch.cuda.Stream()
+        calls = [
+            (x, y, 2.0, 1024),
+            (y, x, 2.0, 1024),
+            (x, y, 2.0, 512),
+            (x, y, -0.5, 1024),
+            (x[512:], y[512:], 2.0, 512),
+        ]
+        for first, written, a, n in calls * 2:
+            for stream in (None, side):
+                expected = written.clone()
+                for _ in range(2):
+                    expected[:n] += a * first[:n]
+                torch.cuda.synchronize()
+                for _ in range(2):
+                    saxpy(8, 128, (first, written, a, n), stream=stream)
+                torch.cuda.synchronize()
+                torch.testing.assert_close(written, expected)
+                written.copy_(torch.randn_like(written))
+
+    def test_memory_that_is_another_tensor_now_is_checked_anew(self, torch, saxpy):
+        x, y = torch.ones(1024, device="cuda"), torch.zeros(1024, device="cuda")
+        for _ in range(2):
+            saxpy(8, 128, (x, y, 1.0, 1024))
+        other = y.view(torch.int32)
+        assert other.data_ptr() == y.data_ptr()
+        with pytest.raises(LaunchError) as refused:
+            saxpy(8, 128, (x, other, 1.0, 1024))
+        assert refused.value.message == "`y` takes ptr[f32]; it is a torch array of s32 with shape (1024,)"
+        with pytest.raises(LaunchError, match="row-major, contiguous memory"):
+            saxpy(8, 128, (x, y[::2], 1.0, 512))
+        saxpy(4, 128, (x[:512], y[:512], 1.0, 512))
+        assert (y[:512] == 3).all() and (y[512:] == 2).all()
+
+    def test_threads_that_launch_at_the_same_time_get_what_is_theirs(self, torch, saxpy):
+        x = torch.ones(1024, device="cuda")
+        sums = [torch.zeros(1024, device="cuda") for _ in range(4)]
+        torch.cuda.synchronize()
+
+        def launch(n):
+            for _ in range(500):
+                saxpy(8, 128, (x, sums[n], float(n + 1), 1024), stream=streams[n])
+
+        streams = [torch.cuda.Stream() for _ in sums]
+        threads = [threading.Thread(target=launch, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        torch.cuda.synchronize()
+        assert [each.unique().tolist() for each in sums] == [[500.0 * (n + 1)] for n in range(4)]
+
     def test_what_does_not_fit_is_refused_and_writes_nothing(self, torch, saxpy):
         x, y = torch.ones(1000, device="cuda"), torch.zeros(1000, device="cuda")
         saxpy(8, 128, (x, y, 0.0, 1000))

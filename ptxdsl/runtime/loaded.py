@@ -100,7 +100,8 @@ class Loaded:
         self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
         self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
         layout, offsets = signature.slots()
-        self._slots, self._slot_layout = _Slots(layout.size, offsets), (layout.size, offsets)
+        self._new_slots = partial(_Slots, layout.size, offsets)
+        self._slots = self._new_slots()
         self._pack_into = layout.pack_into
         self._config = lru_cache(maxsize=1024)(self._make_config)
         self._launch = driver.cuda.cuLaunchKernelEx
@@ -123,7 +124,8 @@ class Loaded:
             raise driver.failure(f"launching {self._name} on {self._device}", status)
 
     def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
-        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for."""
+        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for.
+        The memory of its parameters is its own."""
         device = self._device.ordinal
         return {
             "device": device,
@@ -131,16 +133,12 @@ class Loaded:
             "current_stream": library.current_stream(device) if library else int,  # int() is stream 0
             "handle_of": stream_handle,
             "configs": self._config,
-            "slots": self._slots,
+            "slots": self._new_slots(),
             "pack_into": self._pack_into,
             "run": self._launch,
             "function": self._function,
             "again": self._again,
         }
-
-    def slots_of_one(self) -> _Slots:
-        """Memory for the parameters of launches of one kind."""
-        return _Slots(*self._slot_layout)
 
     def occupancy(self, shape: Shape) -> int:
         self._allow(shape)
@@ -226,8 +224,8 @@ class Prepared:
     def parts(self) -> dict[str, Any]:
         scope = self._loaded.scope(None, None)
         config_of = lru_cache(maxsize=64)(partial(scope["configs"], self._shape))
-        names = "pack_into", "run", "function", "again"
-        return {"config_of": config_of, "slots": self._loaded.slots_of_one()} | {name: scope[name] for name in names}
+        names = "slots", "pack_into", "run", "function", "again"
+        return {"config_of": config_of} | {name: scope[name] for name in names}
 
 
 def _launch_attributes(shape: Shape) -> list[Any]:
@@ -253,14 +251,15 @@ def _launch_attributes(shape: Shape) -> list[Any]:
 
 class _Slots(threading.local):
     """Memory from which the driver reads the parameters; each thread has its own, since a launch lets go of the GIL.
-    `kept` is the same with a list, in which its user notes what the parameters are."""
+    `kept` is the same with two lists, in which its user notes what the parameters are, and the last configuration with
+    what it is for."""
 
     def __init__(self, size: int, offsets: Sequence[int]) -> None:
         buffer = ctypes.create_string_buffer(max(size, 1))
         start = ctypes.addressof(buffer)
         self._pointers = (ctypes.c_void_p * max(len(offsets), 1))(*(start + offset for offset in offsets))
         self.memory = buffer, ctypes.addressof(self._pointers)
-        self.kept: tuple[Any, int, list[Any]] = *self.memory, [None, None]
+        self.kept: tuple[Any, int, list[Any], list[Any]] = *self.memory, [None] * 3, [None] * 3
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:

@@ -8,15 +8,30 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         if asked not in devices: return False
         a0, a1 = arguments
         if type(a1) is not t1: return False
-        if not (known := alike(a0)) and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
+        known = alike(a0)
+        if not known and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
         p0 = a0.data_ptr()
-        if p0 & 3: return False
-        config = configs(shape, current_stream() if stream is None else handle_of(stream))
-        buffer, addresses = slots.memory
-        pack_into(buffer, 0, p0, a1)
+        handle = current_stream() if stream is None else handle_of(stream)
+        parameters = p0, a1
+        buffer, addresses, packed, configured = slots.kept
+        config, last_shape, last_handle = configured
+        if shape != last_shape or handle != last_handle:
+            config = configs(shape, handle)
+            configured[:] = config, shape, handle
+        if parameters != packed[0] or not known:
+            if p0 & 3: return False
+            packed[0], packed[1] = None, parameters
+            pack_into(buffer, 0, p0, a1)
+            if packed[1] is not parameters: return False
+            if known: packed[0] = parameters
         (status,) = run(config, function, addresses, 0)
         if status: again(status, config, addresses)
         return True
+
+A launch with the addresses and numbers of the launch before it in this thread, of arrays that lie alike, finds them
+checked and packed, and one with its shape and stream finds the configuration. Where it is not known that the arrays lie
+alike, each launch is checked and packed. `packed` says what is in the buffer, and who packed last: what interrupts the
+thread, such as a handler of a signal, may pack others. Then the careful check decides, too.
 """
 
 from __future__ import annotations
@@ -35,6 +50,7 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
 EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # up to which all ints are floats
+_SAME_IF_EQUAL = (int, bool, type(None))  # types of numbers of which equal ones are the same parameter
 # (arguments, shape, stream, device) -> whether these arguments are as expected and have been launched.
 Launcher: TypeAlias = Callable[[Sequence[Any], tuple[Any, ...], Any, "int | None"], bool]
 
@@ -98,15 +114,19 @@ class _Text:
             *self._unless("asked not in devices"),
             f"{names or '()'} = arguments",
             *self._unwrapped(),
-            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers), *self._inexact()),
-            *self._unless(*self._unfit()),
+            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers)),
+            f"known = {self._alike()}",
+            *self._unless(*self._unlike()),
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
-            *self._mapped(),
-            *self._unless(*self._misaligned()),
-            *self._overlaps(),
-            "config = configs(shape, current_stream() if stream is None else handle_of(stream))",
-            "buffer, addresses = slots.memory",
-            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
+            "handle = current_stream() if stream is None else handle_of(stream)",
+            f"parameters = ({''.join(f'{self._compared(n)}, ' for n in range(len(self.arguments)))})",
+            "buffer, addresses, packed, configured = slots.kept",
+            "config, last_shape, last_handle = configured",
+            "if shape != last_shape or handle != last_handle:",
+            "    config = configs(shape, handle)",
+            "    configured[:] = config, shape, handle",
+            "if parameters != packed[0] or not known:",
+            *(f"    {line}" for line in self._packing()),
             "(status,) = run(config, function, addresses, 0)",
             "if status: again(status, config, addresses)",
             "return True",
@@ -133,18 +153,46 @@ class _Text:
         limits = [(n, EXACT[kind.name]) for n, kind in kinds if isinstance(kind, Type) and kind.name in EXACT]
         return [f"not -{limit} <= a{n} <= {limit}" for n, limit in limits]
 
-    def _unfit(self) -> list[str]:
-        """Asks all arrays at once where the library can; array by array if it cannot, or if shapes have changed."""
+    def _alike(self) -> str:
+        """Whether all arrays lie as those that the function was written for, where the library can tell at once."""
+        if self.library is None:
+            return "True"  # there are none
         arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
-        self.constants.update((f"d{n}", array.dtype) for n, array in zip(self.arrays, arrays, strict=True))
-        tests = [self._ask("unlike", n) for n in self.arrays]
-        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.gapped]
-        alike = self.library.alike(arrays) if self.library else None
+        alike = self.library.alike(arrays)
         if alike is None:
-            return tests
+            return "False"
         self.constants["alike"] = alike
         self.bytes = {n: array.nbytes for n, array in zip(self.arrays, arrays, strict=True)}
-        return [f"not (known := alike({', '.join(f'a{n}' for n in self.arrays)})) and ({' or '.join(tests)})"]
+        return f"alike({', '.join(f'a{n}' for n in self.arrays)})"
+
+    def _unlike(self) -> list[str]:
+        """Asks array by array where the library cannot ask all at once, or if shapes have changed."""
+        self.constants.update((f"d{n}", unwrapped(self.arguments[n]).dtype) for n in self.arrays)
+        tests = [self._ask("unlike", n) for n in self.arrays]
+        tests += [self._ask("gaps", n) for n in self.arrays if n not in self.gapped]
+        return [f"not known and ({' or '.join(tests)})"] if tests else []
+
+    def _compared(self, n: int) -> str:
+        """What stands for an argument where launches are compared: equal only for what becomes the same parameter."""
+        if n in self.arrays:
+            return f"p{n}"
+        kind = type(self.arguments[n])
+        if kind is float:
+            return f"a{n} or str(a{n})"  # zeros differ by their signs
+        return f"a{n}" if kind in _SAME_IF_EQUAL else "object()"
+
+    def _packing(self) -> list[str]:
+        """What is done where a launch is not as the one before."""
+        return [
+            *self._unless(*self._inexact()),
+            *self._mapped(),
+            *self._unless(*self._misaligned()),
+            *self._overlaps(),
+            "packed[0], packed[1] = None, parameters",
+            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
+            "if packed[1] is not parameters: return False",
+            "if known: packed[0] = parameters",
+        ]
 
     def _misaligned(self) -> list[str]:
         """One test for all addresses of one alignment."""

@@ -113,6 +113,25 @@ def test_arrays_that_lie_where_they_did_are_launched_as_they_are_now(of_warps):
     assert quick == of_warps.launches
 
 
+def test_factors_that_are_as_before_are_not_packed_again(of_warps):
+    """They are other objects at each call, and of zeros the sign counts."""
+    a, b, out, log = *(Tensor(64, 64) for _ in range(3)), []
+    for _ in range(2):
+        gemm(a, b, out, out=out, alpha=3.0, beta=0.5)
+        gemm(a, b, out=out, alpha=3.0)
+    for call in CALLS._young.values():
+        names = call.quick[0].launch.__globals__
+        pack_into = names["pack_into0"]
+        names["pack_into0"] = lambda *arguments, pack_into=pack_into: (log.append(arguments), pack_into(*arguments))
+    for factors in ((3.0, 0.5), (6.0 / 2, 1.0 / 2)):
+        gemm(a, b, out, out=out, alpha=factors[0], beta=factors[1])
+        gemm(a, b, out=out, alpha=factors[0])
+    assert log == []
+    for beta in (-0.0, 0.0):
+        gemm(a, b, out=out, alpha=3.0, beta=beta)
+    assert len(log) == 2
+
+
 def test_each_thread_packs_its_own(of_warps):
     a, b, c, out = (Tensor(64, 64) for _ in range(4))
     for _ in range(2):

@@ -12,21 +12,22 @@ is
         p0 = a0.data_ptr()
         p1 = a1.data_ptr()
         p2 = a2.data_ptr()
+        addresses = p0, p1, p2
         config0 = config_of0(stream)
-        buffer0, parameters0, packed0 = slots0.kept
-        if packed0[0] != (p0, p1, p2) or packed0[1] is not numbers:
+        buffer0, parameters0, packed0, _ = slots0.kept
+        if addresses != packed0[0] or numbers[1] is not packed0[2][1]:
             if (p0 | p1 | p2) % 16: return None
-            packed0[0] = None
+            packed0[0], packed0[1] = None, addresses
             pack_into0(buffer0, 0, p1, 64, p2, …)
-            if packed0[0] is not None: return None
-            packed0[:] = (p0, p1, p2), numbers
+            if packed0[1] is not addresses: return None
+            packed0[0], packed0[2] = addresses, numbers
         (status,) = run0(config0, function0, parameters0, 0)
         if status: again0(status, config0, parameters0)
         return a0
 
-Where arrays lie as in the last call of the thread, their addresses need not be checked and packed again; numbers that
-are equal may differ by the sign of a zero. What interrupts the thread, such as a handler of a signal, may pack others:
-then the slower ways decide, too.
+Where arrays lie as in the last call of the thread, their addresses need not be checked and packed again; of numbers
+that are equal, zeros may differ by their signs. What interrupts the thread, such as a handler of a signal, may pack
+others: then the slower ways decide, too.
 """
 
 from __future__ import annotations
@@ -111,17 +112,19 @@ class _Text:
             *([] if self.call.stream is None else [f"if stream != {self.call.stream}: return None"]),
             *(["a0 = make(a1)"] if self.makes_out else []),
             *(f"p{n} = {self.library.pointer.format(f'a{n}')}" for n in self.read),
+            f"addresses = ({''.join(f'p{n}, ' for n in self.read)})",
             *(line for n, launch in enumerate(self.call.launches) for line in self._prepared(n, launch)),
-            f"if packed0[0] != {self._addresses} or packed0[1] is not numbers:",
+            f"if {' or '.join(['addresses != packed0[0]', *self._other_zeros()])}:",
             *(f"    {line}" for line in self._packing()),
             *(line for n in range(len(self.call.launches)) for line in self._launched(n)),
             "return a0",
         ]
         return "\n    ".join(["def launch(arrays, numbers):", *body])
 
-    @property
-    def _addresses(self) -> str:
-        return f"({''.join(f'p{n}, ' for n in self.read)})"
+    def _other_zeros(self) -> list[str]:
+        """What is true where a number that is 0 is not the zero that was packed."""
+        zeros = [n for n, number in enumerate(self.call.known or ()) if number == 0]
+        return [f"numbers[{n}] is not packed0[2][{n}]" for n in zeros]
 
     def _unlike(self) -> str:
         return f"not alike({', '.join(f'a{n}' for n in self.known)})"
@@ -142,20 +145,20 @@ class _Text:
         """A kernel's configuration for the driver, and the memory of its parameters."""
         parts = launch.unchecked.parts
         self.constants.update((f"{name}{n}", value) for name, value in parts.items())
-        return [f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n} = slots{n}.kept"]
+        return [f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept"]
 
     def _packing(self) -> list[str]:
         """What is done where arrays lie elsewhere than before."""
         return [
             f"if {self._misaligned()}: return None",
             *self._overlaps(),
-            "packed0[0] = None",
+            "packed0[0], packed0[1] = None, addresses",
             *(
                 f"pack_into{n}(buffer{n}, 0, {', '.join(self._packed(n, launch))})"
                 for n, launch in enumerate(self.call.launches)
             ),
-            "if packed0[0] is not None: return None",
-            f"packed0[:] = {self._addresses}, numbers",
+            "if packed0[1] is not addresses: return None",
+            "packed0[0], packed0[2] = addresses, numbers",
         ]
 
     def _launched(self, n: int) -> list[str]:

@@ -31,7 +31,7 @@ from ptxdsl.kernels.choose.conv_windows import WindowOption, WindowTile
 from ptxdsl.kernels.choose.grouped import streams_weights, time_of_tiles
 from ptxdsl.kernels.choose.large_products import LargeTile
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import Option, depths
+from ptxdsl.kernels.choose.warpgroup_products import COPIES, Option, depths
 from ptxdsl.kernels.choose.warpgroup_rates import PathRates
 from ptxdsl.kernels.choose.warpgroups import CLEARLY, GroupFacts, RaggedTile
 from ptxdsl.kernels.product.operands import Operands
@@ -158,6 +158,8 @@ def option_of(name: str) -> Option | None:
         return None
     operands, tile, swap_ab = Operands(bf16, bf16), (int(read["m"]), int(read["n"])), bool(read["swap"])
     stages, way, slices = int(read["stages"]), read["how"] or "", int(read["count"] or 1)
+    if way == "clusters":
+        return Option(tile, swap_ab, stages, way=COPIES)
     resident = dict(depths(tile, swap_ab, operands, way, slices)).get(stages, 1)
     return Option(tile, swap_ab, stages, resident, slices, way)
 

@@ -10,7 +10,7 @@ import pytest
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.rates import DEFAULT, OF_WARPGROUPS, known
-from ptxdsl.kernels.choose.warpgroup_products import Option
+from ptxdsl.kernels.choose.warpgroup_products import COPIES, Option
 from ptxdsl.kernels.config import GemmConfig
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -42,6 +42,7 @@ def rows_of(kinds):
         ("swap 16x64/10 cluster 2", Option((16, 64), True, 10, 2, 2, "cluster")),
         ("128x224/4", Option((128, 224), False, 4)),
         ("64x64/8 scatter 3", Option((64, 64), False, 8, 1, 3, "scatter")),
+        ("swap 80x64/12 clusters 2", Option((80, 64), True, 12, way=COPIES)),
         ("turns 128x208/5", None),
         ("cublas", None),
     ],

@@ -38,9 +38,10 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
@@ -57,13 +58,19 @@ LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
+# Of swapped tiles for more rows: the N and K of which they were measured, at least; and of 128 rows of other tiles the
+# sixteens that lie in A, at most: with more of them these waste little
+LEAST_MEASURED, MOST_SIXTEENS = 2048, 7
 EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
 LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
 MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
+LEAST_ALONE = 5  # stages of a block that is alone on a multiprocessor, where memory has room for them
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
+COPIES = "copies of b"  # what two blocks of a cluster share, instead of K
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
+PAIRS = ClusterStrips((2, 1))
 LARGE = 128, 256  # the tile of products that fill the GPU often: they have less to choose
 LONG, VERY_LONG = 2048, 4096  # what M, N and K, or K alone, have of products that one round is long for
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
@@ -88,7 +95,7 @@ ANY, WHOLE = Sharing(), Sharing(slices=1)
 
 class Option(NamedTuple):
     """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
-    which add up by `way`: a reduction, or STREAM_K."""
+    which add up by `way`: a reduction, or STREAM_K. With COPIES two blocks, one below the other, share those of B."""
 
     tile: tuple[int, int]
     swap_ab: bool
@@ -104,6 +111,8 @@ class Option(NamedTuple):
         )
         if self.way == STREAM_K:
             return replace(whole, schedule=STREAMED)
+        if self.way == COPIES:
+            return replace(whole, schedule=PAIRS)
         if self.slices == 1:
             return whole
         return replace(whole, schedule=IN_COLUMNS, split_k=self.slices, reduction=self.way)
@@ -231,18 +240,28 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
     """All that are estimated. Blocks share K only where all of them can be resident."""
     iterations = ceil_div(facts.k, _depth(facts))
     yield from options_for_a_round(facts, multiprocessors)
+    yield from options_of_rows(facts, rates, multiprocessors)
     for tile, swap_ab in tiles(facts):
+        count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         for stages, resident in depths(tile, swap_ab, facts.operands):
-            yield Option(tile, swap_ab, stages, resident)
+            option = Option(tile, swap_ab, stages, resident)
+            if not _waits(option, count * facts.batches, multiprocessors):
+                yield option
         if not _may_share(tile, swap_ab, facts.operands):
             continue
-        count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
         for slices, way in product(range(2, most + 1), WAYS):
             for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
                 option = Option(tile, swap_ab, stages, resident, slices, way)
-                if count * slices <= _held(option, rates, multiprocessors):
+                is_held = count * slices <= _held(option, rates, multiprocessors)
+                if is_held and not _waits(option, count * slices, multiprocessors):
                     yield option
+
+
+def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
+    """Whether blocks that are alone on their multiprocessors would have short rings, to leave room for others: they
+    wait for copies about twice as long as the rates say."""
+    return option.resident > 1 and option.stages < LEAST_ALONE and blocks <= multiprocessors
 
 
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
@@ -257,6 +276,33 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
         is_for_turns = columns == FOR_TURNS and iterations >= LONG_ITERATIONS
         if (is_round or is_for_turns) and facts.m > GROUP_ROWS and columns < 2 * facts.n:
             yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
+
+
+def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
+    """Swapped tiles of as many rows as there are, which are computed all at once; blocks share the copies of B where
+    two are below each other. Or the blocks of a cluster share K, whose sums meet in the ring: of one warpgroup each,
+    as those of two took longer than the rates say."""
+    if min(facts.n, facts.k) < LEAST_MEASURED or not was_measured(facts):
+        return
+    for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
+        tile = COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns
+        extents, count = (*tile, _depth(facts)), parts * ceil_div(facts.n, columns)
+        if count <= multiprocessors:
+            way, schedule = (COPIES, PAIRS) if parts > 1 else ("", PERSISTENT)
+            yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=schedule), way=way)
+        stages = stages_of(extents, facts.operands, True, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+        for slices in range(2, MOST_BLOCKS + 1) if columns == GROUP_ROWS else ():
+            option = Option(tile, True, stages, 1, slices, "cluster")
+            if count * slices <= _held(option, rates, multiprocessors):
+                yield option
+
+
+def parts_of_rows(m: int) -> Iterator[int]:
+    """Into how many swapped tiles along M `m` rows are cut so that as few as can be lie outside of A: one or two, as
+    more were not measured. None where few rows of tiles of 128 do."""
+    sixteens, most = ceil_div(m, COLUMNS), MOST_COLUMNS // COLUMNS
+    if m > FEW_ROWS and sixteens <= MOST_SIXTEENS * ceil_div(m, 2 * GROUP_ROWS):
+        yield from (n for n in (1, 2) if sixteens <= n * most and (not sixteens % n or sixteens > most))
 
 
 def options_shared(facts: ProductFacts, multiprocessors: int, sharing: Sharing) -> Iterator[Option]:
@@ -325,11 +371,12 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     computing = max(busy, latency) + tile_m * tile_n * rates.store
     # The larger operand comes from DRAM; the other one stays in the L2 cache
     streamed, tiles_beside = (tile_n, down) if facts.n > facts.m else (tile_m, across)
+    is_read_again = tiles_beside > 1 and option.way != COPIES
     in_flight = min(blocks, held) * min(option.stages, iterations) * streamed * LINE_BYTES
     larger = max(facts.m, facts.n) * facts.k * facts.batches * operands.inputs.bytes
-    moved = facts.moved + (rates.again * larger if tiles_beside > 1 else 0.0)
+    moved = facts.moved + (rates.again * larger if is_read_again else 0.0)
     reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
-    meeting = _meeting(option, rates) if option.way else 0.0
+    meeting = _meeting(option, rates)
     launch = rates.launch + rates.alone * (option.resident == 1)
     return launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
 
@@ -347,6 +394,8 @@ def _multiplying(option: Option, rates: WarpgroupRates) -> float:
 
 
 def _meeting(option: Option, rates: WarpgroupRates) -> float:
+    if option.way in ("", COPIES):
+        return 0.0
     if option.way == "cluster":
         return option.slices * rates.cluster
     adding = option.tile[0] * option.tile[1] * rates.scatter_sum

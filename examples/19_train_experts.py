@@ -134,6 +134,11 @@ def compare():
 
 
 def main():
+    if ON_GPU and torch.cuda.device_count() <= DEVICE.index:
+        sys.exit(
+            f"rank {DEVICE.index} of this machine needs a GPU of its own; there are {torch.cuda.device_count()}\n"
+            "  help: start fewer ranks, or leave out --device cuda: gloo and the emulator"
+        )
     if ON_GPU:
         torch.cuda.set_device(DEVICE)
     if RANKS > 1:

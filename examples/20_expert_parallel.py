@@ -326,16 +326,28 @@ def bench_layer(device, count, hidden):
                 )
 
 
-def main():
-    local_rank, ranks = (
-        int(os.environ.get(name, default)) for name, default in (("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1))
-    )
+def refuse(ranks):
+    """Ends the program where it cannot run as it was asked to, `ranks` on this machine."""
+    every = int(os.environ.get("WORLD_SIZE", "1"))
+    if EXPERTS % every:
+        sys.exit(f"{every} ranks cannot share {EXPERTS} experts evenly\n  help: start 1, 2, 4 or 8")
+    if RANKS_PER_GPU < 1:
+        sys.exit(f"--ranks-per-gpu={RANKS_PER_GPU}\n  help: it is a number from 1 on")
+    if BENCH and not ON_GPU:
+        sys.exit("--bench measures GPUs\n  help: add --device cuda, or leave --bench out")
     if ON_GPU and torch.cuda.device_count() * RANKS_PER_GPU < ranks:
         sys.exit(
             f"{ranks} ranks need {-(-ranks // RANKS_PER_GPU)} GPUs, with {RANKS_PER_GPU} on each; this machine has "
             f"{torch.cuda.device_count()}\n  help: start fewer, let some share a GPU with --ranks-per-gpu=2 (gloo "
             "instead of NCCL), or leave out --device cuda: gloo and the emulator"
         )
+
+
+def main():
+    local_rank, ranks = (
+        int(os.environ.get(name, default)) for name, default in (("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1))
+    )
+    refuse(ranks)
     device = torch.device("cuda", local_rank // RANKS_PER_GPU) if ON_GPU else torch.device("cpu")
     options = {} if "WORLD_SIZE" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     if ON_GPU:

@@ -15,6 +15,8 @@ from ptxdsl import driver
 from ptxdsl.cli.trial import gpu_seconds
 
 ON_GPU = "cuda" in sys.argv or "--device=cuda" in sys.argv
+if ON_GPU and (reason := driver.why_no_gpu()):
+    sys.exit(f"--device cuda: {reason}\n  help: leave it out, and the kernels run on the emulator")
 LIBRARY = next((name for name in ("torch", "cupy") if ON_GPU and importlib.util.find_spec(name)), None)
 if ON_GPU and LIBRARY is None:
     os.environ["PTXDSL_DEVICE"] = "cuda"

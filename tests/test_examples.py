@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptxdsl import driver
+
 ROOT = Path(__file__).parent.parent
 PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 ARRAYS = ROOT / "examples" / "arrays.py"
@@ -71,6 +73,17 @@ def test_what_is_off_by_more_than_rounding_and_what_is_no_number_fails(wrong, mo
     check("right", np.array([1.0, 1.5]), 1.0, tolerance=0.5)
     with pytest.raises(SystemExit, match=r"^FAILED  wrong: an element is off by (1|nan|inf); at most 0.5 is rounding$"):
         check("wrong", np.array([1.0, wrong]), 1.0, tolerance=0.5)
+
+
+def test_a_gpu_that_is_not_there(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["example.py", "--device", "cuda"])
+    monkeypatch.setattr(driver, "why_no_gpu", lambda: "no CUDA driver (libcuda) is installed")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ARRAYS))
+    assert str(ended.value) == (
+        "--device cuda: no CUDA driver (libcuda) is installed\n"
+        "  help: leave it out, and the kernels run on the emulator"
+    )
 
 
 @every_example

@@ -32,6 +32,7 @@ DUMP_TARGETS = """\
 TARGET is one of
   package.module:kernel  a kernel, by the module that it is in
   file.py:kernel         a kernel, by its file; without a name the only kernel of the file
+  file.py:program.kernel that of a program which pd.link made
   package.module:gemm    a launcher: the kernel of its default configuration
   file.ptx, -            PTX, from a file or from stdin
 

@@ -17,6 +17,35 @@ from ptxdsl.isa.opcode import Op
 from ptxdsl.isa.spelling import following, spellings
 from tests.stubs import STUB, stub
 
+FUNCTIONS = """
+from typing import Annotated, Any
+import ptxdsl as pd
+from ptxdsl import f32, ptr, u32
+
+@pd.function
+def gcd(a: u32, b: u32) -> u32:
+    pd.return_(b == 0, value=a)
+    return gcd(b, a % b)
+
+@pd.function
+def both(a: f32, p: ptr[f32]) -> tuple[f32, u32]:
+    total = pd.var(f32, 0.0)
+    total += pd.fma(a, a, p[0])
+    return total, a.to(u32) + pd.tid.x
+
+class Scale:
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    @pd.kernel
+    def run(self, x: Annotated[Any, pd.TensorMap(f32, (4, 32))], y: ptr[f32]) -> None:
+        first, second = both(y[0], y)
+        y[gcd(second, 3)] = pd.max(first, self.factor)
+
+Scale(2.0).run[1, 32](None, None)
+reveal_type(gcd(1, 2))
+"""
+
 
 @pytest.fixture(scope="module")
 def cache(request):
@@ -67,6 +96,9 @@ saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
             == []
         )
 
+    def test_functions_give_what_they_say_and_tensor_maps_are_annotated(self, mypy):
+        assert mypy(FUNCTIONS) == ['27: note: Revealed type is "ptxdsl.trace.instruction.Scalar"']
+
     def test_what_a_group_has_not_is_an_error(self, mypy):
         text = "import ptxdsl as pd\nclass Row(pd.Parameters):\n    n: pd.u32\nRow(n=1).m\n"
         assert mypy(text) == ['4: error: "Row" has no attribute "m"  [attr-defined]']
@@ -82,9 +114,32 @@ saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
 PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
 
 
-@pytest.mark.skipif(PYRIGHT is None, reason="pyright is not installed")
-def test_pyright_says_the_same(tmp_path):
-    (tmp_path / "user.py").write_text(
+@pytest.fixture
+def pyright(tmp_path):
+    """The same by pyright: all that it says, as (line, first line of the message)."""
+    if PYRIGHT is None:
+        pytest.skip("pyright is not installed")
+
+    def check(text):
+        (tmp_path / "user.py").write_text(text)
+        settings = {"extraPaths": [str(STUB.parents[2])], "typeCheckingMode": "standard"}
+        (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+        command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable, "user.py"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        return [
+            (d["range"]["start"]["line"] + 1, d["message"].partition("\n")[0])
+            for d in json.loads(done.stdout)["generalDiagnostics"]
+        ]
+
+    return check
+
+
+def test_pyright_takes_functions_and_tensor_maps(pyright):
+    assert pyright(FUNCTIONS) == [(27, 'Type of "gcd(1, 2)" is "Scalar"')]
+
+
+def test_pyright_says_the_same(pyright):
+    assert pyright(
         """
 import numpy as np
 import ptxdsl as pd
@@ -108,16 +163,7 @@ print(*pd.emulate(saxpy.kernel, 1, 32, np.zeros(4), trace=[3]).trace(3))
 pd.ptx.ldmatirx
 low, high = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(0)
 """
-    )
-    settings = {"extraPaths": [str(STUB.parents[2])], "typeCheckingMode": "standard"}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable, "user.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    told = [
-        (d["range"]["start"]["line"] + 1, d["message"].partition("\n")[0])
-        for d in json.loads(done.stdout)["generalDiagnostics"]
-    ]
-    assert told == [
+    ) == [
         (21, 'Cannot access attribute "ldmatirx" for class "Ptx"'),
         (22, 'Expression with type "Vector4" cannot be assigned to target tuple'),
     ]

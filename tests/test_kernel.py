@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import ml_dtypes
 import numpy as np
@@ -78,6 +79,21 @@ def test_types_of_parameters_may_depend_on_constants():
     assert first_line(lambda: fill[1, 1](x, shape=Shape(dtype=f64))) == (
         "`x` takes ptr[f64]; it is a numpy array of f32 with shape (4,)"
     )
+
+
+def test_annotations_may_stand_where_type_checkers_take_them():
+    box = pd.TensorMap(f32, (4, 8))
+
+    @pd.kernel(arch="sm_90a")
+    def plain(x: box, y: ptr[f32], n: u32):
+        y[n] = 1.0
+
+    @pd.kernel(arch="sm_90a")
+    def annotated(x: Annotated[Any, box], y: Annotated[Any, ptr[f32]], n: Annotated[u32, u32, "how many"]):
+        y[n] = 1.0
+
+    taken = [text.partition(")")[0].partition(".entry ")[2] for text in (plain.ptx(), annotated.ptx())]
+    assert taken[0].count(".param") == 3 and taken[1] == taken[0].replace("plain", "annotated")
 
 
 def test_local_names_are_resolved_in_annotations_that_are_text():

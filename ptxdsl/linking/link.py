@@ -35,7 +35,7 @@ else:
     module_variables = Late("ptxdsl.runtime.variables")
     parsing = Late("ptxdsl.parse")
 
-Linkable: TypeAlias = "Kernel | ParsedKernel | Module | DeviceFunction | str | bytes"
+Linkable: TypeAlias = "Kernel | ParsedKernel | Module | DeviceFunction[Any] | str | bytes"
 _NUMBER = re.compile(r"sm_(\d+)([af]?)")
 _ARGUMENTS = {  # what others name, and what is written here
     **dict.fromkeys(("arch", "target"), 'the target is that of its parts: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH'),
@@ -71,7 +71,7 @@ class TracedSource:
 class FunctionSource:
     """A device function among the parts of a link, which others call by its name."""
 
-    function: DeviceFunction
+    function: DeviceFunction[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
-from typing import Any, NoReturn, overload
+from typing import Any, Generic, NoReturn, TypeVar, overload
 
 from ptxdsl import ir
 from ptxdsl.errors import (
@@ -45,6 +45,7 @@ from ptxdsl.trace.value import make_value
 from ptxdsl.types import Pointer, Type
 
 Results = tuple[FieldType, ...]
+R = TypeVar("R")  # what a function is annotated to give
 _OF_KERNELS = frozenset(("ptx", "ir", "cubin", "sass", "resources", "compiled"))
 
 
@@ -185,7 +186,7 @@ def _mend(type: object, value: object) -> str | None:
     return f"take a value of type {type}, or a number"
 
 
-class DeviceFunction(Traceable):
+class DeviceFunction(Traceable, Generic[R]):
     """A function that `@pd.function` decorates: traced once a module, into a `.func` that kernels call."""
 
     def __init__(self, function: Callable[..., Any], signature: KernelSignature) -> None:
@@ -210,7 +211,7 @@ class DeviceFunction(Traceable):
             raise UnknownAttribute(message, at=here().location, help="ask a kernel that calls it, whose text it is in")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __call__(self, *arguments: object, **constants: object) -> Any:
+    def __call__(self, *arguments: object, **constants: object) -> R:
         """Calls it, in a kernel or in another device function."""
         builder = current(f"{self.name}(…)")
         interface, values = self.interface(constants)
@@ -218,7 +219,8 @@ class DeviceFunction(Traceable):
         function = self.traced_in(builder, interface, values)
         with calls.scope(builder):
             types = [leaf.type for leaf in interface.passed]
-            return interface.from_call(calls.call(builder, function, types, passed))
+            result: R = interface.from_call(calls.call(builder, function, types, passed))
+            return result
 
     def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
         """What it takes and gives with these constants, and all of its constants."""
@@ -373,7 +375,7 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
     return value
 
 
-def module_of(function: DeviceFunction, arch: str) -> ir.PtxModule:
+def module_of(function: DeviceFunction[Any], arch: str) -> ir.PtxModule:
     """A module with a device function, for other modules to call."""
     builder = Builder(function.name, arch, None, place_of(function.signature.function), make_value)
     interface, constants = function.interface({})
@@ -383,11 +385,11 @@ def module_of(function: DeviceFunction, arch: str) -> ir.PtxModule:
 
 
 @overload
-def function(function: Callable[..., Any]) -> DeviceFunction: ...
+def function(function: Callable[..., R]) -> DeviceFunction[R]: ...
 
 
 @overload
-def function() -> Callable[[Callable[..., Any]], DeviceFunction]: ...
+def function() -> Callable[[Callable[..., R]], DeviceFunction[R]]: ...
 
 
 @public
@@ -397,7 +399,7 @@ def function() -> Callable[[Callable[..., Any]], DeviceFunction]: ...
 )
 def function(
     function: Callable[..., Any] | None = None,
-) -> DeviceFunction | Callable[[Callable[..., Any]], DeviceFunction]:
+) -> DeviceFunction[Any] | Callable[[Callable[..., Any]], DeviceFunction[Any]]:
     """Makes a device function of a Python function: `@pd.function`, with typed parameters and results.
 
         @pd.function
@@ -414,13 +416,13 @@ def function(
     return make if function is None else make(function)
 
 
-def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> DeviceFunction:
+def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> DeviceFunction[Any]:
     """What `@pd.function` makes of a function, whose annotations may have names of a scope."""
     if not inspect.isfunction(function):
         _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
     if not is_name(function.__name__):
         _refuse(f"PTX cannot call a function `{function.__name__}`", "name it by letters, digits and underscores")
-    device = DeviceFunction(function, signature(function, scope, FUNCTION))
+    device: DeviceFunction[Any] = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:
         device.check_results()
     return device

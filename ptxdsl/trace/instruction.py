@@ -23,6 +23,11 @@ from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 
+if TYPE_CHECKING:
+    from ptxdsl.trace.annotations import ScalarType
+else:
+    ScalarType = type  # to type checkers `f32` is this class, and a type of ours
+
 Destination = ir.Register | ir.Sink
 SINK = "_"
 _REORDERED = 5  # operands, of which all orders are tried where they do not fit in the given one
@@ -105,7 +110,7 @@ def _stands_alone(code: str) -> bool:
     return isinstance(tree, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
 
-class Scalar(Source):
+class Scalar(Source, metaclass=ScalarType):
     """A value in a register, or a constant of known type: what operators and instructions work on."""
 
     __slots__ = ("builder", "operand", "region", "site", "type")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_origin
 
 from ptxdsl.errors import Error, Location, TraceError
 from ptxdsl.trace.captured import attributes_of
@@ -45,6 +45,7 @@ class KernelSignature:
     """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
 
     The types of parameters may depend on constants: `a: ptr[config.inputs]`. A method takes its object before them.
+    What type checkers refuse as an annotation stands in `Annotated[Any, pd.TensorMap(f16, (16, 64))]`.
     """
 
     function: Callable[..., Any]
@@ -76,7 +77,8 @@ class KernelSignature:
 
     def _annotation(self, name: str, constants: Mapping[str, object]) -> Any:
         type = self.function.__annotations__[name]
-        return self._resolve(name, type, constants) if isinstance(type, str) else type
+        resolved = self._resolve(name, type, constants) if isinstance(type, str) else type
+        return resolved.__metadata__[0] if get_origin(resolved) is Annotated else resolved
 
     def _passable(self, name: str, type: Any) -> FieldType:
         if not self.can_pass(type):

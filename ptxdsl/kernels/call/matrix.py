@@ -106,8 +106,8 @@ class Matrix(ArrayArgument):
     def mapped(self, kind: TensorMap) -> MappedMatrix:
         """The matrix, or its batches, as the tensor of a tensor map."""
         lines, length = self.shape if self.major == "row" else self.shape[::-1]
-        if kind.copy is not None and kind.l2_promotion > L2_LINE_BYTES and not self.is_in_sectors:
-            kind = TensorMap.of(kind.element, kind.copy, l2_promotion=L2_LINE_BYTES)  # else it fetches lines in vain
+        if kind.l2_promotion > L2_LINE_BYTES and not self.is_in_sectors:
+            kind = _by_lines(kind)  # else the L2 cache fetches lines in vain
         planes, apart = ((self.batches or 1,), (self.batch_stride,)) if kind.rank > 2 else ((), ())
         return MappedMatrix(self.name, self.owner, self.array, kind, (*planes, lines, length), (*apart, self.stride, 1))
 
@@ -140,6 +140,13 @@ class Matrix(ArrayArgument):
         apart = self.stride, self.batch_stride, *extents
         common = gcd(most, self.array.pointer, *(n * self.type.bytes for n in apart))
         return common & -common
+
+
+def _by_lines(kind: TensorMap) -> TensorMap:
+    """The same boxes, of which the L2 cache fetches no more than a line at a time."""
+    if kind.copy is not None:
+        return TensorMap.of(kind.element, kind.copy, l2_promotion=L2_LINE_BYTES)
+    return TensorMap(kind.element, kind.box, kind.swizzle, l2_promotion=L2_LINE_BYTES)
 
 
 @dataclass(frozen=True)

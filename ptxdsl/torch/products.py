@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ptxdsl.arrays import type_of
+from ptxdsl.errors import LaunchError
 from ptxdsl.kernels import gemm as products
 from ptxdsl.kernels import grouped as groups
 from ptxdsl.kernels import ragged_k
@@ -54,9 +55,13 @@ gemm = op("ptxdsl::gemm", _gemm, fake=_gemm_fake, backward=_gemm_backward)
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x @ weight.T + bias of (rows, K), (N, K) and (N,), in one kernel."""
-    if bias is None:
-        return _gemm(x, weight.mT)
-    out: Tensor = products.gemm(x, weight.mT, epilogue=add, operands=(per_column(bias),))
+    try:
+        if bias is None:
+            return _gemm(x, weight.mT)
+        out: Tensor = products.gemm(x, weight.mT, epilogue=add, operands=(per_column(bias),))
+    except LaunchError as error:  # of a product, whose arguments have other names
+        message = error.message.replace("`a`", "`x`").replace("`b`", "`weight.T`")
+        raise LaunchError(message, at=error.at, help=error.help) from None
     return out
 
 

@@ -216,3 +216,14 @@ def test_a_mixture_compiles_as_one_graph_and_a_layer_is_exported():
 def test_a_product_of_other_types_is_refused():
     with pytest.raises(LaunchError, match="`a` is float16 and `b` is float32"):
         ours.gemm(torch.zeros(8, 8).half(), torch.zeros(8, 8))
+
+
+@pytest.mark.parametrize("bias", [None, torch.zeros(4)], ids=["alone", "with a bias"])
+def test_linear_is_refused_by_the_names_of_its_arguments(bias):
+    with pytest.raises(LaunchError) as refused:
+        ours.linear(torch.randn(3, 5), torch.randn(4, 6), bias)
+    assert refused.value.message == "`x` has the shape (3, 5) and `weight.T` (6, 4): 5 columns meet 6 rows"
+    with pytest.raises(LaunchError) as refused:
+        ours.linear(torch.randn(3, 5), torch.randn(4, 5).half(), bias)
+    assert refused.value.message == "`x` is float32 and `weight.T` is float16"
+    assert "test_products.py:" in str(refused.value)

@@ -20,6 +20,7 @@ _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")
 _VALUE = re.compile(rf"<(?:{'|'.join(TYPES)}|ptr\[[^\]]*\]) [^>]*>")  # as an f-string shows a traced value
 _SIGNED, _UNSIGNED, _FLOATING = "di", "uoxX", "eEfFgGaA"
 _HELP = "%d and %u print integers of 32 bits, %lld and %llu of 64, %x in base 16; %f, %g and %e floats; %p pointers"
+_EXAMPLES = {"pd.printf": 'pd.printf("%f\\n", x)', "pd.assert_": 'pd.assert_(i < n, "i is too large")'}
 _NAMES = {**{code: s32 for code in _SIGNED}, **{code: u32 for code in _UNSIGNED}}
 _WIDE = {s32: s64, u32: u64}
 MOST_VALUES = 32
@@ -73,7 +74,7 @@ def assert_(predicate: Scalar | bool, message: str | None = None) -> None:
 
 def _check_text(called: str, text: object) -> None:
     if not isinstance(text, str):
-        refuse(f"{called} takes a text; found {shown(text)}", 'for example `pd.printf("%f\\n", x)`')
+        refuse(f"{called} takes a text; found {shown(text)}", f"for example `{_EXAMPLES[called]}`")
     if shows := _VALUE.search(text):
         help = 'give it to printf behind the text: `pd.printf("%d\\n", i)`'
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)

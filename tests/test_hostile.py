@@ -25,6 +25,7 @@ def module(text):
     return f"{HEADER}{text}\n"
 
 
+SECTION_DATA = "write labels (`x:`), numbers (`.b8 104,105,0`), and `.b32` or `.b64` with a label, `x+8` or `y-x`"
 REFUSED = {
     "braces 500 deep": (
         kernel("{" * 500 + "}" * 500),
@@ -254,17 +255,80 @@ REFUSED = {
     ),
     "a damaged section": (
         module(".section .debug_str { x:\n .b8 zz }"),
-        "line 4, column 21: .debug_str holds something else than labels and bytes\n"
-        "  <ptx>:4 | .section .debug_str { x:\n"
-        "                                ^\n"
-        "  help: write bytes as `.b8 104,105,0`",
+        "line 5, column 6: `zz` is no data of a section\n"
+        "  <ptx>:5 | .b8 zz }\n"
+        "                ^^\n"
+        f"  help: {SECTION_DATA}",
     ),
-    "a number of 5000 digits in a section": (
-        module(".section .debug_str { x:\n .b8 " + "9" * 5000 + " }"),
-        "line 4, column 21: .debug_str holds something else than labels and bytes\n"
-        "  <ptx>:4 | .section .debug_str { x:\n"
-        "                                ^\n"
-        "  help: write bytes as `.b8 104,105,0`",
+    "a section of words": (
+        module(".section .debug_info { .b8 1 hello }"),
+        "line 4, column 30: `hello` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_info { .b8 1 hello }\n"
+        "                                         ^^^^^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a section whose list does not end": (
+        module(".section .debug_abbrev { .b8 1,2, }"),
+        "line 4, column 33: `,` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_abbrev { .b8 1,2, }\n"
+        "                                            ^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a section with an address of a byte": (
+        module(".section .debug_info { .b8 $x }"),
+        "line 4, column 28: `$x` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_info { .b8 $x }\n"
+        "                                       ^^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a section with addresses in a list": (
+        module(".section .debug_info { .b64 $x, $y }"),
+        "line 4, column 31: `,` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_info { .b64 $x, $y }\n"
+        "                                          ^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a section with a type that nothing has": (
+        module(".section .debug_info { .b128 1 }"),
+        "line 4, column 24: `.b128` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_info { .b128 1 }\n"
+        "                                   ^^^^^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a section without a number": (
+        module(".section .debug_info { .b8 }"),
+        "line 4, column 24: `.b8` is no data of a section\n"
+        "  <ptx>:4 | .section .debug_info { .b8 }\n"
+        "                                   ^^^\n"
+        f"  help: {SECTION_DATA}",
+    ),
+    "a byte of a section beyond 8 bits": (
+        module(".section .debug_info { .b8 1, 256 }"),
+        "line 4, column 31: 256 does not fit .b8, which has -128 to 255\n"
+        "  <ptx>:4 | .section .debug_info { .b8 1, 256 }\n"
+        "                                          ^^^\n"
+        "  help: write it as .b32",
+    ),
+    "a number of a section below 16 bits": (
+        module(".section .debug_info { .b16 -32769 }"),
+        "line 4, column 29: -32769 does not fit .b16, which has -32768 to 65535\n"
+        "  <ptx>:4 | .section .debug_info { .b16 -32769 }\n"
+        "                                        ^^^^^^\n"
+        "  help: write it as .b32",
+    ),
+    "an octal number of a section": (
+        module(".section .debug_info { .b8 09 }"),
+        "line 4, column 28: `09` is no octal number\n"
+        "  <ptx>:4 | .section .debug_info { .b8 09 }\n"
+        "                                       ^^\n"
+        "  help: drop the leading 0 of a decimal number",
+    ),
+    "a number of 500 digits in a section": (
+        module(".section .debug_str { x:\n .b8 " + "9" * 500 + " }"),
+        f"line 5, column 6: `{'9' * 80}…` does not fit 64 bits\n"
+        f"  <ptx>:5 | .b8 {'9' * 196}\n"
+        f"                {'^' * 196}\n"
+        "  help: write a smaller constant",
     ),
     "an open section": (
         module(".section .debug_str { x:"),

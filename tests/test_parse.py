@@ -353,6 +353,13 @@ def test_sections_keep_their_data():
     assert (second.name, second.lines) == (".debug_macinfo", [])
 
 
+def test_sections_are_read_as_assemblers_read_them():
+    data = "$a: .b8 0x1f,\n -1,012 .b16 65535\n.b32 .debug_str + 4\n$b : .b64 $b - $a .b64 $a+8\n.b32 4294967296"
+    lines = ["$a:", ".b8 31, -1,10", ".b16 65535", ".b32 .debug_str + 4", "$b:", ".b64 $b - $a", ".b64 $a+8"]
+    section = parse(f"{HEADER}.section .debug_info {{ {data} }}").items[0]
+    assert section.lines == [*lines, ".b32 4294967296"]
+
+
 def test_importing_the_package_does_not_load_lark():
     script = "import sys, ptxdsl; print('lark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout == "False\n"

@@ -11,6 +11,7 @@ from ptxdsl.ir import Directive, Function, Operand, PtxModule, Section, Variable
 from ptxdsl.isa import target as isa_target
 from ptxdsl.parse.declarations import Declarations, linkage, pragma, whole
 from ptxdsl.parse.function import FunctionReader
+from ptxdsl.parse.section import section_lines
 from ptxdsl.parse.syntax import Node, is_rule, is_token
 
 _ADDRESS_SIZES = (32, 64)
@@ -108,17 +109,10 @@ class ModuleReader(Declarations):
 
     def _section(self, tree: Node) -> Iterator[Section]:
         name, body = tree.children
-        section = Section(str(name), [" ".join(line.split()) for line in body[1:-1].splitlines() if line.strip()])
+        section = Section(str(name), list(section_lines(self.source, body)))
         if section.name == ".debug_str":
-            self.strings |= self._strings(section, body)
+            self.strings |= section.data()
         yield section
-
-    def _strings(self, section: Section, body: Token) -> dict[str, bytes]:
-        try:
-            return section.data()
-        except ValueError:
-            message = f"{section.name} holds something else than labels and bytes"
-            raise self.source.error(body.start_pos or 0, 1, message, "write bytes as `.b8 104,105,0`") from None
 
 
 def _is_defined(entity: Operand) -> bool:

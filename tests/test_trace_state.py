@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import random
 import sys
 
 import numpy as np
@@ -44,6 +46,13 @@ BENIGN = {
     "attributes of a list that nobody reads": "class S(list): pass\ns = S([1])\ns.rounds = 0\n"
     "for i in pd.range(n):\n    x[s[0]] = 1.0\n    s.rounds += 1",
     "a global that nobody reads": "global ROUNDS\nROUNDS = 0\nfor i in pd.range(n):\n    x[i] = 1.0\n    ROUNDS += 1",
+    "a random number before a loop and behind it": "import random\nv = random.random()\nfor i in pd.range(n):\n"
+    "    x[i] = v\nx[0] = random.random()",
+    "random numbers that nobody reads": "import random\nfor i in pd.range(n):\n    random.random()\n    x[i] = 1.0",
+    "a generator that begins in each round": "for i in pd.range(n):\n    rng = np.random.default_rng(1)\n    x[i] = rng.random()",
+    "random numbers of a loop that Python unrolls": "rng = np.random.default_rng(1)\nfor k in range(4):\n"
+    "    with pd.if_(n > k):\n        pass\n    x[k] = rng.random()",
+    "a random number in a branch": "import random\nwith pd.if_(n > 1):\n    x[0] = random.random()",
     "a list put back as it was": "order = [0, 1]\nfor i in pd.range(n):\n    order.reverse()\n    x[i] = 1.0\n    order.reverse()",
 }  # fmt: skip
 
@@ -85,6 +94,50 @@ def test_state_outside_of_a_kernel_that_it_reads_is_refused():
     with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` is another in the next round"):
         k.ptx()
     assert COUNTS == {"rounds": 1}
+
+
+DRAWS = {
+    "Python's": random.Random(1), "numpy's": np.random.default_rng(1), "by bits": np.random.Generator(np.random.MT19937(1)),
+    "numpy's old": np.random.RandomState(1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("draws", DRAWS.values(), ids=DRAWS)
+def test_generators_outside_of_a_kernel_go_on_from_what_one_trace_drew(draws):
+    @pd.kernel
+    def logs(x: ptr[f32], n: u32):
+        for i in pd.range(n):
+            draws.uniform(0, 1)
+            x[i] = 1.0
+
+    @pd.kernel
+    def reads(x: ptr[f32], n: u32):
+        for i in pd.range(n):
+            x[i] = float(draws.uniform(0, 1))
+
+    before = copy.deepcopy(draws)
+    logs.ptx()
+    with pytest.raises(pd.TraceError, match="`draws` is another in the next round"):
+        reads.ptx()
+    assert before.uniform(0, 1) is not None and before.uniform(0, 1) is not None  # each kernel drew one
+    assert draws.uniform(0, 1) == before.uniform(0, 1)
+
+
+def test_what_the_system_draws_has_no_state_to_compare():
+    assert refusal("import random\nfor i in pd.range(n):\n    x[i] = random.SystemRandom().random()") == ""
+
+
+def test_a_device_function_that_draws_is_refused():
+    @pd.function
+    def noise() -> f32:
+        return random.random()
+
+    @pd.kernel
+    def k(x: ptr[f32]):
+        x[0] = noise()
+
+    with pytest.raises(pd.TraceError, match="the function `noise` changes `random` of Python: it is traced once"):
+        k.ptx()
 
 
 def test_state_of_a_module_that_a_helper_changes_is_refused():

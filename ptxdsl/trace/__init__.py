@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, overload
 
 from ptxdsl import ir
-from ptxdsl.errors import Names, Site, TraceError
+from ptxdsl.errors import Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, KernelNotes
 from ptxdsl.trace.builder import Builder, building, is_name
@@ -22,7 +22,7 @@ from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import KernelSignature, Parameter, place_of
-from ptxdsl.trace.state import Snapshot
+from ptxdsl.trace.state import outside
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import Var, make_value
@@ -53,7 +53,7 @@ def trace(
 ) -> Traced:
     """Runs a kernel's function on traced values and returns its ir. Exceptions of the function pass through."""
     parameters = signature.parameters(constants)
-    kept = Snapshot([_outside(signature, constants)])
+    kept = outside(signature.function, constants)
 
     def traced(rounds: Rounds) -> Builder:
         kept.restore()
@@ -61,7 +61,7 @@ def trace(
 
     builder = traced(Rounds())
     if builder.memory[Rounds].suspects:
-        after = Snapshot([_outside(signature, constants)])
+        after = outside(signature.function, constants)
         try:
             check_rounds(builder, traced)
         finally:
@@ -70,12 +70,6 @@ def trace(
     builder.function.body = builder.finished()
     module = ir.PtxModule((arch,), items=builder.module.items(builder.function))
     return Traced(module, parameters, builder.dynamic_bytes, kernel_notes(builder), warned)
-
-
-def _outside(signature: KernelSignature, constants: Mapping[str, object]) -> Names:
-    """Where a kernel may find state that outlives a trace."""
-    function = signature.function
-    return Names(function.__code__, 0, {function.__name__: function, **constants}, function.__globals__)
 
 
 def _traced(

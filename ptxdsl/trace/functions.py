@@ -14,7 +14,6 @@ from ptxdsl.errors import (
     CallError,
     Error,
     Location,
-    Names,
     Site,
     TraceError,
     UnknownAttribute,
@@ -38,7 +37,7 @@ from ptxdsl.trace.operators import constant, conversion, refuse
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
-from ptxdsl.trace.state import Snapshot
+from ptxdsl.trace.state import Snapshot, outside
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import make_value
@@ -275,8 +274,7 @@ class DeviceFunction(Traceable, Generic[R]):
         self, builder: Builder, interface: Interface, constants: dict[str, object], key: tuple[Any, ...]
     ) -> ir.Function:
         function = self.signature.function
-        outside = Names(function.__code__, 0, {self.name: function, **constants}, function.__globals__)
-        state, untouched = Snapshot([outside]), builder.module.copy()
+        state, untouched = outside(function, constants), builder.module.copy()
 
         def traced(rounds: Rounds, scope: ModuleScope) -> Builder:
             return self._run(builder, interface, constants, key, rounds, scope)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, raised_at
+from ptxdsl.trace import drawn
 from ptxdsl.trace.builder import Builder, ControlRegion
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import refuse
@@ -212,6 +213,9 @@ def _mend(change: Change, loops: bool) -> str:
 
 def instead_of(value: Any, loops: bool) -> str:
     """What takes the place of an object of Python that changes in a branch or loop."""
+    if drawn.is_generator(type(value)):
+        instead = "what Python draws is a constant: compute it in the kernel from a seed, or read it from an array"
+        return f"{instead}; {UNROLL}" if loops else instead
     if isinstance(value, np.ndarray):
         return "numpy computes while tracing; memory that the kernel writes is a pd.shared, or a parameter"
     if loops and is_memory(value):

@@ -12,7 +12,7 @@ import warnings
 from abc import ABC, abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import is_, length_hint
@@ -32,6 +32,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import Names, bytecode
+from ptxdsl.trace import drawn
 from ptxdsl.trace.captured import Traceable
 from ptxdsl.trace.instruction import Source
 
@@ -338,6 +339,19 @@ def _reduced(cycle: Any) -> Iterable[object]:
             return gc.get_referents(cycle)
 
 
+class DrawnNumbers(Kind):
+    """Random generators: how far they are."""
+
+    def copy(self, holder: Any) -> object:
+        return drawn.position(holder)
+
+    def same(self, holder: Any, copy: Any) -> bool:
+        return drawn.same(drawn.position(holder), copy)
+
+    def restore(self, holder: Any, copy: Any) -> None:
+        drawn.put_back(holder, copy)
+
+
 class Through(Kind):
     """What does not change itself, and leads to what does."""
 
@@ -364,11 +378,13 @@ _METHOD = Through(lambda method: [("", method.__self__)], "{}")
 _PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func", "args", "keywords")], "{}.{}")
 _VIEW = Through(lambda view: [("", view.obj)], "{}")
 _TRACED = Through(lambda traceable: [("", each) for each in traceable.traced], "{}")
+_MODULE = Through(drawn.generators_of, "{}{}")
+_DRAWN = DrawnNumbers()
 _STANDARD: list[tuple[Any, Kind | None]] = [
     ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
     (FunctionType, _CELLS), ((MethodType, BuiltinMethodType, MethodWrapperType), _METHOD), ((bytearray, array), _BYTES),
     (memoryview, _VIEW), (SimpleNamespace, _ATTRIBUTES),
-    (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), ((ModuleType, Source), None),
+    (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), (ModuleType, _MODULE), (Source, None),
 ]  # fmt: skip
 _kinds: dict[type, Kind | None] = {}
 
@@ -379,6 +395,8 @@ def _kind(of: type) -> Kind | None:
         if issubclass(of, types):
             has_attributes = kind in (_ELEMENTS, _ENTRIES, _SET) and of.__dictoffset__ and not _is_foreign_type(of)
             return SeveralKinds(kind, _ATTRIBUTES) if kind and has_attributes else kind
+    if drawn.is_generator(of):
+        return _DRAWN
     if _is_foreign_type(of):
         return _POSITION if hasattr(of, "__next__") else None
     slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
@@ -402,7 +420,9 @@ def _slots(of: type) -> Iterable[str]:
 
 
 def _is_foreign(holder: Any, kind: Kind) -> bool:
-    """Whether a function or class belongs to a library that keeps no state of the user's."""
+    """Whether a function, a class or a module belongs to a library that keeps no state of the user's."""
+    if kind is _MODULE:
+        return holder.__name__ not in drawn.MODULES
     if kind is _CELLS:
         return _is_library(holder.__module__)
     return kind is _CLASS and (_is_foreign_type(holder) or holder.__module__.partition(".")[0] == _OURS)
@@ -442,6 +462,13 @@ class Record:
         both = [(self.kind.named(self.name, key), old[key], new[key]) for key in old.keys() & new.keys()]
         others = [(name, a, b) for name, a, b in both if a is not b]
         return sorted(others, key=lambda difference: difference[0]) or [(self.name, self.copy, self.holder)]
+
+
+def outside(function: Callable[..., Any], names: Mapping[str, object]) -> Snapshot:
+    """What a function that is traced may find of state that outlives a trace: by these names, those of its module, and
+    in libraries that it may import."""
+    values = {**drawn.modules(), function.__name__: function, **names}
+    return Snapshot([Names(function.__code__, 0, values, function.__globals__)])
 
 
 class Snapshot:

@@ -11,6 +11,7 @@ from array import array
 from collections import ChainMap, Counter, UserDict, deque
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -295,6 +296,7 @@ DIFFERENT = [
     (Tile((0.0,)), Tile((-0.0,))), (Tile(1, hidden=1), Tile(1, hidden=2)), (frozenset([1]), frozenset([True])),
     (Tile(1, hidden=[1]), Tile(1, hidden=[2])), (Tile(1, hidden=SimpleNamespace()), Tile(1, hidden=SimpleNamespace())),
     (functools.partial(helper, [1]), functools.partial(helper, [1])), (np.float32(1), np.float64(1)), (np.float32(0.0), np.float32(-0.0)), (f32, pd.f64), (2**70, float(2**70)),
+    (1 + 0j, complex(1, -0.0)), (range(0, 3, 2), range(0, 4, 2)), (Decimal("0"), Decimal("-0")), (Decimal("1"), Decimal("1.0")),
 ]  # fmt: skip
 
 

@@ -295,6 +295,7 @@ REFUSED = [
     (["mine.py:lonely"], "mine.py has no examples of lonely\n  help: write a function example_lonely(rng) that returns (grid, block, *arguments), or say --grid, --block and each --arg"),
     (["mine.py:lonly"], "mine.py has no `lonly`\n  help: did you mean `lonely`?"),
     (["mine.py:lonely", "--grid", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
+    (["mine.py:lonely", "--grid", "0"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
     (["mine.py:lonely", "--arg", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
     (["mine.py", "--grid", "1", "--block", "32"], "mine.py has 3 kernels: say which\n  help: write `mine.py:reversed_rows`; it has reversed_rows, saxpy, lonely"),
     (["two.ptx", "--grid", "1", "--block", "1"], "two.ptx has 2 kernels: say which\n  help: write two.ptx:a; it has a, b"),

@@ -97,12 +97,29 @@ def test_instructions_print_again(text, expected):
     [
         ("010", 8), ("0x1F", 31), ("0b101", 5), ("7U", 7), ("-0x10", -16), ("0xFFFFFFFFFFFFFFFF", (1 << 64) - 1),
         ("(3 + 4) * 2 - 7 / 2 % 3", 14), ("~0x0f & 0xff | 1 ^ 2", 243), ("5 > 3 ? 11 : 13", 11), ("-7 / 2", -3),
-        ("-7 % 3", -1), ("1 << 4 + 1", 32), ("!0 + (2 <= 2) + (1 == 0 || 1 != 0 && 1)", 3), ("2 - 3 - 4", -5),
+        ("1 << 4 + 1", 32), ("!0 + (2 <= 2) + (1 == 0 || 1 != 0 && 1)", 3), ("2 - 3 - 4", -5),
         ("(.s64) 0xFFFFFFFFFFFFFFFF", -1), ("(1 << 63) * 4", 0),
     ],
 )  # fmt: skip
 def test_constant_expressions(text, value):
     assert only(f"mov.b64 %rd1, {text};").operands[1] == ir.Immediate(value)
+
+
+@pytest.mark.parametrize(
+    "text, bits",
+    [
+        ("-7 % 3", 0), ("-1 % -7", 6), ("-1 % 7U", 1), ("7 % -1", 7),
+        ("-7 / 2", -3), ("-7 / 2U", 0x7FFFFFFFFFFFFFFC), ("-1 / ~2", 1), ("0xFFFFFFFFFFFFFFFF / -7", 1), ("1 / -3U", 0),
+        ("-1 > 0", 0), ("-1 > 0U", 1), ("-1 < 0U", 0), ("5 - 6U > 0", 1), ("~0 < 0", 0), ("-3U < 0", 0), ("!3U - 1 < 0", 1),
+        ("-1 == 0xFFFFFFFFFFFFFFFF", 1), ("9223372036854775808 > 0", 1), ("(.s64)9223372036854775808 > 0", 0),
+        ("(.u64)-1 > 0", 1), ("0x7FFFFFFFFFFFFFFF + 1 < 0", 1), ("(3 & 2U) * 0 - 1 < 0", 0), ("(3 == 2U) * 0 - 1 < 0", 1),
+        ("-8 >> 1", -4), ("(0 - 8U) >> 1", 0x7FFFFFFFFFFFFFFC), ("-8 >> 1U", -4), ("1 << 65", 2), ("1U << -1 > 0", 1),
+        ("(1 ? 3 : 3U) * 0 - 1 < 0", 1), ("(1 ? 3U : 3) * 0 - 1 < 0", 0), ("~0", -1), ("-3U", -3),
+    ],
+)  # fmt: skip
+def test_constant_expressions_have_the_types_that_ptxas_gives_them(text, bits):
+    """As recorded from the data of cubins: `%` and `~` are unsigned, and what has one unsigned operand."""
+    assert only(f"mov.b64 %rd1, {text};").operands[1] == ir.Immediate(bits)
 
 
 SIGNS = ["+", "-", "*", "&", "|", "^", "<", ">", "==", "!=", "<=", ">="]

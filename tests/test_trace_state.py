@@ -123,6 +123,36 @@ def test_generators_outside_of_a_kernel_go_on_from_what_one_trace_drew(draws):
     assert draws.uniform(0, 1) == before.uniform(0, 1)
 
 
+ADVANCED = {
+    "accumulate": "turn = itertools.accumulate([0.0, 1.0, 1.0])\nfor i in pd.range(n):\n    x[i] = next(turn)",
+    "accumulate of one number": "turn = itertools.accumulate(itertools.repeat(1.0), initial=0.0)\n"
+    "for i in pd.range(n):\n    x[i] = next(turn)",
+    "one of two": "turn, other = itertools.tee(iter([0.0, 1.0]))\nfor i in pd.range(n):\n    x[i] = next(turn)",
+    "calls until a number comes": "turn = iter(itertools.count().__next__, -1)\nfor i in pd.range(n):\n    x[i + next(turn)] = 1.0",
+    "a file": "import io\nturn = io.BytesIO(b'0\\n1\\n')\nfor i in pd.range(n):\n    x[i] = float(turn.readline())",
+}  # fmt: skip
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="iterators tell less there")
+@pytest.mark.parametrize("body", ADVANCED.values(), ids=ADVANCED)
+def test_iterators_that_hide_where_they_are_are_seen_to_go_on(body):
+    assert refusal(f"import itertools\n{body}").startswith("`turn` goes on in the `for` over pd.range")
+
+
+LIBRARY = {
+    "maps in a chain": ("collections.ChainMap({}, {'a': 0})", "h['a']", "h['a'] = h['a'] + 1", "h.maps[0]"),
+    "a dict of the user's": ("collections.UserDict(a=0)", "h['a']", "h['a'] += 1", "h.data['a']"),
+    "a list of the user's": ("collections.UserList([0])", "h[0]", "h[0] += 1", "h.data[0]"),
+    "a queue": ("queue.Queue()", "h.qsize()", "h.put(1)", "h.unfinished_tasks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("made, read, written, name", LIBRARY.values(), ids=LIBRARY)
+def test_containers_of_the_library_are_seen_to_change(made, read, written, name):
+    body = f"import collections, queue\nh = {made}\nfor i in pd.range(n):\n    x[i + {read}] = 1.0\n    {written}"
+    assert refusal(body).startswith(f"`{name}` is another in the next round of the `for` over pd.range")
+
+
 def test_what_the_system_draws_has_no_state_to_compare():
     assert refusal("import random\nfor i in pd.range(n):\n    x[i] = random.SystemRandom().random()") == ""
 

@@ -76,7 +76,8 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _targets(listed: str | None) -> list[str]:
-    targets = [arch.strip() for arch in (listed or config.current().arch or DEFAULT_ARCH).split(",")]
+    asked = config.current().arch or DEFAULT_ARCH if listed is None else listed
+    targets = [arch.strip() for arch in asked.split(",")]
     for arch in targets:
         check_arch(arch)
     if len(set(targets)) < len(targets):

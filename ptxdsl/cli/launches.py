@@ -62,12 +62,12 @@ def add_example(parser: argparse.ArgumentParser) -> None:
 
 def has_launch(options: argparse.Namespace) -> bool:
     """Whether the options say a launch."""
-    return bool(options.grid or options.block or options.arg) or options.shared is not None
+    return bool(options.arg) or any(part is not None for part in (options.grid, options.block, options.shared))
 
 
 def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
     """Kernels by their names, and the launches of each. Raises UsageError for half a launch."""
-    if has_launch(options) and not (options.grid and options.block):
+    if has_launch(options) and None in (options.grid, options.block):
         raise UsageError("a launch needs --grid and --block", help="such as --grid 8 --block 128")
     source, name = _parts(options.target)
     if is_ptx(source):

@@ -17,6 +17,10 @@ _SIGN = {f32: 1 << 31, f64: 1 << 63}
 MASK = (1 << 64) - 1
 
 
+class Unsigned(int):
+    """A whole number of type .u64; one that is an `int` alone is an .s64 (PTX ISA, "Integer Constant Expressions")."""
+
+
 @lru_cache(maxsize=65536)
 def number(text: str) -> int | Immediate:
     """A number without sign: an int, or a floating constant as its bits.
@@ -114,12 +118,35 @@ def as_f32(constant: Immediate) -> Immediate:
 def combine(sign: str, a: int | Immediate, b: int | Immediate) -> int | Immediate | None:
     """What an operator makes of two whole numbers, or of two decimals; None where it makes nothing of them."""
     if isinstance(a, int) and isinstance(b, int):
-        return wrap(BINARY[sign](a, b))
+        return _combined(sign, a, b)
     if isinstance(a, int) or isinstance(b, int) or not a.type is b.type is f64:
         return None
     if sign in FLOATING:
         return Immediate.float(FLOATING[sign](value(a), value(b)), f64)
     return int(BINARY[sign](value(a), value(b))) if sign in _COMPARISONS else None  # type: ignore[arg-type]
+
+
+def literal(text: str, value: int) -> int:
+    """A whole number with the type that it has in an expression."""
+    return Unsigned(value) if text.endswith("U") or value >> 63 else value
+
+
+def _combined(sign: str, a: int, b: int) -> int:
+    is_unsigned = isinstance(a, Unsigned) or (sign not in _SHIFTS and isinstance(b, Unsigned)) or sign == "%"
+    if is_unsigned and sign not in _SHIFTS:
+        a, b = a & MASK, b & MASK
+    return typed(BINARY[sign](a, b), is_unsigned and sign not in _TRUTHS)
+
+
+def before(sign: str, value: int) -> int:
+    """What an operator makes of the whole number behind it."""
+    return typed(UNARY[sign](value), sign == "~" or (isinstance(value, Unsigned) and sign != "!"))
+
+
+def typed(value: int, is_unsigned: bool) -> int:
+    """A value in 64 bits, as .u64 or .s64."""
+    value &= MASK
+    return Unsigned(value) if is_unsigned else value - (value >> 63 << 64)
 
 
 def _divide(a: int, b: int) -> int:
@@ -146,13 +173,9 @@ _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
 )  # fmt: skip
 BINARY = {name: apply for level in _LEVELS for name, apply in level.items()}
 _COMPARISONS = {name for level in _LEVELS[5:7] for name in level}
+_TRUTHS, _SHIFTS = _COMPARISONS | {"||", "&&"}, ("<<", ">>")
 FLOATING: dict[str, Callable[[float, float], float]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 STANDING = {name: rank for rank, level in enumerate(_LEVELS) for name in level}
 """How tightly an operator binds."""
-
-
-def wrap(value: int) -> int:
-    """A value in 64 bits: as it is if it fits s64 or u64, else modulo 2^64."""
-    return value if -(1 << 63) <= value <= MASK else value & MASK

@@ -221,7 +221,7 @@ class OperandReader:
             return Vector(tuple(self._element(child, origin) for child in node.children))
         if is_rule(node, "address"):
             return self._address(node, origin)
-        value: Any = _Expressions(self, origin).value(node)
+        value: Any = _Expressions(self, origin).result(node)
         return Immediate(value) if isinstance(value, int) else value
 
     def _element(self, node: Node, origin: int) -> Operand:
@@ -245,7 +245,7 @@ class OperandReader:
 
     def _address(self, node: Node, origin: int) -> Address:
         first, *others = node.children
-        value: Any = _Expressions(self, origin).value(first)
+        value: Any = _Expressions(self, origin).result(first)
         base: Any
         base, offset = _parts(value)
         rest: list[Any] = [self.operand(child, origin) for child in others]
@@ -291,13 +291,21 @@ class _Expressions:
         self.operands, self.origin = operands, origin
         self.depth = 0
 
+    def result(self, node: Node) -> Any:
+        """What a whole expression stands for; a number that it computes is signed, since any width takes that."""
+        value = self.value(node)
+        if isinstance(value, constants.Unsigned):
+            return int(value) if is_token(node) else constants.typed(value, is_unsigned=False)
+        return value
+
     def value(self, node: Node) -> Any:
-        """An int, or what else an expression stands for."""
+        """An int, with its type, or what else an expression stands for."""
         if not is_token(node):
             return self._inner(node)
         if node.type == "NAME":
             return self._name(node)
-        return constants.read(self.operands.source, str(node), self.origin + (node.start_pos or 0))
+        value = constants.read(self.operands.source, str(node), self.origin + (node.start_pos or 0))
+        return constants.literal(str(node), value) if isinstance(value, int) else value
 
     def _inner(self, node: Node) -> Any:
         self.depth += 1
@@ -355,7 +363,7 @@ class _Expressions:
         elif sign == "|":
             values.append(Pair(_operand(a), _operand(b)))
         elif sign in "+-" and isinstance(b, int) and isinstance(a, _DISPLACED):
-            values.append(_displaced(a, b if sign == "+" else -b))
+            values.append(_displaced(a, constants.typed(b if sign == "+" else -b, is_unsigned=False)))
         else:
             raise self._error(
                 sign,
@@ -379,7 +387,7 @@ class _Expressions:
         sign, term = node.children
         value = self.value(term)
         if isinstance(value, int):
-            return constants.wrap(constants.UNARY[sign](value))
+            return constants.before(sign, value)
         if sign in "-+" and isinstance(value, Immediate):
             return constants.negative(value) if sign == "-" else value
         if sign in "!-" and isinstance(value, Register):
@@ -388,8 +396,7 @@ class _Expressions:
 
     def _cast(self, node: Node) -> Any:
         type, term = node.children
-        value = self._whole(term, type) & constants.MASK
-        return value - (1 << 64) if type == ".s64" and value >> 63 else value
+        return constants.typed(self._whole(term, type), type == ".u64")
 
     def _indexed(self, node: Node) -> Indexed:
         """`array[2]`: an index counts elements, of the outermost dimension as of a vector (as ptxas has it)."""
@@ -419,9 +426,9 @@ class _Expressions:
         if function == "generic" and len(values) == 1 and isinstance(values[0], (Variable, Symbol)):
             return Generic(values[0])
         if function.type == "INT" and len(values) == 1 and isinstance(values[0], _NAMED):
-            return Masked(self._whole(function, function), values[0])
+            return Masked(int(self._whole(function, function)), values[0])
         if function == "mask" and len(values) == 2 and isinstance(values[0], int) and isinstance(values[1], _NAMED):
-            return Masked(values[0], values[1])
+            return Masked(int(values[0]), values[1])
         raise self._error(function, f"`{function}(…)` is nothing that PTX knows", "write generic(name) or 0xff(name)")
 
 

@@ -21,7 +21,7 @@ from ptxdsl.trace.state import Record, Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
-_PLAIN = (int, float, str, bytes, bool, type(None))
+_PLAIN = (int, str, bytes, bool, type(None))
 _UNBOUND = object()
 
 
@@ -77,6 +77,8 @@ def _differs(old: Any, new: Any) -> bool:
         return False
     if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
         return any(map(_differs, old, new))
+    if isinstance(old, float) and isinstance(new, float):
+        return old.hex() != new.hex()  # which tells the zeros apart
     return not (isinstance(old, _PLAIN) and type(old) is type(new) and old == new)
 
 

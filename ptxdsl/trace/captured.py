@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache, partial
+from numbers import Number
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -235,6 +236,8 @@ class _Constants(Keys):
         return (value,) if type(value) is partial else super().key(value)
 
     def known(self, value: object) -> Key:
+        if isinstance(value, Number):  # Decimal("0") and Decimal("-0") are equal
+            return type(value), value, repr(value)
         return type(value), (_Itself(value) if type(value).__hash__ is None else value)
 
     def other(self, value: object) -> Key:
@@ -529,11 +532,19 @@ def _buffer_key(keys: Keys, value: Any) -> Key:
     return type(value), getattr(value, "typecode", ""), value.tobytes()
 
 
+def _complex_key(keys: Keys, value: complex) -> Key:
+    return complex, value.real.hex(), value.imag.hex()
+
+
+def _range_key(keys: Keys, value: range) -> Key:
+    return range, value.start, value.stop, value.step  # those of the same numbers are equal
+
+
 def _bytes_key(keys: Keys, value: bytearray) -> Key:
     return bytearray, bytes(value)
 
 
 _CONTAINERS: dict[type, Callable[[Keys, Any], Key]] = {
     dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key, deque: _deque_key,
-    bytearray: _bytes_key, array: _buffer_key, memoryview: _buffer_key,
+    bytearray: _bytes_key, array: _buffer_key, memoryview: _buffer_key, complex: _complex_key, range: _range_key,
 }  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 
 MOST_ITEMS = 16  # of a list that are compared one by one
 MOST_OBJECTS = 64  # of a list that are looked into
-PLAIN = (int, str, bytes, bool, complex, type(None), type(...))
+PLAIN = (int, str, bytes, bool, type(None), type(...))  # two that are equal are the same
 OURS = "ptxdsl"
 _OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
 _STEADY = {OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
@@ -150,7 +150,7 @@ def is_data(value: Any, deep: int = 4) -> bool:
     if isinstance(value, dict | ChainMap | list | tuple | set | frozenset | deque):
         parts = [*value, *value.values()] if isinstance(value, dict | ChainMap) else value
         return deep > 0 and all([is_data(part, deep - 1) for part in parts])
-    return type(value) in (*PLAIN, float) or isinstance(value, np.generic) or is_mutable(value)
+    return type(value) in (*PLAIN, float, complex) or isinstance(value, np.generic) or is_mutable(value)
 
 
 def data_in(names: dict[str, Any]) -> dict[str, Any]:

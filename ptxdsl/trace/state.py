@@ -11,10 +11,11 @@ import sys
 import warnings
 from abc import ABC, abstractmethod
 from array import array
-from collections import deque
+from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from io import IOBase
 from operator import is_, length_hint
 from types import (
     BuiltinMethodType,
@@ -306,9 +307,18 @@ class IteratorPosition(Kind):
 def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
     if isinstance(iterator, GeneratorType):
         return _position_in(iterator, depth)
-    inner = _reduced(iterator) if isinstance(iterator, itertools.cycle) else gc.get_referents(iterator)
+    if isinstance(iterator, IOBase):
+        return type(iterator), _read_so_far(iterator)
+    inner = _reduced(iterator) if isinstance(iterator, _HIDING) else gc.get_referents(iterator)
     known = repr(iterator) if isinstance(iterator, itertools.count) else ""
     return type(iterator), length_hint(iterator, -1), known, *_positions(inner, depth)
+
+
+def _read_so_far(file: IOBase) -> int:
+    try:
+        return file.tell()
+    except (OSError, ValueError):  # a pipe, a file that is closed
+        return -1
 
 
 def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[object, ...]:
@@ -321,22 +331,31 @@ def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[o
 
 def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
     for value in values if depth else ():
-        if isinstance(value, list | deque):
+        if isinstance(value, int | float | str):  # of accumulate the sum so far, of tee an index
+            yield value
+        elif isinstance(value, MethodWrapperType):
+            yield from _positions([value.__self__], depth - 1)
+        elif isinstance(value, list | deque):
             yield tuple(each if isinstance(each, int | str) else id(each) for each in value)
         elif isinstance(value, tuple):
             yield from _positions(value, depth - 1)
         elif hasattr(type(value), "__next__"):
             yield _position(value, depth - 1)
+        else:
+            yield id(value)
 
 
-def _reduced(cycle: Any) -> Iterable[object]:
-    """Of itertools.cycle the position in the list that it repeats; Python 3.14 does not tell it."""
+def _reduced(iterator: Any) -> Iterable[object]:
+    """Of itertools.cycle the position in the list that it repeats, of tee that in what is kept; not on Python 3.14."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return cycle.__reduce__()  # type: ignore[no-any-return]
+            return iterator.__reduce__()  # type: ignore[no-any-return]
         except TypeError:
-            return gc.get_referents(cycle)
+            return gc.get_referents(iterator)
+
+
+_HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # what they are at is no object
 
 
 class DrawnNumbers(Kind):
@@ -386,6 +405,7 @@ _STANDARD: list[tuple[Any, Kind | None]] = [
     (memoryview, _VIEW), (SimpleNamespace, _ATTRIBUTES),
     (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), (ModuleType, _MODULE), (Source, None),
 ]  # fmt: skip
+_CONTAINERS = (ChainMap, UserDict, UserList)  # of the library, written in Python
 _kinds: dict[type, Kind | None] = {}
 
 
@@ -409,6 +429,8 @@ def _is_foreign_type(of: type) -> bool:
     """Whether a class belongs to a library that keeps no state of the user's."""
     module = of.__module__
     top = module.partition(".")[0]
+    if issubclass(of, _CONTAINERS) or module == "queue":
+        return False
     if module == "builtins":  # as are classes of a text that is executed without a module's name
         return not of.__flags__ & _MADE_BY_CLASS
     return top in sys.stdlib_module_names or top == "numpy" or (top == _OURS and not module.startswith(_OUR_KERNELS))

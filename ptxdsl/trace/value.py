@@ -40,6 +40,11 @@ class Value(Foreign, Scalar):
         """What this is now: of a variable a copy, which stays as it is when the variable is written."""
         return operators.kept(self, None)
 
+    @value.setter
+    def value(self, new: object) -> NoReturn:
+        variable = f"write `{self.name}.set(…)`" if self.writable else f"make it a variable: `pd.var({self.type}, …)`"
+        refuse(f"`.value` of `{self.name}` is what that holds now, and is not written", variable)
+
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
 

@@ -9,8 +9,11 @@ from ptxdsl import LaunchError, Parameters, f32, ptr, s4, u32
 torch = pytest.importorskip("torch", reason="torch is not installed")
 op, conv2d = (getattr(pytest.importorskip("ptxdsl.torch"), name) for name in ("op", "conv2d"))
 
-# opcheck itself looks at gradients that torch warns of
-pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning")
+# opcheck itself looks at gradients that torch warns of; and torch imports parts of its own that it calls deprecated
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning"),
+]
 on_each = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
 
 

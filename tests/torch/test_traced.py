@@ -10,6 +10,8 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
+# Where there is a GPU, torch forgets graphs by parts of its own that it calls deprecated
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 
 
 @pd.kernel

@@ -130,6 +130,7 @@ RAISED = {  # a line, and what is said of it
     "raise SystemExit": "it raised SystemExit (mine.py:4)",
     "raise SystemExit(0)": "it raised SystemExit: 0 (mine.py:4)",
     "import sys; sys.exit('no\\nmore')": "it raised SystemExit: no more (mine.py:4)",
+    "raise SystemExit('no \\x1b[2J more')": "it raised SystemExit: no  [2J more (mine.py:4)",
     "raise KeyboardInterrupt": "it raised KeyboardInterrupt (mine.py:4)",
     "raise GeneratorExit": "it raised GeneratorExit (mine.py:4)",
     "raise type('Stop', (BaseException,), {})('now')": "it raised Stop: now (mine.py:4)",

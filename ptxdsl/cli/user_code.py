@@ -11,7 +11,7 @@ from contextlib import contextmanager, redirect_stdout
 
 import ptxdsl
 from ptxdsl.cli.process import Interrupted, UsageError
-from ptxdsl.errors import Error, Location
+from ptxdsl.errors import Error, Location, printable
 
 DEEP = "name the parts of a long expression, or make a loop of the recursion"
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -51,7 +51,7 @@ def _told(error: BaseException) -> str:
         return f"RecursionError: it is nested deeper than {recursion_limit()}"
     if isinstance(error, MemoryError) and not str(error):
         return "MemoryError: too little memory, or an expression that is nested deeper than Python's parser goes"
-    text = " ".join(str(getattr(error, "msg", error)).split())
+    text = printable(" ".join(str(getattr(error, "msg", error)).split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -346,7 +346,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),
     "gemm, few rows, K in a cluster": lambda: tensor_product(FEW_ROWS, ((5, 72, 264), (8, 72, 520))),
-    "gemm, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED, ((40, 136, 136), (20, 72, 648))),
+    "gemm, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED, ((20, 136, 136), (20, 72, 648))),
     "gemm, swapped, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED_ROWS, ((150, 72, 1288),)),
     "gemm, swapped, clusters that share copies": lambda: tensor_product(
         SHARED_ROWS, ((40, 264, 264), (20, 72, 136)), blocks=2

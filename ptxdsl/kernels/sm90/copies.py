@@ -59,15 +59,22 @@ class TensorCopies:
 
     def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
+        self._fetch(work, None, iteration, slot)
+
+    def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k = work.first, iteration * self.depth
         if not isinstance(work.lead, int):
             k = k - work.lead
         behind = slot.index * self.memory.stage
         a, b = self.memory.a + behind, self.memory.b + behind
-        of_a, of_b = self.shares
-        row = work.product.a.line(first_m)
-        self.a.load(work.product.a, a, row, k, slot.full, rank=of_a.part, to=of_a.mask, policy=self.policy)
-        self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
+        row, (_, shares) = work.product.a.line(first_m), self.shares
+        self._load_a(work.product.a, pieces, a, (row, k), slot)
+        self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask)
+
+    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+        """Copies a tile of A that begins at (row, k), or so many pieces of it."""
+        shares, _ = self.shares
+        self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=self.policy)
 
 
 class PieceCopies(TensorCopies):
@@ -85,19 +92,13 @@ class PieceCopies(TensorCopies):
         expected = pieces * self.piece_bytes + self.b.bytes
         return WorkCopies(work, partial(self._fetch, work, pieces), expected)
 
-    def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
-        (first_m, first_n), k, view = work.first, iteration * self.depth, work.product.a
-        if not isinstance(work.lead, int):
-            k = k - work.lead
-        behind = slot.index * self.memory.stage
-        a, b, row = self.memory.a + behind, self.memory.b + behind, view.line(first_m)
-        of_a, of_b = self.shares
+    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+        (row, k), (shares, _) = corner, self.shares
         for number in range(0, self.pieces, self.a.parts):
-            piece = number if of_a.part is None else of_a.part + number
+            piece = number if shares.part is None else shares.part + number
             with pd.if_(pieces > piece):
                 at = (*((view.batch,) if self.a.is_batched else ()), row + piece * self.rows, k)
-                view.map.load(a + piece * self.piece, at, slot.full, multicast=of_a.mask, policy=self.policy)
-        self.b.load(work.product.b, b, first_n, k, slot.full, rank=of_b.part, to=of_b.mask)
+                view.map.load(a + piece * self.piece, at, slot.full, multicast=shares.mask, policy=self.policy)
 
 
 def tensor_copies(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TensorCopies:

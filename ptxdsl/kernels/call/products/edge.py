@@ -9,12 +9,13 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.arithmetic import ceil_div
 
-LEAST_ROWS = 32  # of a box: of fewer, those of a tile take as long as the zeros
+LEAST_ROWS = 32  # of a box: fewer were not measured
 
 
 def ending_early(m: int, traits: Traits) -> Traits:
     """The same kernel, or that whose tiles of A come in boxes of some rows each, where the last box of the last tile
-    would lie behind the `m` rows of A. Not where blocks leave sums in global memory: they leave those of all rows."""
+    would lie behind the `m` rows of A. Not where blocks leave sums in global memory, those of all rows; nor where tiles
+    are swapped, whose rows are chosen to be few more than there are."""
     if not isinstance(traits, WarpgroupTraits) or traits.a.major != "k":
         return traits
     if traits.schedule.shares or traits.tiling.swap_ab:

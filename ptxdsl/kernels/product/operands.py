@@ -26,6 +26,7 @@ MODES = {
     "c": ("none", "separate", "in place"),
     "c_major": ("row", "column"),
     "batches": ("none", "strided", "listed"),
+    "streamed": ("none", "a", "b"),
 }
 
 
@@ -58,7 +59,8 @@ class Operands:
     "row" where it lies as out does, else "column"; `batches` is "none", "strided", or "listed" by their addresses;
     `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output; `a_rows` are the
     rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
-    of a tile. Raises LaunchError for what no kernel is written for.
+    of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
+    once. Raises LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -74,6 +76,7 @@ class Operands:
     extras: tuple[Extra, ...] = ()
     out_boxes: bool = False
     a_rows: int = 0
+    streamed: str = "none"
 
     def __post_init__(self) -> None:
         for message in self._misfits():

@@ -51,7 +51,7 @@ class TensorCopies:
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         self.a, self.b, self.memory, self.depth = traits.a, traits.b, memory, traits.tile[2]
         self.shares = shared_copies(traits.schedule.multicast)
-        self.policy = pd.ptx.createpolicy.fractional.L2__evict_first.b64() if traits.schedule.streams_a else None
+        self.policies = _policies(traits.streamed)
 
     def of(self, work: Work) -> WorkCopies:
         """Those of some work."""
@@ -69,12 +69,13 @@ class TensorCopies:
         a, b = self.memory.a + behind, self.memory.b + behind
         row, (_, shares) = work.product.a.line(first_m), self.shares
         self._load_a(work.product.a, pieces, a, (row, k), slot)
-        self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask)
+        policy = self.policies.get("b")
+        self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         """Copies a tile of A that begins at (row, k), or so many pieces of it."""
-        shares, _ = self.shares
-        self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=self.policy)
+        (shares, _), policy = self.shares, self.policies.get("a")
+        self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
 
 class PieceCopies(TensorCopies):
@@ -93,12 +94,17 @@ class PieceCopies(TensorCopies):
         return WorkCopies(work, partial(self._fetch, work, pieces), expected)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
-        (row, k), (shares, _) = corner, self.shares
+        (row, k), (shares, _), policy = corner, self.shares, self.policies.get("a")
         for number in range(0, self.pieces, self.a.parts):
             piece = number if shares.part is None else shares.part + number
             with pd.if_(pieces > piece):
                 at = (*((view.batch,) if self.a.is_batched else ()), row + piece * self.rows, k)
-                view.map.load(a + piece * self.piece, at, slot.full, multicast=shares.mask, policy=self.policy)
+                view.map.load(a + piece * self.piece, at, slot.full, multicast=shares.mask, policy=policy)
+
+
+def _policies(streamed: str) -> dict[str, Any]:
+    """The policy for the L2 cache of an operand that is streamed."""
+    return {} if streamed == "none" else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
 def tensor_copies(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TensorCopies:

@@ -52,6 +52,11 @@ class WarpgroupTraits(Traits):
         return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
 
     @property
+    def streamed(self) -> str:
+        """The operand whose lines are the first to leave the L2 cache: "a" or "b", or "none"."""
+        return "a" if self.schedule.streams_a else self.operands.streamed
+
+    @property
     def map_of_a(self) -> pd.TensorMap:
         """What a kernel takes of the A of a product."""
         return self.a.map_of(self.operands.a_rows) if self.operands.a_rows else self.a.map

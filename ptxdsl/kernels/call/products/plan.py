@@ -13,7 +13,9 @@ from ptxdsl.kernels.call.products.edge import ending_early
 from ptxdsl.kernels.call.products.interleaved import interleaved
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.streamed import streaming
 from ptxdsl.kernels.call.products.values import gemm_values
+from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -37,7 +39,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
     traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
     check_factors(factors, traits)
     problem, traits = interleaved(problem, traits)
-    traits = ending_early(problem.m, traits)
+    traits = streaming(problem, ending_early(problem.m, traits), model_of(problem.device_stream[0]).rates.windows.cache)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)

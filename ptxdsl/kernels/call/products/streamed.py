@@ -1,0 +1,37 @@
+"""Products of few rows or columns: the larger operand is read once, and leaves the L2 cache to what is used again.
+
+A line that comes to the cache drives another one out: those of the operand itself, if they are the first to leave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
+from ptxdsl.kernels.traits.traits import Traits
+
+# Rows beside columns, or the other way round: up to the first, what fits the cache is worth keeping there for the next
+# launch; with more than the second, tiles read the operand too often, and at times that lie apart
+FEW_ROWS, MOST_ROWS = 128, 448
+LEAST_COLUMNS, LEAST_BYTES = 2048, 24 << 20  # of the operand: fewer were not measured
+
+
+def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Traits:
+    """The same kernel, or that whose tensor copies of the larger operand are the first to leave an L2 cache of so many
+    bytes."""
+    if not isinstance(traits, WarpgroupTraits) or problem.batches is not None:
+        return traits
+    extents = {"b": (problem.m, problem.n), "a": (problem.n, problem.m)}
+    line_bytes = problem.k * problem.a.type.bytes
+    known = (name for name, (few, many) in extents.items() if _is_streamed(few, many, line_bytes, cache_bytes))
+    operands = replace(traits.operands, streamed=next(known, "none"))
+    return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
+
+
+def _is_streamed(rows: int, columns: int, line_bytes: int, cache_bytes: float) -> bool:
+    """Whether an operand of so many columns is, beside one of so many rows."""
+    bytes = columns * line_bytes
+    if columns < LEAST_COLUMNS or bytes < LEAST_BYTES:
+        return False
+    return bytes > cache_bytes if rows <= FEW_ROWS else rows <= MOST_ROWS

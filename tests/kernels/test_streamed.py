@@ -1,0 +1,109 @@
+"""The larger operand of products of few rows is the first to leave the L2 cache."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.products import plan, streamed
+from ptxdsl.kernels.call.products.configure import Choice
+from ptxdsl.kernels.call.products.plan import traits_of
+from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.streamed import streaming
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from tests.kernels.test_pingpong import every_machine
+from tests.kernels.test_warpgroups import hopper, run
+
+__all__ = ["hopper"]  # a fixture for all tests here
+CACHE = model_of().rates.windows.cache
+TILE = GemmConfig((128, 128, 64), stages=3, atom="wgmma")
+
+
+def streamed_of(m, n, k, batches=(), config=TILE):
+    """The operand that is streamed of a product of bf16."""
+    a, b, out = (np.empty((*batches, *shape), ml_dtypes.bfloat16) for shape in ((m, k), (n, k), (m, n)))  # not touched
+    problem = problem_of(a, b.swapaxes(-1, -2), None, out, 0.0)
+    traits = traits_of(problem, Choice(config), takes_warpgroups=True)
+    return streaming(problem, traits, CACHE).operands.streamed
+
+
+@pytest.mark.parametrize(
+    ("shape", "operand"),
+    [
+        ((1, 7168, 16384), "b"),
+        ((128, 5120, 5120), "b"),
+        ((128, 4096, 4096), "none"),  # it fits the cache, and may be there at the next launch
+        ((129, 4096, 4096), "b"),
+        ((448, 4096, 4096), "b"),
+        ((449, 4096, 4096), "none"),  # tiles below each other read it at times that lie apart
+        ((16384, 16, 7168), "a"),
+        ((4096, 200, 4096), "a"),
+        ((200, 2040, 16384), "none"),
+        ((200, 4096, 2048), "none"),  # 16 MiB
+        ((4096, 4096, 4096), "none"),
+    ],
+    ids=str,
+)
+def test_which_operand_is_streamed(shape, operand):
+    assert streamed_of(*shape) == operand
+
+
+def test_batches_and_the_sm_80_path_stream_none():
+    assert streamed_of(200, 4096, 4096, batches=(2,)) == "none"
+    a, b = np.zeros((200, 64), np.float16), np.zeros((64, 200), np.float16)
+    problem = problem_of(a, b, None, np.zeros((200, 200), np.float16), 0.0)
+    traits = traits_of(problem, Choice(GemmConfig()), takes_warpgroups=True)
+    assert streaming(problem, traits, CACHE) is traits
+
+
+@pytest.mark.parametrize("operand", ["a", "b"])
+@pytest.mark.parametrize("a_rows", [0, 32])
+def test_copies_of_one_operand_have_a_policy(operand, a_rows):
+    """Those of the operand that is streamed, by the name of its tensor map."""
+
+    def hinted(streamed):
+        traits = TILE.traits(Operands(a_rows=a_rows, streamed=streamed), "sm_90a")
+        text = warpgroup_gemm_kernel.ptx("sm_90a", traits=traits.general)
+        assert text.count("createpolicy.fractional.L2::evict_first") == (streamed != "none")
+        return [line for line in text.splitlines() if "L2::cache_hint" in line]
+
+    assert hinted("none") == []
+    assert len(hinted(operand)) == (4 if operand == "a" and a_rows else 1)
+    assert all(f"[%p_{operand}" in line for line in hinted(operand))
+
+
+@pytest.fixture
+def all_streamed(monkeypatch):
+    """Operands of any size are, where few rows or columns are beside them."""
+    monkeypatch.setattr(streamed, "LEAST_COLUMNS", 1)
+    monkeypatch.setattr(streamed, "LEAST_BYTES", 0)
+    asked = []
+
+    def recorded(*arguments):
+        traits = streaming(*arguments)
+        asked.append(traits.operands.streamed)
+        return traits
+
+    monkeypatch.setattr(plan, "streaming", recorded)
+    return asked
+
+
+@every_machine
+@pytest.mark.parametrize("how", [{}, {"swap_ab": True}, {"schedule": ClusterStrips((2, 1))}], ids=str)
+def test_products_that_stream(name, how, rng, all_streamed):
+    config = GemmConfig((64, 64, 64), stages=3, atom="wgmma", **how)
+    run(name, rng, 136, 456, 200, config=config)
+    run(name, rng, 460, 136, 72, config=config)
+    assert all_streamed == ["b", "a"]
+
+
+def test_what_is_streamed_is_one_of_the_operands():
+    with pytest.raises(LaunchError) as refusal:
+        Operands(streamed="c")
+    assert refusal.value.message == 'Operands: streamed is \'c\'; it takes "none", "a" or "b"'

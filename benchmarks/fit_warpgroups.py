@@ -22,7 +22,18 @@ from typing import Any, NamedTuple
 import common
 import numpy as np
 from fitting import least_squares
-from warpgroup_cases import CLUSTERS, FACTS, NAME, ONE_TILE, Problem, config_of, convolution, large_facts
+from warpgroup_cases import (
+    BY_PROTOCOLS,
+    CLUSTERS,
+    FACTS,
+    NAME,
+    ONE_TILE,
+    Problem,
+    config_of,
+    convolution,
+    large_facts,
+    name_of,
+)
 
 from ptxdsl.kernels.choose import conv_wgrad, conv_windows, large_products, warpgroup_products, warpgroups
 from ptxdsl.kernels.choose import rates as data
@@ -31,14 +42,15 @@ from ptxdsl.kernels.choose.conv_windows import WindowOption, WindowTile
 from ptxdsl.kernels.choose.grouped import streams_weights, time_of_tiles
 from ptxdsl.kernels.choose.large_products import LargeTile
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import COPIES, Option, depths
+from ptxdsl.kernels.choose.warpgroup_products import COPIES, TURNS, Option, depths, with_longest_ring
 from ptxdsl.kernels.choose.warpgroup_rates import PathRates
-from ptxdsl.kernels.choose.warpgroups import CLEARLY, GroupFacts, RaggedTile
+from ptxdsl.kernels.choose.warpgroups import CLEARLY, GroupFacts, ProductFacts, RaggedTile
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.types import bf16, f16
 
 KINDS = {
-    "warpgroups": ("product",),
+    "warpgroups": ("product", BY_PROTOCOLS),
     "large": ("large", "large by protocols"),
     "groups": ("list", "ragged", "masked", "along k", "bytes"),
     "windows": ("conv", "conv at rest", "dgrad"),
@@ -59,7 +71,7 @@ CONSTANTS = {
     "wgrad": {},
 }
 """What is measured as it is, and where: no choice among these rows depends on it."""
-DIVISORS = ("copies", "dram_bandwidth", "lines", "split_lines", "copy_bandwidth", "sum_bandwidth")
+DIVISORS = ("copies", "cache_bandwidth", "dram_bandwidth", "lines", "split_lines", "copy_bandwidth", "sum_bandwidth")
 MOST = {
     **dict.fromkeys(("hidden", "waited", "felt", "felt_c", "again"), 1.0),  # parts of a whole
     **dict.fromkeys(("dram_bandwidth", "copy_bandwidth"), data.known()[data.DEFAULT].gpu.bandwidth),
@@ -124,7 +136,8 @@ def merged(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, Problem], dict[
 
 def _order(timed: tuple[str, float]) -> tuple[object, ...]:
     """As `choose_product` has options that should take as long."""
-    return option_of(timed[0]) or ((0, 0),)
+    option = option_of(timed[0])
+    return (option.resident, option) if option else (0,)
 
 
 def _tuples(value: Any) -> Any:
@@ -136,11 +149,16 @@ EstimateOf = Callable[[str], Estimate | None]
 
 
 def of_products(kind: str, problem: Problem, model: CostModel) -> EstimateOf:
+    """Those by protocols are known by the configuration that an option becomes; others are of persistent blocks."""
     facts = FACTS[kind](*problem)
+    known = options_by_name(facts, model)
+    options = {*known.values()}
 
     def estimate_of(name: str) -> Estimate | None:
-        option = option_of(name)
-        return option and partial(_swapped, warpgroup_products.estimate, option, facts, model.multiprocessors)
+        option = known.get(name) if kind == BY_PROTOCOLS else option_of(name)
+        if option not in options:
+            return None
+        return partial(_swapped, warpgroup_products.estimate, option, facts, model.multiprocessors)
 
     return estimate_of
 
@@ -151,15 +169,27 @@ def _swapped(
     return estimate(option, facts, rates, multiprocessors)
 
 
+def options_by_name(facts: ProductFacts, model: CostModel) -> dict[str, Option]:
+    """Those of a problem, each by the configuration that it becomes."""
+    rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
+    depth = LINE_BYTES // facts.operands.inputs.bytes
+    return {
+        name_of(with_longest_ring(option.config(depth), facts, multiprocessors)): option
+        for option in warpgroup_products.options(facts, rates, multiprocessors)
+    }
+
+
 def option_of(name: str) -> Option | None:
     """The option of a product that has such a name; None for others."""
     read = NAME.match(name)
-    if not read or read["turns"] or read["how"] == ONE_TILE:
+    if not read or (read["turns"] and not read["swap"]) or read["how"] == ONE_TILE:
         return None
     operands, tile, swap_ab = Operands(bf16, bf16), (int(read["m"]), int(read["n"])), bool(read["swap"])
     stages, way, slices = int(read["stages"]), read["how"] or "", int(read["count"] or 1)
     if way == "clusters":
         return Option(tile, swap_ab, stages, way=COPIES)
+    if read["turns"]:
+        return Option(tile, swap_ab, stages, way=TURNS)
     resident = dict(depths(tile, swap_ab, operands, way, slices)).get(stages, 1)
     return Option(tile, swap_ab, stages, resident, slices, way)
 
@@ -175,6 +205,8 @@ def of_large(kind: str, problem: Problem, model: CostModel) -> EstimateOf:
         copies, how = ("a" in letters, "b" in letters), read["how"] or ""
         blocks = int(read["count"]) if how in CLUSTERS else 1
         tile = LargeTile(int(read["n"]), bool(read["turns"]), blocks, how == "interleaved")
+        if tile not in large_products.TILES:
+            return None
         facts = large_facts(*problem, copies=copies)
         moved = sum(
             4.0 * extent * problem[2] for extent, is_copied in zip(problem[:2], copies, strict=True) if is_copied

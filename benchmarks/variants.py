@@ -5,6 +5,10 @@ holds where they are not tiny, so that a launch finds its operands in DRAM and n
 turns. Each configuration is held against torch before it is timed, in processes that assemble side by side. The result
 file has a line for each problem, behind those of kinds that are not measured this time; `fit_warpgroups.py` fits the
 rates of the model to them.
+
+Products "by protocols" have a geometric mean of two times, both by graphs, so that no host is waited for: of a launch
+at rest, behind a flush of the L2 cache; and held, of launches back to back, caches as they are. Their lines have both
+of what is chosen and of cuBLAS.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import contextlib
 import itertools
 import json
 import multiprocessing
+import random as random_module
 import statistics
 import sys
 import time
@@ -28,7 +33,8 @@ from unittest import mock
 import common
 import numpy as np
 import torch
-from warpgroup_cases import PROBLEMS, Problem, candidates, lined
+from protocols import FLUSHED_BYTES
+from warpgroup_cases import BY_PROTOCOLS, PROBLEMS, Problem, candidates, lined
 
 from ptxdsl import driver
 from ptxdsl.driver import call
@@ -49,6 +55,8 @@ ROTATED_BYTES, MOST_COPIES = 192 << 20, {"product": 48}
 COPIES = 12  # at most, of other kinds than those
 MOST_ERROR = 0.01  # of the largest element
 LEAST_TURNS, MOST_TURNS = 7, 40
+REST_ROUNDS, HELD_ROUNDS, HELD_SECONDS = 9, 3, 0.006  # of products by protocols
+MOST_LAUNCHES = 60  # of a graph of launches back to back
 NOTHING = b".version 7.8 .target sm_90 .address_size 64 .visible .entry nothing() { ret; }\0"
 CLUSTER_BYTES, CLUSTER_THREADS = 200 << 10, 384  # of a block that is alone on a multiprocessor
 PROCESSES = 12  # that assemble and check
@@ -184,7 +192,7 @@ def gemm_by_us(
 
 
 OURS: dict[str, Launch] = {
-    **dict.fromkeys(("product", "large", "bytes"), gemm_by_us),
+    **dict.fromkeys(("product", BY_PROTOCOLS, "large", "bytes"), gemm_by_us),
     "list": lambda _, a, b, out, **how: grouped_gemm(a, b, out=out, **how),
     "ragged": lambda _, a, b, out, ends, **how: grouped_gemm_ragged(a, b, ends, out=out, **how),
     "masked": lambda _, a, b, out, counts, **how: grouped_gemm_masked(a, b, counts, out=out, **how),
@@ -194,14 +202,14 @@ OURS: dict[str, Launch] = {
     "wgrad": lambda p, dy, x, out, **how: conv2d_wgrad(dy, x, (p[4], p[4]), pad=p[4] // 2, stride=p[5], out=out, **how),
 }
 ARRAYS: dict[str, Callable[..., tuple[Any, ...]]] = {
-    **dict.fromkeys(("product", "large"), product_arrays), "bytes": byte_arrays, "list": list_arrays,
+    **dict.fromkeys(("product", BY_PROTOCOLS, "large"), product_arrays), "bytes": byte_arrays, "list": list_arrays,
     "ragged": ragged_arrays, "masked": masked_arrays, "along k": along_k_arrays, "conv": conv_arrays,
     "dgrad": dgrad_arrays, "wgrad": wgrad_arrays,
 }  # fmt: skip
 EXACT: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("product", "large", "bytes"), product_by_torch), "list": list_by_torch, "ragged": ragged_by_torch,
-    "masked": masked_by_torch, "along k": along_k_by_torch, "conv": conv_by_torch, "dgrad": dgrad_by_torch,
-    "wgrad": wgrad_by_torch,
+    **dict.fromkeys(("product", BY_PROTOCOLS, "large", "bytes"), product_by_torch), "list": list_by_torch,
+    "ragged": ragged_by_torch, "masked": masked_by_torch, "along k": along_k_by_torch, "conv": conv_by_torch,
+    "dgrad": dgrad_by_torch, "wgrad": wgrad_by_torch,
 }  # fmt: skip
 
 
@@ -253,7 +261,7 @@ def contenders(kind: str, problem: Problem, count: int) -> dict[str, tuple[Launc
     for name, copies, config in lined(kind, problem, model):
         known[name] = ours, partial(lines_copied, copies, config)
     known["chosen"] = ours, here
-    if kind == "product" or (kind == "large" and problem[3] == "none"):
+    if kind in ("product", BY_PROTOCOLS) or (kind == "large" and problem[3] == "none"):
         known["cublas"] = lambda a, b, out: torch.mm(a, b, out=out), here
     if kind == "ragged":
         known["torch"] = lambda a, b, out, ends: torch._grouped_mm(a, b, ends), here
@@ -322,22 +330,102 @@ def medians(graphs: dict[str, torch.cuda.CUDAGraph], launches: int, seconds: flo
     return {name: round(statistics.median(each[1:]), 3) for name, each in times.items()}
 
 
-def measured(kind: str, problem: Problem, count: int, seconds: float, failures: dict[str, str]) -> dict[str, float]:
-    """Microseconds by name."""
+def measured(kind: str, problem: Problem, count: int, seconds: float, failures: dict[str, str]) -> dict[str, Any]:
+    """A line of the result file: microseconds by name."""
+    if kind == BY_PROTOCOLS:
+        return by_protocols(kind, problem, count, failures)
     graphs, launches, operands = graphs_of(kind, problem, count, failures)
     times = medians(graphs, launches, seconds)
     del graphs, operands
-    return times
+    return {"us": times}
 
 
-def report(kind: str, problem: Problem, times: dict[str, float], failures: dict[str, str]) -> None:
+def by_protocols(kind: str, problem: Problem, count: int, failures: dict[str, str]) -> dict[str, Any]:
+    """The same, of both protocols."""
+    operands, stream = ARRAYS[kind](*problem), torch.cuda.Stream()
+    known = {name: each for name, each in contenders(kind, problem, count).items() if name not in failures}
+    graphs = {name: graph_of(each, operands, 1, stream) for name, each in known.items()}
+    rest = at_rest(graphs)
+    launches = {name: max(4, min(MOST_LAUNCHES, int(2000 / us))) for name, us in rest.items()}
+    graphs = {name: graph_of(each, operands, launches[name], stream) for name, each in known.items()}
+    held = back_to_back(graphs, launches, rest)
+    us = {name: round(statistics.geometric_mean((rest[name], held[name])), 2) for name in known}
+    both = {name: [round(times[name], 2) for times in (rest, held)] for name in ("chosen", "cublas") if name in known}
+    return {"us": us, "rest, held": both}
+
+
+def graph_of(contender: tuple[Launch, Any], operands: Any, launches: int, stream: Any) -> torch.cuda.CUDAGraph:
+    """So many launches back to back."""
+    launch, within = contender
+    with within():
+        with torch.cuda.stream(stream):
+            launch(*operands)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(launches):
+                launch(*operands)
+    return graph
+
+
+def at_rest(graphs: dict[str, torch.cuda.CUDAGraph]) -> dict[str, float]:
+    """Microseconds of single launches, each behind a flush of the L2 cache; the order of a round is drawn."""
+    flushed, times = torch.empty(FLUSHED_BYTES, dtype=torch.uint8, device="cuda"), {name: [] for name in graphs}
+    for _ in range(REST_ROUNDS + 1):
+        events = {}
+        for name in random_order(graphs):
+            flushed.zero_()
+            events[name] = replayed(graphs[name], 1)
+        torch.cuda.synchronize()
+        for name, (begin, end) in events.items():
+            times[name].append(1000 * begin.elapsed_time(end))
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
+
+
+def back_to_back(
+    graphs: dict[str, torch.cuda.CUDAGraph], launches: dict[str, int], rest: dict[str, float]
+) -> dict[str, float]:
+    """Microseconds of a launch among those of some milliseconds."""
+    times: dict[str, list[float]] = {name: [] for name in graphs}
+    for _ in range(HELD_ROUNDS + 1):
+        events = {}
+        for name in random_order(graphs):
+            count = max(1, int(1e6 * HELD_SECONDS / rest[name] / launches[name]))
+            graphs[name].replay()
+            events[name] = count, *replayed(graphs[name], count)
+        torch.cuda.synchronize()
+        for name, (count, begin, end) in events.items():
+            times[name].append(1000 * begin.elapsed_time(end) / count / launches[name])
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
+
+
+def random_order(graphs: dict[str, torch.cuda.CUDAGraph]) -> list[str]:
+    return random_module.sample(list(graphs), len(graphs))
+
+
+def replayed(graph: torch.cuda.CUDAGraph, count: int) -> tuple[torch.cuda.Event, torch.cuda.Event]:
+    """Events around so many replays."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(count):
+        graph.replay()
+    end.record()
+    return begin, end
+
+
+def report(kind: str, problem: Problem, row: dict[str, Any], failures: dict[str, str]) -> None:
     """One line."""
+    times = row["us"]
     ours = {name: us for name, us in times.items() if name not in ("chosen", "cublas", "torch")}
-    best = sorted(ours, key=ours.__getitem__)[:3]
+    best = sorted(ours, key=ours.__getitem__)[:3] or ["chosen"]
     library = "".join(f" {name} {times[name]:.2f}" for name in ("cublas", "torch") if name in times)
     chosen = times.get("chosen", float("nan"))
+    ours = ours or {"chosen": chosen}
     told, more = "  ".join(f"{name} {ours[name]:.2f}" for name in best), 100 * (chosen / ours[best[0]] - 1)
-    print(f"{kind} {str(problem)[:60]}:{library} chosen {chosen:.2f} ({more:+.1f} %)  {told}")
+    both = row.get("rest, held", {})
+    parts = [f"{theirs / ours:.2f}" for ours, theirs in zip(*both.values(), strict=True)] if len(both) == 2 else []
+    of_cublas = f" of cuBLAS {'/'.join(parts)}" if parts else ""
+    print(f"{kind} {str(problem)[:60]}:{library} chosen {chosen:.2f} ({more:+.1f} %){of_cublas}  {told}")
     for name, how in failures.items():
         print(f"    {name}: {how}")
     sys.stdout.flush()
@@ -394,12 +482,12 @@ def main() -> None:
             print(f"{kind} {problem}: no time")
             continue
         try:
-            times = measured(kind, problem, chosen.count, chosen.seconds, failed)
+            row = measured(kind, problem, chosen.count, chosen.seconds, failed)
         except (Error, RuntimeError) as broken:
             print(f"{kind} {problem}: {str(broken).splitlines()[0][:200]}", flush=True)
             continue
-        rows.append({"kind": kind, "problem": problem, "us": times})
-        report(kind, problem, times, failed)
+        rows.append({"kind": kind, "problem": problem, **row})
+        report(kind, problem, rows[-1], failed)
         if len(rows) % 20 == 0:
             write(chosen.json, rows, chosen.kinds)
     write(chosen.json, rows, chosen.kinds)

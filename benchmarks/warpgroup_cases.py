@@ -4,6 +4,7 @@ by name. Needs no GPU.
 | kind | a problem |
 |---|---|
 | product | M, N, K, in bf16: few rows, and squares |
+| product by protocols | the same of few rows, at rest and held |
 | large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
 | large by protocols | the same, at rest and held: by `large_tiles.py`, not by `variants.py`, whose turns are short |
 | bytes | M, N, K, and a type of 8 bits |
@@ -62,6 +63,7 @@ ONE_TILE = "single"  # blocks have one tile each; the number is their stagger
 CLUSTERS = {"clusters": ClusterStrips((2, 1)), "interleaved": InterleavedStrips((2, 1))}
 STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
 SCHEDULES = {**CLUSTERS, "streamed": STREAMED, ONE_TILE: IN_COLUMNS}
+BY_PROTOCOLS = "product by protocols"
 GROUPS = ("list", "ragged", "masked", "along k")
 WAYS = ("cluster", "scatter")  # to add up the sums of blocks that share K
 
@@ -72,6 +74,8 @@ PRODUCTS = [
     *((m, 7168, 16384) for m in (512, 256)),
     *((size,) * 3 for size in SQUARES),
 ]
+MATRICES = [*WEIGHTS, (5120, 5120), (7168, 2048), (8192, 8192), (14336, 4096), (4096, 14336), (2048, 7168)]
+ROWS = (1, 16, 32, 48, 64, 80, 96, 128, 136, 160, 192, 224, 240, 256, 272, 288, 320, 352, 384, 448, 512, 640)
 LARGE = [
     (16384, 4096, 7168, "none"), (16384, 4096, 1024, "none"),
     (8192, 4096, 2048, "gelu"), (6144, 4096, 4096, "gelu"), (16384, 4096, 1024, "gelu"),
@@ -122,6 +126,7 @@ LAYERS = [  # pixels along a side, channels, filters, pixels along a window's si
 CONVOLUTIONS = [(batch, *layer) for batch in (1, 32, 128) for layer in LAYERS if batch != 128 or layer[0] != 112]
 PROBLEMS: dict[str, list[Problem]] = {
     "product": PRODUCTS,
+    BY_PROTOCOLS: [(m, *matrix) for m in ROWS for matrix in MATRICES],
     "large": LARGE,
     "bytes": BYTES,
     "list": LISTS,
@@ -232,6 +237,7 @@ def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int,
 
 FACTS: dict[str, Callable[..., Any]] = {
     "product": large_facts,
+    BY_PROTOCOLS: large_facts,
     "large": large_facts,
     "bytes": bytes_facts,
     "list": list_facts,
@@ -248,7 +254,7 @@ FACTS: dict[str, Callable[..., Any]] = {
 def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dict[str, GemmConfig]:
     """What is timed of a problem, by name: all that the model chooses from, or about `count` where these are many."""
     facts = FACTS[kind](*problem)
-    if kind == "product":
+    if kind in ("product", BY_PROTOCOLS):
         ranked = some(ranked_products(facts, model), count)
     elif kind == "large":
         ranked = ranked_large(facts, model)

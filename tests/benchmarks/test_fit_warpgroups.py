@@ -10,14 +10,14 @@ import pytest
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.rates import DEFAULT, OF_WARPGROUPS, known
-from ptxdsl.kernels.choose.warpgroup_products import COPIES, Option
+from ptxdsl.kernels.choose.warpgroup_products import COPIES, TURNS, Option
 from ptxdsl.kernels.config import GemmConfig
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ROWS = BENCHMARKS / "results" / "warpgroups.json"
 RATES = known()[DEFAULT]
 SOURCE = json.loads((data.FOLDER / "h200.json").read_text())["source"]
-MOST_LOST, MOST_LOST_BY_ONE = 2, 13  # percent, on average and by one choice
+MOST_LOST, MOST_LOST_BY_ONE = 2, 15  # percent, on average and by one choice
 
 
 @pytest.fixture
@@ -43,6 +43,7 @@ def rows_of(kinds):
         ("128x224/4", Option((128, 224), False, 4)),
         ("64x64/8 scatter 3", Option((64, 64), False, 8, 1, 3, "scatter")),
         ("swap 80x64/12 clusters 2", Option((80, 64), True, 12, way=COPIES)),
+        ("swap turns 96x64/11", Option((96, 64), True, 11, way=TURNS)),
         ("turns 128x208/5", None),
         ("cublas", None),
     ],
@@ -112,8 +113,10 @@ def test_each_number_is_fitted_or_said_to_be_measured_otherwise(fit):
         assert all(f"{section}.{name}" in SOURCE["constants"] for name in fit.CONSTANTS[section])
 
 
-def test_no_product_takes_longer_than_by_cublas_but_for_few_percent(fit):
-    rows = rows_of(["product"])
-    known_cases = fit.cases(rows, "warpgroups", CostModel(RATES))
-    for case, row in zip(known_cases, rows, strict=True):
-        assert fit.chosen(case, RATES.warpgroups).us < 1.06 * row["us"]["cublas"], case.problem
+@pytest.mark.parametrize(("kind", "most"), [("product", 1.06), ("product by protocols", 1.11)])
+def test_no_product_takes_longer_than_by_cublas_but_for_few_percent(fit, kind, most):
+    rows = {tuple(row["problem"]): row["us"] for row in rows_of([kind])}
+    known_cases = fit.cases(rows_of([kind]), "warpgroups", CostModel(RATES))
+    assert len(known_cases) > 35
+    for case in known_cases:
+        assert fit.chosen(case, RATES.warpgroups).us < most * rows[case.problem]["cublas"], case.problem

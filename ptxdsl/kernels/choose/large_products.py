@@ -78,6 +78,9 @@ TILES = (
     LargeTile(224, blocks=2),
     LargeTile(256, blocks=2, interleaved=True),
     LargeTile(224, blocks=2, interleaved=True),
+    LargeTile(208, blocks=2),
+    LargeTile(192, blocks=2),
+    LargeTile(192, blocks=2, interleaved=True),
 )
 LARGEST = ROWS * 256
 SHORT = 384  # a K of which other tiles lose, as was measured

@@ -38,7 +38,7 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS
+from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS, MOST_SUMS, WARPGROUP
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -48,7 +48,7 @@ from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzl
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import bf16, f16
 
-FEW_ROWS = 128  # of which A and B may be swapped
+FEW_ROWS, MOST_ROWS = 128, 448  # of which A and B may be swapped: always; where other tiles waste rows
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
@@ -58,9 +58,8 @@ LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
-# Of swapped tiles for more rows: the N and K of which they were measured, at least; and of 128 rows of other tiles the
-# sixteens that lie in A, at most: with more of them these waste little
-LEAST_MEASURED, MOST_SIXTEENS = 2048, 7
+# Of swapped tiles for more rows: the N and K of which they were measured, at least, and tiles along M, at most
+LEAST_MEASURED, MOST_PARTS = 1536, 3
 EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
 LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
@@ -69,6 +68,7 @@ LEAST_ALONE = 5  # stages of a block that is alone on a multiprocessor, where me
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 COPIES = "copies of b"  # what two blocks of a cluster share, instead of K
+TURNS = "turns"  # in which warpgroups have tiles of their own
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
 PAIRS = ClusterStrips((2, 1))
 LARGE = 128, 256  # the tile of products that fill the GPU often: they have less to choose
@@ -95,7 +95,8 @@ ANY, WHOLE = Sharing(), Sharing(slices=1)
 
 class Option(NamedTuple):
     """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
-    which add up by `way`: a reduction, or STREAM_K. With COPIES two blocks, one below the other, share those of B."""
+    which add up by `way`: a reduction, or STREAM_K. With COPIES two blocks, one below the other, share those of B; with
+    TURNS warpgroups take turns at tiles, and each stores while the other multiplies."""
 
     tile: tuple[int, int]
     swap_ab: bool
@@ -113,6 +114,8 @@ class Option(NamedTuple):
             return replace(whole, schedule=STREAMED)
         if self.way == COPIES:
             return replace(whole, schedule=PAIRS)
+        if self.way == TURNS:
+            return replace(whole, pingpong=True)
         if self.slices == 1:
             return whole
         return replace(whole, schedule=IN_COLUMNS, split_k=self.slices, reduction=self.way)
@@ -137,10 +140,16 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     if _is_deep(facts, model) and not sharing.is_shared:
         return choose_large(facts, model, inf)
     timed = _timed_options(facts, model, sharing)
-    time, option = min(timed, default=(other_time, None))
+    time, option = min(timed, default=(other_time, None), key=_alone_first)
     if option is None or time >= CLEARLY * other_time:
         return None
     return option.config(_depth(facts))
+
+
+def _alone_first(timed: tuple[float, Option | None]) -> tuple[object, ...]:
+    """An order of options: of those that should take as long, blocks that are alone have the longer rings."""
+    time, option = timed
+    return time, *((option.resident, option) if option else ())
 
 
 def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
@@ -209,10 +218,22 @@ def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
 
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:
-    """Whether it fills the GPU often with the largest tile, or in full rounds where M, N and K are long."""
+    """Whether it fills the GPU often with the largest tile; or where M, N and K are long, and rounds are full, or lines
+    begin in the midst of sectors. Not where tiles of few rows multiply less."""
     tiles, multiprocessors = facts.tiles((*LARGE, _depth(facts))), model.multiprocessors
+    if _has_few_rows(facts) and not any(facts.split_lines):
+        return False
     is_long = min(facts.m, facts.n, facts.k) >= LONG
-    return tiles >= MANY * multiprocessors or (is_long and fills(tiles, multiprocessors))
+    is_for_one = fills(tiles, multiprocessors) or (any(facts.split_lines) and tiles >= multiprocessors)
+    return tiles >= MANY * multiprocessors or (is_long and is_for_one)
+
+
+def _has_few_rows(facts: ProductFacts) -> bool:
+    """Whether sixteens of rows are fewer by two at least than the rows of tiles of 128."""
+    if facts.m <= FEW_ROWS:
+        return True
+    rows, tiles = ceil_div(facts.m, COLUMNS) * COLUMNS, ceil_div(facts.m, 2 * GROUP_ROWS) * 2 * GROUP_ROWS
+    return was_measured(facts) and facts.m <= MOST_ROWS and rows + 2 * COLUMNS <= tiles
 
 
 def _is_deep(facts: ProductFacts, model: CostModel) -> bool:
@@ -247,6 +268,8 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
             option = Option(tile, swap_ab, stages, resident)
             if not _waits(option, count * facts.batches, multiprocessors):
                 yield option
+        if swap_ab and count > multiprocessors and facts.batches == 1 and was_measured(facts):
+            yield from options_in_turns(tile, facts)
         if not _may_share(tile, swap_ab, facts.operands):
             continue
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
@@ -260,8 +283,14 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
 
 def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
     """Whether blocks that are alone on their multiprocessors would have short rings, to leave room for others: they
-    wait for copies about twice as long as the rates say."""
-    return option.resident > 1 and option.stages < LEAST_ALONE and blocks <= multiprocessors
+    wait for copies about twice as long as the rates say. Or whether some would be alone, and others not, as persistent
+    blocks are as few as need no more rounds."""
+    if option.resident == 1:
+        return False
+    if option.stages < LEAST_ALONE and blocks <= multiprocessors:
+        return True
+    rounds = ceil_div(blocks, option.resident * multiprocessors)
+    return option.slices == 1 and rounds > 1 and not fills(ceil_div(blocks, rounds), multiprocessors)
 
 
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
@@ -279,16 +308,18 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
 
 
 def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
-    """Swapped tiles of as many rows as there are, which are computed all at once; blocks share the copies of B where
-    two are below each other. Or the blocks of a cluster share K, whose sums meet in the ring: of one warpgroup each,
-    as those of two took longer than the rates say."""
+    """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of pairs
+    below each other that share the copies of B; or the blocks of a cluster share K, whose sums meet in the ring: of one
+    warpgroup each, as those of two took longer than the rates say. Of several rounds warpgroups take turns."""
     if min(facts.n, facts.k) < LEAST_MEASURED or not was_measured(facts):
         return
     for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
         tile = COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns
         extents, count = (*tile, _depth(facts)), parts * ceil_div(facts.n, columns)
-        if count <= multiprocessors:
-            way, schedule = (COPIES, PAIRS) if parts > 1 else ("", PERSISTENT)
+        if count > multiprocessors:
+            yield from options_in_turns(tile, facts)
+            continue
+        for way, schedule in (("", PERSISTENT), (COPIES, PAIRS)) if not parts % 2 else (("", PERSISTENT),):
             yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=schedule), way=way)
         stages = stages_of(extents, facts.operands, True, schedule=tile_schedule(IN_COLUMNS, 1, ""))
         for slices in range(2, MOST_BLOCKS + 1) if columns == GROUP_ROWS else ():
@@ -297,12 +328,18 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
                 yield option
 
 
+def options_in_turns(tile: tuple[int, int], facts: ProductFacts) -> Iterator[Option]:
+    """Swapped tiles that warpgroups take in turns."""
+    if tile[0] * tile[1] <= MOST_SUMS * WARPGROUP:
+        stages = stages_of((*tile, _depth(facts)), facts.operands, True, pingpong=True)
+        yield from (Option(tile, True, n, way=TURNS) for n in (stages,) if n >= LEAST_STAGES)
+
+
 def parts_of_rows(m: int) -> Iterator[int]:
-    """Into how many swapped tiles along M `m` rows are cut so that as few as can be lie outside of A: one or two, as
-    more were not measured. None where few rows of tiles of 128 do."""
-    sixteens, most = ceil_div(m, COLUMNS), MOST_COLUMNS // COLUMNS
-    if m > FEW_ROWS and sixteens <= MOST_SIXTEENS * ceil_div(m, 2 * GROUP_ROWS):
-        yield from (n for n in (1, 2) if sixteens <= n * most and (not sixteens % n or sixteens > most))
+    """Into how many swapped tiles along M `m` rows may be cut: as few as can be, or one more."""
+    if FEW_ROWS < m <= MOST_ROWS:
+        least = ceil_div(m, MOST_COLUMNS)
+        yield from (parts for parts in (least, least + 1) if parts <= MOST_PARTS)
 
 
 def options_shared(facts: ProductFacts, multiprocessors: int, sharing: Sharing) -> Iterator[Option]:
@@ -368,7 +405,10 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     rounds = ceil(blocks / held)
     busy = on_each * iterations * max(_multiplying(option, rates), stage_bytes / rates.copies)
     latency = rounds * iterations * (rates.iteration + rates.copy_latency / option.stages)
-    computing = max(busy, latency) + tile_m * tile_n * rates.store
+    stored = 1 if option.way == TURNS else rounds
+    lines = tile_m + tile_n / (2 if option.way == COPIES else 1)
+    bringing = blocks * iterations * lines * LINE_BYTES / rates.cache_bandwidth
+    computing = max(busy, latency, bringing) + stored * tile_m * tile_n * rates.store
     # The larger operand comes from DRAM; the other one stays in the L2 cache
     streamed, tiles_beside = (tile_n, down) if facts.n > facts.m else (tile_m, across)
     is_read_again = tiles_beside > 1 and option.way != COPIES
@@ -394,11 +434,12 @@ def _multiplying(option: Option, rates: WarpgroupRates) -> float:
 
 
 def _meeting(option: Option, rates: WarpgroupRates) -> float:
-    if option.way in ("", COPIES):
+    if option.way in ("", COPIES, TURNS):
         return 0.0
+    elements = option.tile[0] * option.tile[1]
     if option.way == "cluster":
-        return option.slices * rates.cluster
-    adding = option.tile[0] * option.tile[1] * rates.scatter_sum
+        return option.slices * rates.cluster + (0 if option.swap_ab else elements * rates.cluster_sum)
+    adding = elements * rates.scatter_sum
     if option.way == "serial":
         return option.slices * (rates.scatter + adding)
     return rates.scatter + adding * (option.slices if option.way == "parallel" else 1)

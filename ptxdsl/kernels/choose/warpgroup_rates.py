@@ -40,23 +40,25 @@ def times(rate: float | Table, factor: float) -> float | Table:
 class WarpgroupRates(PathRates):
     """Of products. Of one multiprocessor: `column`, the time of 64 rows and one column of wgmma over 128 bytes
     of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least, beside its
-    share of the `copy_latency`; `store` for an element of the last tile. Of the GPU: `dram_bandwidth`, of which half
-    is reached with `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top
-    where several tiles read it; `hidden` is the part of the shorter of computing and reading that does not hide behind
-    the other.
+    share of the `copy_latency`; `store` for an element of a tile that is stored while nothing is multiplied. Of the
+    GPU: `cache_bandwidth`, by which lines come from the L2 cache; `dram_bandwidth`, of which half is reached with
+    `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top where several tiles
+    read it; `hidden` is the part of the shorter of computing and reading that does not hide behind the other.
 
-    Blocks that share K in a cluster take `cluster` for each; by way of global memory `scatter`, and `scatter_sum` for
-    an element of the tile. A launch takes `alone` longer where a multiprocessor has no room for a block of the next one
-    beside its own. `in_clusters` are the parts of the GPU that clusters of 1, 2, … blocks fill.
+    Blocks that share K in a cluster take `cluster` for each, and `cluster_sum` for an element of a tile that is not
+    swapped; by way of global memory `scatter`, and `scatter_sum` for an element. A launch takes `alone` longer where a
+    multiprocessor has no room for a block of the next one beside its own. `in_clusters` are the parts of the GPU that
+    clusters of 1, 2, … blocks fill.
     """
 
     CLOCKED_TIMES = "column", "narrow", "iteration", "copy_latency"
-    CLOCKED = ("copies",)
+    CLOCKED = "copies", "cache_bandwidth"
 
     launch: float
     column: float
     narrow: float
     copies: float
+    cache_bandwidth: float
     iteration: float
     copy_latency: float
     store: float
@@ -65,6 +67,7 @@ class WarpgroupRates(PathRates):
     again: float
     hidden: float
     cluster: float
+    cluster_sum: float
     scatter: float
     scatter_sum: float
     alone: float

@@ -15,6 +15,7 @@
 | PTXDSL_SECONDS | seconds | how long it may take; default: no limit |
 | PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first that is there |
 | PTXDSL_SPILLS | spills | `error` (default) or `warn`: what spilled registers are in a kernel of wgmma or setmaxnreg |
+| PTXDSL_DEPENDENT_LAUNCH | dependent_launch | `on` (default) or `off`: may kernels begin while those before run |
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class Config:
     assembler: str | None = field(default=None, metadata=_from("PTXDSL_ASSEMBLER", _one_of(ASSEMBLERS), in_key=True))
 
     spills: str = field(default="error", metadata=_from("PTXDSL_SPILLS", _one_of(SPILLS), in_key=True))
+    dependent_launch: bool = field(default=True, metadata=_from("PTXDSL_DEPENDENT_LAUNCH", _switch, in_key=False))
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -157,15 +159,24 @@ _environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)  # wh
 _encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str)
 _overriding, _of_environment = _override.get, _environment.get
 _NAMES = tuple(map(_encoded, _VARIABLES))
-_DEVICE, _ARCH = _encoded("PTXDSL_DEVICE"), _encoded("PTXDSL_ARCH")
+_DEVICE, _ARCH, _DEPENDENT_LAUNCH = map(_encoded, ("PTXDSL_DEVICE", "PTXDSL_ARCH", "PTXDSL_DEPENDENT_LAUNCH"))
 
 
 def deciding() -> tuple[Any, ...]:
-    """What decides where a kernel runs, and for which target, as it is now: equal where nothing has changed.
+    """What decides where a kernel runs, for which target, and whether it may begin before the kernel in front of it has
+    ended, as it is now: equal where nothing has changed.
 
     Costs a tenth of a microsecond, so that each launch can ask.
     """
-    return _overriding(), _of_environment(_DEVICE), _of_environment(_ARCH)
+    return _overriding(), _of_environment(_DEVICE), _of_environment(_ARCH), _of_environment(_DEPENDENT_LAUNCH)
+
+
+def allows_dependent_launches() -> bool:
+    """`current().dependent_launch`, for a tenth of a microsecond where the environment does not say it."""
+    override = _overriding()
+    if override is None and not _of_environment(_DEPENDENT_LAUNCH):
+        return True
+    return (override or current()).dependent_launch
 
 
 def current() -> Config:

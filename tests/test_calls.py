@@ -10,7 +10,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import config, f32, ptr, u32
-from ptxdsl.errors import LaunchError
+from ptxdsl.errors import Error, LaunchError
 from tests.fake_driver import FakeCuda, installed
 
 _addresses = itertools.count(1 << 30, 1 << 20)
@@ -105,6 +105,30 @@ def test_a_kernel_that_may_begin_early(gpu):
     for _ in range(2):
         make()[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
         assert gpu.launches[-1]["attributes"] == [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]
+
+
+def test_no_kernel_begins_early_where_the_setting_says_no(gpu, monkeypatch):
+    """Nor is a launch made again that was made while it said yes, or the other way round."""
+    kernel, early = make(), [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]
+    for text, attributes in (("", early), ("off", []), ("off", []), ("on", early), ("off", []), ("", early)):
+        monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", text)
+        kernel[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+        assert gpu.launches[-1]["attributes"] == attributes
+    with config.using(dependent_launch=False):
+        kernel[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+    kernel[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+    assert [launch["attributes"] for launch in gpu.launches[-2:]] == [[], early]
+
+
+def test_a_setting_that_is_neither_on_nor_off_launches_nothing(gpu, monkeypatch):
+    kernel = make()
+    kernel[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+    monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", "never")
+    with pytest.raises(Error) as refused:
+        kernel[4, 32](OnGpu(), OnGpu(), 2.0, 10, dependent=True)
+    assert refused.value.message == "PTXDSL_DEPENDENT_LAUNCH is `never`; it must be on or off"
+    assert refused.value.help == "use one of these, or leave it unset"
+    assert len(gpu.launches) == 1
 
 
 def test_an_array_of_another_type_is_refused_after_a_launch_too(gpu):

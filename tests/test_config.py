@@ -11,7 +11,7 @@ from ptxdsl.isa.target import TARGETS
 
 @pytest.fixture(autouse=True)
 def empty_environment(monkeypatch):
-    for variable in ("CACHE_DIR", "DUMP", "DUMP_DIR", "DEVICE", "ARCH", "LINEINFO", "ASSEMBLER"):
+    for variable in ("CACHE_DIR", "DUMP", "DUMP_DIR", "DEVICE", "ARCH", "LINEINFO", "ASSEMBLER", "DEPENDENT_LAUNCH"):
         monkeypatch.delenv(f"PTXDSL_{variable}", raising=False)
 
 
@@ -20,7 +20,7 @@ def test_without_variables_only_the_cache_is_on(monkeypatch):
     settings = config.current()
     assert settings.cache_dir == Path("/caches/ptxdsl")
     assert (settings.dump, settings.device, settings.arch, settings.assembler) == (frozenset(), None, None, None)
-    assert settings.lineinfo
+    assert settings.lineinfo and settings.dependent_launch
 
 
 def test_the_cache_is_under_the_home_folder_without_xdg(monkeypatch):
@@ -43,6 +43,9 @@ def test_the_cache_is_under_the_home_folder_without_xdg(monkeypatch):
         ("PTXDSL_LINEINFO", "off", "lineinfo", False),
         ("PTXDSL_LINEINFO", "1", "lineinfo", True),
         ("PTXDSL_ASSEMBLER", "ptxas", "assembler", "ptxas"),
+        ("PTXDSL_DEPENDENT_LAUNCH", "off", "dependent_launch", False),
+        ("PTXDSL_DEPENDENT_LAUNCH", "on", "dependent_launch", True),
+        ("PTXDSL_DEPENDENT_LAUNCH", "", "dependent_launch", True),
     ],
 )
 def test_a_variable_is_read_each_time_it_is_asked_for(monkeypatch, variable, text, name, value):
@@ -59,6 +62,7 @@ def test_a_variable_is_read_each_time_it_is_asked_for(monkeypatch, variable, tex
         ("PTXDSL_ARCH", "sm_42", f"one of {', '.join(config.ARCHITECTURES)}"),
         ("PTXDSL_LINEINFO", "maybe", "on or off"),
         ("PTXDSL_ASSEMBLER", "gas", "nvjitlink, ptxas or driver"),
+        ("PTXDSL_DEPENDENT_LAUNCH", "never", "on or off"),
     ],
 )
 def test_a_value_that_a_variable_cannot_have_is_refused(monkeypatch, variable, text, must_be):
@@ -102,7 +106,7 @@ def test_using_refuses_an_unknown_setting():
         "there is no setting `architecture`\n"
         f"{refused.value.at.excerpt()}\n"
         "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
-        "seconds, assembler, spills"
+        "seconds, assembler, spills, dependent_launch"
     )
 
 
@@ -122,6 +126,7 @@ def test_using_refuses_a_wrong_value_by_the_name_of_the_setting():
         ("dump", frozenset({"ptx"}), False),
         ("dump_dir", Path("/x"), False),
         ("device", "cuda", False),
+        ("dependent_launch", False, False),
     ],
 )
 def test_the_key_has_what_a_compiled_kernel_depends_on(name, value, in_key):
@@ -133,7 +138,7 @@ def test_every_architecture_is_a_target_that_the_instruction_table_knows():
     assert set(config.ARCHITECTURES) <= TARGETS.keys()
 
 
-@pytest.mark.parametrize("variable, text", [("DEVICE", "emulator"), ("ARCH", "sm_90")])
+@pytest.mark.parametrize("variable, text", [("DEVICE", "emulator"), ("ARCH", "sm_90"), ("DEPENDENT_LAUNCH", "off")])
 def test_what_decides_changes_with_each_setting_that_does(monkeypatch, variable, text):
     before = config.deciding()
     monkeypatch.setenv(f"PTXDSL_{variable}", text)
@@ -149,3 +154,19 @@ def test_a_folder_decides_nothing(monkeypatch):
     before = config.deciding()
     monkeypatch.setenv("PTXDSL_CACHE_DIR", "/elsewhere")
     assert config.deciding() == before
+
+
+def test_dependent_launches_are_allowed_where_neither_the_environment_nor_using_says_no(monkeypatch):
+    assert config.allows_dependent_launches()
+    with config.using(arch="sm_90a"):
+        assert config.allows_dependent_launches()
+    with config.using(dependent_launch=False):
+        assert not config.allows_dependent_launches()
+    for text, allowed in (("off", False), ("on", True), ("", True), ("0", False)):
+        monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", text)
+        assert config.allows_dependent_launches() == config.current().dependent_launch == allowed
+        with config.using(dependent_launch="on"):
+            assert config.allows_dependent_launches()
+    monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", "never")
+    with pytest.raises(Error, match="PTXDSL_DEPENDENT_LAUNCH is `never`; it must be on or off"):
+        config.allows_dependent_launches()

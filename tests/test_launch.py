@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from cuda.bindings.driver import CUresult, CUstream
 
-from ptxdsl import driver, types
+from ptxdsl import config, driver, types
 from ptxdsl.arrays import XLA, DeviceBuffer, strided
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.errors import LaunchError
@@ -258,6 +258,14 @@ def test_clusters_on_a_gpu_that_has_none():
 def test_a_dependent_launch_is_an_attribute(gpu):
     both_ways(kernel(), 4, 32, (Tensor(), 8, Tensor(), 2.0), dependent=True)
     assert [launch["attributes"] for launch in gpu.launches] == [[("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]] * 2
+
+
+def test_a_dependent_launch_is_none_where_the_setting_says_no(gpu):
+    known, arguments = kernel(), (Tensor(), 8, Tensor(), 2.0)
+    for allowed in (True, False, False, True):
+        with config.using(dependent_launch=allowed):
+            known(4, 32, arguments, dependent=True)
+        assert gpu.launches[-1]["attributes"] == [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)] * allowed
 
 
 def test_a_dependent_launch_on_a_gpu_that_waits_for_each_kernel():

@@ -104,10 +104,12 @@ class Launch:
         that the kernel writes may share a part of its memory with another argument only with `overlap`. A `dependent`
         kernel may begin while the one before it on the stream still runs: it waits for what that writes by
         `pd.ptx.griddepcontrol.wait()`, and that one lets it begin by `griddepcontrol.launch_dependents`.
-        The emulator, where kernels run one after another, finds accesses that lack the wait.
+        The emulator, where kernels run one after another, finds accesses that lack the wait. Where the setting
+        PTXDSL_DEPENDENT_LAUNCH is off, it begins when that one has ended, as any other.
         Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
         is written then.
         """
+        dependent = dependent and config.allows_dependent_launches()
         key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
         known = self.kernel.handles.get(key)
         if known is None and constants:

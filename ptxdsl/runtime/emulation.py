@@ -118,7 +118,7 @@ def emulator_call(
     _check_names(called, kernel, constants, [*options, "trace"])
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
-    dependent = options.get("dependent", False)
+    dependent = options.get("dependent", False) and config.allows_dependent_launches()
     shape = _in_clusters(variant, shapes.launch_shape(grid, block, shared_bytes, said("cluster"), dependent=dependent))
     filled = _checked(variant, shape, arguments, options.get("overlap", False))
     limits = {"schedule": said("schedule"), "steps": said("max_steps"), "seconds": said("max_seconds")}
@@ -155,7 +155,7 @@ def emulate(
     `report.global_sectors` and `report.counters`. `trace` keeps the steps of threads for `report.trace(thread)`: of a
     thread of block 0 by its number, of ((block), (thread)), of several in a list, of all of them with True. `cluster`
     counts the blocks of a cluster, as in a launch; a `dependent` one may run beside the launch before it, if that one
-    lets it. Raises LaunchError for arguments that do not fit.
+    lets it and PTXDSL_DEPENDENT_LAUNCH is not off. Raises LaunchError for arguments that do not fit.
     """
     call = emulator_call(
         "pd.emulate", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,

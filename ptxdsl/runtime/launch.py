@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Unpack
 
-from ptxdsl import driver
+from ptxdsl import config, driver
 from ptxdsl.arrays import HOST, Array, Library, Struct, library_of, unwrapped
 from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
@@ -76,8 +76,10 @@ class Compiled:
 
         `arguments` are those of a launch, or one for each parameter of PTX, which is quicker where there are groups.
         `grid` counts blocks; `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle as an int.
+        `dependent` holds where the setting PTXDSL_DEPENDENT_LAUNCH is on, as it is without being set.
         Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
         """
+        dependent = dependent and config.allows_dependent_launches()
         shape = grid, block, shared_bytes, cluster, cooperative, dependent
         try:
             if self.last(arguments, shape, stream, device):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr
+from ptxdsl import config, f32, ptr
 
 COUNT = 64
 
@@ -91,6 +91,18 @@ def test_no_other_launch_runs_beside_one(arrays):
     assert not emulated(copy, y, x)  # dependent on the copy, which lets nobody begin
     fill[1, COUNT](x, source, begins=False)
     assert not emulated(copy, y, x)
+
+
+def test_none_runs_beside_another_where_the_setting_says_no(arrays):
+    x, y, source = arrays
+    with config.using(dependent_launch=False):
+        fill[1, COUNT](x, source)
+        assert not emulated(copy, y, x)
+        fill[1, COUNT](x, source)
+        copy[1, COUNT](y, x, dependent=True)
+    assert (y == 2).all()
+    fill[1, COUNT](x, source)
+    assert [finding.kind for finding in emulated(copy, y, x)] == ["race"]
 
 
 def test_memory_of_an_array_that_is_gone_is_anybodys(arrays):

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from ptxdsl.arrays import HOST
 
 _addresses = itertools.count(1 << 30, 1 << 20)
-ITEMSIZES = {"torch.float32": 4, "torch.int32": 4}
+ITEMSIZES = {"torch.float32": 4, "torch.int32": 4, "torch.float8_e4m3fn": 1}
 
 
 class Tensor:

@@ -26,12 +26,14 @@ def two_products(a, b):
 
 @pytest.fixture
 def matrices(rng):
-    return (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((8, 64), (64, 64)))
+    return tuple(rng.integers(-2, 3, shape).astype(np.float16) for shape in ((8, 64), (64, 64)))
 
 
-def test_a_product_reads_what_the_one_before_wrote(matrices):
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_product_reads_what_the_one_before_wrote(matrices, allowed):
     a, b = matrices
-    first, second = two_products(a, b)
+    with config.using(dependent_launch=allowed):
+        first, second = two_products(a, b)
     np.testing.assert_array_equal(second, (first.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))
 
 
@@ -59,4 +61,6 @@ def test_a_thread_that_does_not_wait_is_found(matrices, monkeypatch):
     with pytest.raises(
         pd.EmulationError, match=r"reads p\.a\[0, 0\], written by `warpgroup_gemm_kernel`, the kernel before"
     ):
+        two_products(*matrices)
+    with config.using(dependent_launch=False):  # each begins when the one before has ended
         two_products(*matrices)

@@ -10,19 +10,28 @@ from types import SimpleNamespace
 
 import pytest
 
-from ptxdsl.errors import LaunchError
+from ptxdsl import config as settings
+from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernels.call.launching import launches, workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.launching.quick import WrittenLaunch
 from ptxdsl.kernels.call.matrix import list_maker, maker
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.conv import conv2d, warpgroup_conv2d_kernel
+from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel
 from ptxdsl.kernels.epilogue import add, add_relu, per_column, per_row, relu, scale_rows_and_columns
-from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.ragged_k import ragged_k_kernel, warpgroup_ragged_k_kernel
-from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.kernels.scaled import (
+    scaled_gemm,
+    scaled_gemm_masked,
+    scaled_gemm_ragged,
+    scaled_kernel,
+    scaled_ragged_kernel,
+)
+from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, IdentityThreadblockSwizzle
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
 from tests.kernels.tensors import Tensor
@@ -33,13 +42,16 @@ from tests.kernels.test_plan import WIDTHS
 CASES = {name: MEMORY_CASES[name] for name in ("gemm", "batched", "ragged", "masked", "conv")} | {
     "along k": lambda: (grouped_gemm_ragged_k, [Tensor(90, 64), Tensor(90, 32), int32(3)], Tensor(3, 64, 32)),
 }
+OTHER_KERNELS = (
+    ragged_k_kernel, warpgroup_ragged_k_kernel, scaled_kernel, scaled_ragged_kernel, warpgroup_conv2d_kernel, wgrad_kernel,
+)  # fmt: skip
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", tensors.torch())
     CALLS.clear()
-    for kernel in (*KERNELS, ragged_k_kernel, warpgroup_ragged_k_kernel):
+    for kernel in (*KERNELS, *OTHER_KERNELS):
         for remembered in ("handles", "_variants", "_asked"):
             monkeypatch.setattr(kernel, remembered, {})
     monkeypatch.setattr(workspace, "_KEPT", {})  # the memory of one stand-in is none of the next one's
@@ -403,3 +415,92 @@ class TestLists:
         monkeypatch.setattr(sys.modules["torch"]._C, "stream", 90)
         with pytest.raises(TypeError):
             gemm(a, b, out=out)
+
+
+def listed(*shape):
+    return [Tensor(*shape)]
+
+
+def bytes_(*shape):
+    """8-bit floats whose last two extents are (K, N), as of the transpose of a matrix (N, K), or rows of K elements."""
+    return Tensor(*shape, dtype="torch.float8_e4m3fn")
+
+
+def columns(*shape):
+    *batches, k, n = shape
+    return Tensor(*shape, strides=(*(k * n for _ in batches), 1, k), dtype="torch.float8_e4m3fn")
+
+
+def float32(*shape):
+    return Tensor(*shape, dtype="torch.float32")
+
+
+EARLY = [("PROGRAMMATIC_STREAM_SERIALIZATION", 1)]
+TILES = {"config": GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")}
+IN_CLUSTERS = TILES | {"schedule": IdentityThreadblockSwizzle(1), "split_k": 2, "reduction": "cluster"}
+SCALED = {"config": GemmConfig(tile=(64, 64, 128), stages=2, atom="wgmma")}
+BY_WARPGROUPS = {
+    "gemm": lambda: (gemm, [Tensor(64, 64), Tensor(64, 96)], Tensor(64, 96), TILES),
+    "K in a cluster": lambda: (gemm, [Tensor(128, 256), Tensor(256, 64)], Tensor(128, 64), IN_CLUSTERS),
+    "of its choice": lambda: (gemm, [Tensor(64, 64), Tensor(64, 96)], Tensor(64, 96), {}),
+    "batched": lambda: (gemm, [Tensor(4, 64, 64), Tensor(4, 64, 96)], Tensor(4, 64, 96), TILES),
+    "lists": lambda: (grouped_gemm, [listed(64, 64), listed(64, 96)], listed(64, 96), TILES),
+    "ragged": lambda: (grouped_gemm_ragged, [Tensor(90, 64), Tensor(3, 64, 96), int32(3)], Tensor(90, 96), TILES),
+    "masked": lambda: (grouped_gemm_masked, [Tensor(3, 64, 64), Tensor(3, 64, 96), int32(3)], Tensor(3, 64, 96), TILES),
+    "along k": lambda: (grouped_gemm_ragged_k, [Tensor(90, 64), Tensor(90, 64), int32(3)], Tensor(3, 64, 64), TILES),
+    "scaled": lambda: (
+        scaled_gemm, [bytes_(64, 128), columns(128, 96), float32(1), float32(1)], Tensor(64, 96), SCALED
+    ),
+    "scaled groups": lambda: (
+        scaled_gemm_ragged, [bytes_(90, 128), columns(3, 128, 96), int32(3), float32(1), float32(1)], Tensor(90, 96),
+        SCALED,
+    ),
+    "scaled masked": lambda: (
+        scaled_gemm_masked, [bytes_(3, 64, 128), columns(3, 128, 96), int32(3), float32(1), float32(1)],
+        Tensor(3, 64, 96), SCALED,
+    ),
+    "conv": lambda: (conv2d, [Tensor(2, 8, 8, 64), Tensor(64, 3, 3, 64)], Tensor(2, 6, 6, 64), TILES),
+    "images": lambda: (conv2d_dgrad, [Tensor(2, 6, 6, 64), Tensor(64, 3, 3, 64), (8, 8)], Tensor(2, 8, 8, 64), {}),
+    "filters": lambda: (conv2d_wgrad, [Tensor(2, 6, 6, 64), Tensor(2, 8, 8, 64), (3, 3)], Tensor(64, 3, 3, 64), {}),
+}  # fmt: skip
+
+
+class TestDependentLaunches:
+    """What kernels of warpgroups are, unless the setting says no."""
+
+    @pytest.mark.parametrize("case", BY_WARPGROUPS)
+    def test_the_setting_holds_for_each_call(self, gpu, case):
+        function, inputs, out, options = BY_WARPGROUPS[case]()
+        for allowed in (True, True, False, False, True, False):
+            with settings.using(dependent_launch=allowed):
+                function(*inputs, out=out, **options)
+        launched = [launch.pop("attributes") for launch in gpu.launches]
+        assert launched == [EARLY, EARLY, [], [], EARLY, []]
+        assert all(launch == gpu.launches[0] for launch in gpu.launches)
+
+    def test_so_does_the_variable_and_each_launch_is_remembered_beside_the_other(self, gpu, monkeypatch):
+        function, inputs, out, options = BY_WARPGROUPS["gemm"]()
+        for text in ("", "off"):
+            monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", text)
+            function(*inputs, out=out, **options)
+        for text, attributes in (("", EARLY), ("off", []), ("", EARLY)):
+            monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", text)
+            quickly(monkeypatch, lambda: function(*inputs, out=out, **options))
+            assert gpu.launches[-1]["attributes"] == attributes
+        assert len(warpgroup_gemm_kernel._variants) == 1  # the kernel is the same
+
+    def test_a_setting_that_is_neither_on_nor_off_is_refused_after_a_launch_too(self, gpu, monkeypatch):
+        function, inputs, out, options = BY_WARPGROUPS["gemm"]()
+        function(*inputs, out=out, **options)
+        monkeypatch.setenv("PTXDSL_DEPENDENT_LAUNCH", "never")
+        with pytest.raises(Error) as refused:
+            function(*inputs, out=out, **options)
+        assert refused.value.message == "PTXDSL_DEPENDENT_LAUNCH is `never`; it must be on or off"
+        assert len(gpu.launches) == 1
+
+    def test_kernels_of_warps_begin_behind_each_other_in_any_case(self, of_warps):
+        a, b, out = (Tensor(64, 64) for _ in range(3))
+        for allowed in (True, False):
+            with settings.using(dependent_launch=allowed):
+                gemm(a, b, out=out)
+        assert [launch["attributes"] for launch in of_warps.launches] == [[], []]

@@ -72,9 +72,11 @@ def prepared(
     **constants: Any,
 ) -> partial[None]:
     """What makes such launches, given the arguments in one sequence and `stream`. A kernel that waits for those before
-    it may begin while they run, unless `begins_early` says no."""
+    it may begin while they run, unless `begins_early` or the setting `dependent_launch` says no: then it waits for
+    nothing, as they have ended."""
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
     shared_bytes = variant.shared_bytes(None)
-    handle, dependent = variant.compiled(arch), begins_early and variant.waits_for_others
+    dependent = begins_early and variant.waits_for_others and config.allows_dependent_launches()
+    handle = variant.compiled(arch)
     return partial(handle, grid, threads, shared_bytes=shared_bytes, dependent=dependent, device=device)

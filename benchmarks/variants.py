@@ -416,11 +416,10 @@ def replayed(graph: torch.cuda.CUDAGraph, count: int) -> tuple[torch.cuda.Event,
 def report(kind: str, problem: Problem, row: dict[str, Any], failures: dict[str, str]) -> None:
     """One line."""
     times = row["us"]
-    ours = {name: us for name, us in times.items() if name not in ("chosen", "cublas", "torch")}
-    best = sorted(ours, key=ours.__getitem__)[:3] or ["chosen"]
-    library = "".join(f" {name} {times[name]:.2f}" for name in ("cublas", "torch") if name in times)
     chosen = times.get("chosen", float("nan"))
-    ours = ours or {"chosen": chosen}
+    ours = {name: us for name, us in times.items() if name not in ("chosen", "cublas", "torch")} or {"chosen": chosen}
+    best = sorted(ours, key=ours.__getitem__)[:3]
+    library = "".join(f" {name} {times[name]:.2f}" for name in ("cublas", "torch") if name in times)
     told, more = "  ".join(f"{name} {ours[name]:.2f}" for name in best), 100 * (chosen / ours[best[0]] - 1)
     both = row.get("rest, held", {})
     parts = [f"{theirs / ours:.2f}" for ours, theirs in zip(*both.values(), strict=True)] if len(both) == 2 else []
@@ -466,7 +465,7 @@ def write(path: Path, rows: Sequence[dict[str, Any]], kinds: Sequence[str]) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=PROBLEMS, default=[*PROBLEMS], help="default: all")
-    parser.add_argument("--count", type=int, default=9, help="of the best estimates that are measured, where many are")
+    parser.add_argument("--count", type=int, default=9, help="of the best estimates that are timed; 0: what is chosen")
     parser.add_argument("--seconds", type=float, default=0.12, help="of a problem's turns")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds, after which no problem begins")
     parser.add_argument("--json", type=Path, default=common.RESULTS / "warpgroups.json")

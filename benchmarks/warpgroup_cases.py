@@ -271,7 +271,9 @@ def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dic
 
 
 def some(ranked: list[tuple[float, GemmConfig]], count: int) -> list[tuple[float, GemmConfig]]:
-    """Those that should be best, and some of the others that are not far off."""
+    """Those that should be best, and some of the others that are not far off; none where `count` is 0."""
+    if not count:
+        return []
     ranked = sorted(ranked, key=itemgetter(0))
     others = [each for each in ranked[count:] if each[0] < FAR * ranked[0][0]]
     step = max(1, 3 * len(others) // count)

@@ -73,7 +73,8 @@ REFUSALS = {
     "inputs of two types": (
         lambda a, b: grouped_gemm(a, [x.astype(np.float32) for x in b]),
         "`a` is float16 and `b` is float32\n"
-        "  help: grouped_gemm takes two lists of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+        "  help: grouped_gemm takes two lists of one type, float16, bfloat16, float32, float64, int8, uint8, "
+        "float8_e4m3fn or float8_e5m2",
     ),
     "mixed orders": (
         lambda a, b: grouped_gemm([a[0], np.asfortranarray(a[1])], b),

@@ -213,8 +213,8 @@ REFUSED = {
     ),
     "schedule": (
         lambda: grouped_gemm([ones(4, 64)], [ones(64, 8)], config=LOW, schedule="host"),
-        'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
-        'grouped_gemm with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows',
+        'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
+        "grouped_gemm_ragged and grouped_gemm_masked for groups of rows",
         "leave atom out here",
     ),
 }

@@ -258,10 +258,36 @@ REFUSED = {
         "gemm takes two matrices of one type, float16, bfloat16, float32, float64, int8, uint8, float8_e4m3fn or "
         "float8_e5m2; convert them before",
     ),
-    "groups": (
-        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T]),
-        "`a` is float8_e4m3fn and `b` is float8_e4m3fn",
-        "grouped_gemm takes two lists of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    "groups of two types": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e5m2"].T]),
+        "`a` is float8_e4m3fn and `b` is float8_e5m2",
+        "grouped_gemm takes two lists of one type, float16, bfloat16, float32, float64, int8, uint8, float8_e4m3fn or "
+        "float8_e5m2",
+    ),
+    "a table of the host": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], schedule="host"),
+        f"{FP8} takes wgmma, whose blocks find their tiles themselves",
+        'take schedule="device", without balance',
+    ),
+    "groups without K": (
+        lambda: grouped_gemm([A["e4m3"], A["e4m3"][:, :0]], [A["e4m3"].T, A["e4m3"].T[:0]]),
+        f"{FP8} takes wgmma, and K of problem 1 is 0: there is nothing to multiply",
+        "leave such problems out, and scale their c by beta",
+    ),
+    "groups along N": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"]]),
+        "matrices of `b` are not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
+        "pass row-major `a` and column-major `b`",
+    ),
+    "groups whose c is of fp8": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], [A["e4m3"]], out=[A["e4m3"].copy()], beta=1),
+        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "leave c out, or write to an `out` of float16",
+    ),
+    "groups by tiles of warps": (
+        lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], config=GemmConfig()),
+        'GemmConfig: the tiles are those of mma.sync, which does not multiply e4m3; with atom="wgmma" sm_90a does',
+        None,
     ),
 }
 

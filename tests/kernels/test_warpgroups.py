@@ -193,19 +193,14 @@ class TestChoice:
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
 ALONE = (
-    'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
-    'grouped_gemm with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows'
+    'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
+    "grouped_gemm_ragged and grouped_gemm_masked for groups of rows"
 )
 REFUSED = {
     "lines": (
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
         "`a` has lines 130 bytes apart",
         "pad its lines, or leave atom out: then such arrays are copied otherwise",
-    ),
-    "lists": (
-        lambda: gemm([A], [B], config=LOW),
-        ALONE,
-        "leave atom out here",
     ),
     "groups": (
         lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),

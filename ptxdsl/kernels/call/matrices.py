@@ -48,6 +48,11 @@ class Matrices:
         other = ORDERS[self.major == "row"]
         return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
 
+    @property
+    def along_column(self) -> Matrices:
+        """The same, column-major where they all are that too."""
+        return replace(self, major="column") if "column" in self.orders else self
+
     @cached_property
     def lines(self) -> np.ndarray:
         """Rows of row-major matrices, columns of column-major ones."""

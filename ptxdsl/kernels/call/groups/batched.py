@@ -1,10 +1,14 @@
-"""Batches given as lists of matrices, wherever each of them lies: the kernel reads their addresses from a table."""
+"""Batches given as lists of matrices, wherever each of them lies: the kernel reads their addresses from a table.
+
+On sm_90a large ones, and those that only wgmma multiplies, are the problems of a grouped product.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,13 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
+from ptxdsl.kernels.call.groups.grouped import (
+    ListCall,
+    carry_out,
+    faster_by_wgmma,
+    needs_wgmma,
+    traits_by_wgmma,
+)
 from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.launching.residency import prepared
@@ -21,14 +32,27 @@ from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, configure, facts, narrower
-from ptxdsl.kernels.call.products.plan import check_factors
+from ptxdsl.kernels.call.products.configure import (
+    Choice,
+    by_wgmma,
+    check_is_config,
+    check_not_split,
+    configure,
+    facts,
+    narrower,
+)
+from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
+from ptxdsl.kernels.traits.traits import Traits
+
+BY_WGMMA = GemmConfig(tile=(128, 128, 128), atom=WGMMA)  # whose tiles are others
+GROUPED = "ptxdsl.kernels.grouped"  # whose kernels are made of parts of those of gemm, which come before
 
 
 def is_list(operand: Any) -> bool:
@@ -179,6 +203,12 @@ def run_lists(
     batch = batch_of(lists, factors[1])
     if batch is None:
         return []
+    results = lists.get("out", batch.group.out.owners)
+    by_wgmma = _traits_by_wgmma(batch.group, choice)
+    if by_wgmma is not None:
+        call = ListCall(key, _out_first(*matrices), factors, _out_first(*map(lists.get, ("a", "b", "c", "out"))))
+        carry_out(_group_kernels(), batch.listed, by_wgmma, call)
+        return results
     problem, (device, _) = batch.problem, batch.group.device_stream
     selection = Selection(problem, choice, takes_warpgroups=False, all_operands=batch.facts)
     traits = configure(selection.config(), batch.facts, device)
@@ -189,6 +219,41 @@ def run_lists(
         listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
         launch = sent and list_launch(batch.listed, listed, *sent, planned.stream)
         if launch and is_kept(device, planned.stream):
-            a, b, c, out = matrices
-            keep_lists(launch, key, (out, a, b, c), factors)
-    return lists.get("out", batch.group.out.owners)
+            keep_lists(launch, key, _out_first(*matrices), factors)
+    return results
+
+
+def _out_first(a: Any, b: Any, c: Any, out: Any) -> tuple[Any, Any, Any, Any]:
+    """The arrays of a call in the order in which it is remembered."""
+    return out, a, b, c
+
+
+def _group_kernels() -> Kernels:
+    """Those of grouped products, loaded by the first lists that take them."""
+    kernels: Kernels = import_module(GROUPED).KERNELS
+    return kernels
+
+
+def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
+    """What the kernel of grouped products on the sm_90a path is made for, where row-major lists shall go by it; None
+    where they go by the sm_80 path, as with schedules that a caller asks for.
+
+    Raises LaunchError for what a caller says of it that does not go.
+    """
+    check_is_config(choice.config)
+    needs = needs_wgmma(group, choice.config)
+    said = choice.of(choice.config or (BY_WGMMA if needs else GemmConfig()))
+    is_dealt = said.schedule == ROWS_OF_EIGHT and said.split_k == 1
+    if needs and not is_dealt:
+        check_not_split(said)
+        cause, otherwise = by_wgmma(group.a.type)
+        raise LaunchError(
+            f"{cause}, and schedule is {said.schedule!r}; tiles of lists are dealt to its blocks while they run",
+            help=f"leave schedule out{otherwise}",
+        )
+    if needs:
+        config = choice.config and specialise(said, reduction=GemmConfig.reduction)
+        return traits_by_wgmma(group, config, choice.epilogue)
+    if choice.config is not None or not is_dealt:
+        return None
+    return faster_by_wgmma(group, epilogue=choice.epilogue)

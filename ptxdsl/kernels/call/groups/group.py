@@ -14,8 +14,8 @@ from ptxdsl.driver import gpu_at
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrices import ORDERS, Matrices, located, matrices
-from ptxdsl.kernels.call.matrix import describe_type, empty, matrix
-from ptxdsl.kernels.product.operands import INPUTS, outputs
+from ptxdsl.kernels.call.matrix import describe_type, describe_types, empty, matrix
+from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type
 
@@ -82,12 +82,14 @@ def group_of(
         return None
     left, right = matrices("a", a), matrices("b", b)
     check_sizes(left, right)
+    right = right.along_column if right.type in FP8 else right  # which is read along K alone
     shapes = np.stack((left.shapes[:, 0], right.shapes[:, 1]), axis=1)
     written = matrices("out", _new(left, shapes) if out is None else out)
     check_results(written, shapes, left.type)
     added = matrices("c", c) if c is not None else None
     if added is not None:
         check_results(added, shapes, left.type)
+        _check_addends(added)
     if beta == 0:
         added = None
     if added is not None:
@@ -125,10 +127,11 @@ def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
 
 def check_sizes(a: Matrices, b: Matrices) -> None:
     """Raises LaunchError for inputs that do not make products."""
-    if a.type not in INPUTS or a.type is not b.type:
+    known = (*INPUTS, *FP8)
+    if a.type not in known or a.type is not b.type:
         raise LaunchError(
             f"`a` is {describe_type(a.type)} and `b` is {describe_type(b.type)}",
-            help=f"grouped_gemm takes two lists of one type, one of {', '.join(map(describe_type, INPUTS))}",
+            help=f"grouped_gemm takes two lists of one type, {describe_types(known)}",
         )
     for number in np.flatnonzero(a.shapes[:, 1] != b.shapes[:, 0]):
         left, right = (tuple(operand.shapes[number].tolist()) for operand in (a, b))
@@ -151,6 +154,14 @@ def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
             f"`{operand.name}` is {describe_type(operand.type)}; of {describe_type(inputs)} matrices grouped_gemm "
             f"writes {', '.join(map(describe_type, outputs(inputs)))}",
             help="pass one of these, and convert it afterwards",
+        )
+
+
+def _check_addends(c: Matrices) -> None:
+    if c.type in FP8:
+        raise LaunchError(
+            f"`c` is {describe_type(c.type)}; what is added has 16 bits or more",
+            help="leave c out, or write to an `out` of float16",
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, TypedDict, cast
+from math import inf
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 import numpy as np
 
@@ -30,9 +31,9 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.matrix import ArrayArgument
+from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
 from ptxdsl.kernels.call.products.configure import check_is_bool, configure, facts, narrower, settled
-from ptxdsl.kernels.call.products.plan import Kernels
+from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.tuned import TUNE, Trials, text_of, tuned_once, wants_tuning
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
@@ -47,11 +48,12 @@ from ptxdsl.kernels.choose.grouped import (
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ListFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.epilogue import Epilogue
+from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import check_factor, factors_of
+from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.parameters import grouped_parameters
@@ -96,33 +98,49 @@ def run(
     if group is None:
         return []
     problems = group.row_major
-    device, _ = problems.device_stream
-    _check_on_host(device)
+    _check_on_host(problems.device_stream[0])
     traits = traits_of(problems, chosen, schedule, balance is not None)
-    for name, number in zip(("alpha", "beta"), factors, strict=True):
-        check_factor(name, number, traits.scalar)
-    if problems.out.shapes.all(axis=1).any():
-        launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
-        if device is None:
-            _emulate(launch, problems, factors)
-        else:
-            _send(launch, group, arrays, factors, key)
+    call = ListCall(key, arrays, factors, arrays)
+    carry_out(kernels, group, traits, call, "parts" if balance else schedule, bool(sort))
     return list(group.out.owners)
 
 
-def _send(
-    launch: ListKernel, group: ProblemGroup, arrays: tuple[Any, ...], factors: tuple[float, float], key: Hashable
+class ListCall(NamedTuple):
+    """A call with lists: its `arrays` out, a, b and c, and the `lists` that they stand for, of which c and out may not
+    be given."""
+
+    key: Hashable
+    arrays: tuple[Any, Any, Any, Any]
+    factors: tuple[float, float]
+    lists: tuple[Any, Any, Any, Any]
+
+
+def carry_out(
+    kernels: Kernels, group: ProblemGroup, traits: Traits, call: ListCall, mode: str = "device", sort: bool = False
 ) -> None:
+    """Makes the launch of a call, by the kernel that is made for such traits. Raises LaunchError for factors that are
+    none of its type."""
+    problems = group.row_major
+    check_factors(call.factors, traits)
+    if problems.out.shapes.all(axis=1).any():
+        launch = launch_of(kernels, problems, traits, mode, sort)
+        if problems.device_stream[0] is None:
+            _emulate(launch, problems, call.factors)
+        else:
+            _send(launch, group, call)
+
+
+def _send(launch: ListKernel, group: ProblemGroup, call: ListCall) -> None:
     """Launches on the GPU of the arrays, and remembers it by the key of the call."""
-    (out, a, b, c), problems, order = arrays, group.row_major, launch.deal.order
+    (out, a, b, c), problems, order = call.lists, group.row_major, launch.deal.order
     device, stream = problems.device_stream
     assert device is not None
     rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
     send = _sender(launch, device, rows)
-    send(rows, factors, stream)
+    send(rows, call.factors, stream)
     kept = list_launch(group, lists_given(a, b, c, out), ProblemTable(rows, ADDRESSES, order), send)
     if kept:
-        keep_lists(kept, key, arrays, factors)
+        keep_lists(kept, call.key, call.arrays, call.factors)
 
 
 def _tuned(
@@ -165,8 +183,8 @@ def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tu
     sizes, model, arch, operands = _sizes(group), model_of(device), target(device), _facts_of(group)
     if not group.out.shapes.all(axis=1).any():
         return []
-    usual = AHEAD if group.c is None and not balanced else IN_TURN
-    by_warps = ranked_tiles(sizes, arch, operands, usual, model)
+    is_fp8 = group.a.type in FP8
+    by_warps = [] if is_fp8 else ranked_tiles(sizes, arch, operands, _usual(group, balanced), model)
     is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
     takes_wgmma = is_open and are_lists_mappable(group)
     ranked = ranked_of_groups(by_warps, ListFacts(sizes, operands), model, takes_wgmma)
@@ -196,39 +214,89 @@ def traits_of(
     group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
 ) -> Traits:
     """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
-    a, c, operands = group.a, group.c, _facts_of(group)
-    device, _ = group.device_stream
+    operands, (device, _) = _facts_of(group), group.device_stream
     takes_warpgroups = schedule == "device" and not balanced
-    if config is not None and config.atom == WGMMA:
-        config = of_groups(config, AHEAD, staggers=config.swap_ab)
-        traits = _by_wgmma(group, config, operands, takes_warpgroups)
-        check_lists_mappable(group)
-        return traits
-    usual = AHEAD if c is None and not balanced else IN_TURN
+    if needs_wgmma(group, config):
+        return traits_by_wgmma(group, config, takes_warpgroups=takes_warpgroups)
     if config is not None:
-        return configure(of_groups(config, usual), operands, device)
-    tiles = _chosen(group, operands, usual, device, balanced)
-    by_warps = not takes_warpgroups or target(device) != ARCH or a.type is f32  # whose low bits wgmma cuts off
-    if not by_warps and are_lists_mappable(group):
-        tiles = _by_warpgroups(group, operands, tiles, device) or tiles
-    if tiles.atom == WGMMA:
-        return _by_wgmma(group, tiles, operands, takes_warpgroups)
-    return configure(tiles, operands, device, takes_warpgroups)
+        return configure(of_groups(config, _usual(group, balanced)), operands, device)
+    tiles = _chosen(group, balanced)
+    by_warpgroups = faster_by_wgmma(group, tiles) if takes_warpgroups else None
+    return by_warpgroups or configure(tiles, operands, device)
 
 
-def _by_wgmma(group: ProblemGroup, config: GemmConfig, operands: Operands, takes_warpgroups: bool) -> Traits:
-    """Of the sm_90a path: with outputs that tensor copies store, where they can."""
+def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
+    """Whether a configuration asks for wgmma, or, where there is none, no other path multiplies such matrices."""
+    return group.a.type in FP8 if config is None else config.atom == WGMMA
+
+
+def traits_by_wgmma(
+    group: ProblemGroup, config: GemmConfig | None, epilogue: Epilogue | None = None, takes_warpgroups: bool = True
+) -> Traits:
+    """What the kernel of the sm_90a path is made for, with the tiles of a `config` that asks for it, or the best ones.
+
+    Raises LaunchError for GPUs that do not have it, for matrices that it does not read, and, for whoever does not
+    `takes_warpgroups`, that it has no such kernel.
+    """
+    if config is not None:
+        config = of_groups(config, AHEAD, staggers=config.swap_ab)
+    else:
+        config = _of_fp8(group, takes_warpgroups)
+    traits = _configured(group, config, epilogue, takes_warpgroups)
+    check_lists_mappable(group)
+    return traits
+
+
+def faster_by_wgmma(
+    group: ProblemGroup, other: GemmConfig | None = None, epilogue: Epilogue | None = None
+) -> Traits | None:
+    """The same with the best tiles; None where those of the sm_80 path should take less time, `other` ones or the best,
+    or no tensor copies can bring the matrices."""
     device, _ = group.device_stream
-    config = in_pairs(config, operands, *_sizes(group)[:2])
+    by_warps = target(device) != ARCH or group.a.type is f32  # whose low bits wgmma cuts off
+    if by_warps or not are_lists_mappable(group):
+        return None
+    computing = model_of(device).group(other or _chosen(group), group.a.type, _sizes(group))
+    config = _by_warpgroups(group, computing)
+    return None if config is None else _configured(group, config, epilogue)
+
+
+def _of_fp8(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
+    """The tiles of types that wgmma alone multiplies. Raises LaunchError where it does not."""
+    device, _ = group.device_stream
+    cause = f"`a` and `b` are {describe_type(group.a.type)}"
+    if not takes_warpgroups:
+        raise LaunchError(
+            f"{cause}, which takes wgmma, whose blocks find their tiles themselves",
+            help='take schedule="device", without balance',
+        )
+    config = _by_warpgroups(group, inf) if target(device) == ARCH else None
+    if config is None:
+        raise LaunchError(
+            f"{cause}, which is multiplied on {ARCH}; the kernel is for {target(device)}",
+            help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+    return config
+
+
+def _configured(
+    group: ProblemGroup, config: GemmConfig, epilogue: Epilogue | None, takes_warpgroups: bool = True
+) -> Traits:
+    """Of the sm_90a path: with outputs that tensor copies store, where they can, and an epilogue beside that of the
+    configuration, if there is one."""
+    operands, (device, _) = _facts_of(group), group.device_stream
+    config = in_pairs(
+        config if epilogue is None else specialise(config, epilogue=epilogue), operands, *_sizes(group)[:2]
+    )
     traits = configure(config, operands, device, takes_warpgroups, shares_copies=True)
     return in_boxes(traits, device, turned=True) if are_lists_boxed(group) else traits
 
 
-def _by_warpgroups(group: ProblemGroup, operands: Operands, other: GemmConfig, device: int | None) -> GemmConfig | None:
-    """The tiles of the sm_90a path; None where the `other` ones should take less time."""
-    sizes, model = _sizes(group), model_of(device)
-    computing = model.group(other, operands.inputs, sizes)
-    config = choose_warpgroup_tiles(ListFacts(sizes, operands), AHEAD, model, computing)
+def _by_warpgroups(group: ProblemGroup, computing: float) -> GemmConfig | None:
+    """The tiles of the sm_90a path; None where those of another, whose tensor cores are busy for `computing`
+    microseconds, should take less time."""
+    model = model_of(group.device_stream[0])
+    config = choose_warpgroup_tiles(ListFacts(_sizes(group), _facts_of(group)), AHEAD, model, computing)
     return config and _in_shares(group, config)
 
 
@@ -247,11 +315,15 @@ def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]
 
 
-def _chosen(
-    group: ProblemGroup, operands: Operands, schedule: TileSchedule, device: int | None, balanced: bool
-) -> GemmConfig:
+def _usual(group: ProblemGroup, balanced: bool) -> TileSchedule:
+    """The schedule of the sm_80 path."""
+    return AHEAD if group.c is None and not balanced else IN_TURN
+
+
+def _chosen(group: ProblemGroup, balanced: bool = False) -> GemmConfig:
     """The tiles of the sm_80 path that should cost least."""
-    return choose_tiles(_sizes(group), target(device), operands, schedule, model_of(device), balanced=balanced)
+    (device, _), how = group.device_stream, _usual(group, balanced)
+    return choose_tiles(_sizes(group), target(device), _facts_of(group), how, model_of(device), balanced=balanced)
 
 
 def _check_on_host(device: int | None) -> None:

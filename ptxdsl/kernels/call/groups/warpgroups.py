@@ -14,6 +14,7 @@ from ptxdsl.kernels.call.groups.table import ADDRESSES, NO_TABLE, Deal
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
+from ptxdsl.kernels.call.products.configure import by_wgmma
 from ptxdsl.kernels.sm90.maps import problem_map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
@@ -26,7 +27,6 @@ ROUNDS_MORE = 2  # for which shares of rows are tried
 STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
 MULTIPLIED = 43  # products of an element that is read, as in 64×128: tiles with no more wait for the L2 cache
 READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
-LEAVE_OUT = "or leave atom out: then such arrays are copied otherwise"
 
 
 def are_lists_mappable(group: ProblemGroup) -> bool:
@@ -50,29 +50,31 @@ def are_lists_boxed(group: ProblemGroup) -> bool:
 
 def check_lists_mappable(group: ProblemGroup) -> None:
     """Raises LaunchError for lists of which tensor copies cannot address a matrix, or wgmma cannot read it."""
+    cause, otherwise = by_wgmma(group.a.type)
     if _without_k(group).any():
         number = int(_without_k(group).argmax())
         raise LaunchError(
-            f'atom is "wgmma", and K of problem {number} is 0: there is nothing to multiply', help="leave atom out"
+            f"{cause}, and K of problem {number} is 0: there is nothing to multiply",
+            help="leave atom out" if otherwise else "leave such problems out, and scale their c by beta",
         )
     for operand, along_k in ((group.a, "row"), (group.b, "column")):
         if operand.type not in TURNED and operand.major != along_k:
             raise LaunchError(
                 f"matrices of `{operand.name}` are not contiguous along K; of {describe_type(operand.type)} wgmma "
                 "reads matrices that are",
-                help="pass row-major `a` and column-major `b`, or leave atom out",
+                help=f"pass row-major `a` and column-major `b`{otherwise}",
             )
-        _check_lines(operand)
+        _check_lines(operand, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
 
 
-def _check_lines(operand: Matrices) -> None:
+def _check_lines(operand: Matrices, otherwise: str) -> None:
     apart = np.where(operand.lines > 1, operand.strides, 0) * operand.type.bytes
     wrong = (operand.bytes > 0) & ((operand.pointers | apart) % WIDEST_ACCESS != 0)
     for number in np.flatnonzero(wrong)[:1].tolist():
         raise LaunchError(
             f"`{operand.name}[{number}]` has lines {apart[number]} bytes apart from the address "
             f"{operand.pointers[number]:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
-            help=f"pad its lines, {LEAVE_OUT}",
+            help=f"pad its lines{otherwise}",
         )
 
 

@@ -89,6 +89,15 @@ def settled(config: GemmConfig | None) -> GemmConfig | None:
     return config if config.epilogue is None else specialise(config, epilogue=canonical(config.epilogue))
 
 
+def check_not_split(config: GemmConfig) -> None:
+    """Raises LaunchError for blocks that share the K of tiles, of batches."""
+    if config.split_k > 1:
+        raise LaunchError(
+            f"split_k is {config.split_k}, and the products are batches: each of them is computed by blocks of its own",
+            help="leave split_k out, or call gemm for each of the batches",
+        )
+
+
 def for_batches(config: GemmConfig) -> GemmConfig:
     """A configuration of batches: z of the grid counts them past 65535 too, where no other schedule is asked for."""
     if config.schedule != ROWS_OF_EIGHT:
@@ -111,8 +120,8 @@ def configure(
         check_copies(config)
     if config.atom == WGMMA and not takes_warpgroups:
         raise LaunchError(
-            'GemmConfig: atom is "wgmma", which gemm takes for matrices, and for batches in one array, conv2d, '
-            'grouped_gemm with schedule="device", and grouped_gemm_ragged and grouped_gemm_masked for groups of rows',
+            'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
+            "grouped_gemm_ragged and grouped_gemm_masked for groups of rows",
             help="leave atom out here",
         )
     arch = target(device)

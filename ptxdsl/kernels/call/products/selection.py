@@ -8,7 +8,15 @@ from math import inf
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
-from ptxdsl.kernels.call.products.configure import Choice, are_mappable, facts, for_batches, is_read_by_wgmma, narrower
+from ptxdsl.kernels.call.products.configure import (
+    Choice,
+    are_mappable,
+    check_not_split,
+    facts,
+    for_batches,
+    is_read_by_wgmma,
+    narrower,
+)
 from ptxdsl.kernels.call.products.interleaved import may_interleave
 from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, copies_of_large, takes_lines
 from ptxdsl.kernels.call.products.problem import GemmProblem
@@ -130,12 +138,7 @@ class Selection:
         config = self.choice.of(self._chosen() if self.choice.config is None else self.choice.config)
         if self.problem.batches is None:
             return config
-        if config.split_k > 1:
-            raise LaunchError(
-                f"split_k is {config.split_k}, and the products are batches: each of them is computed by blocks of its "
-                "own",
-                help="leave split_k out, or call gemm for each of the batches",
-            )
+        check_not_split(config)
         return for_batches(config)
 
     def candidates(self) -> list[tuple[float, GemmConfig]]:

@@ -22,7 +22,7 @@ from ptxdsl.types import f32
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped import check
 from tests.kernels.test_ragged_warpgroups import LOW, SQUARE
-from tests.machines import MACHINES, machine
+from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
 SIZES = [(1, 8, 8), (0, 16, 24), (65, 72, 136), (64, 0, 8), (3, 136, 72)]
@@ -144,6 +144,11 @@ class TestChoice:
         a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
         known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
         assert [config.stagger for _, config in known if config.swap_ab] == [3]
+
+    def test_of_fp8_only_wgmma_is_tuned(self):
+        a, b = [np.ones((64, 64), NAMES["e4m3"])] * 2, [np.ones((64, 64), NAMES["e4m3"]).T] * 2
+        known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
+        assert {config.atom for _, config in known} == {"wgmma"}
 
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
     def test_small_ones_and_lines_that_no_tensor_copy_can_address_go_another_way(self, sizes):

@@ -12,6 +12,7 @@ import pytest
 
 from ptxdsl import config
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.groups.table import ADDRESSES, ROW
 from ptxdsl.kernels.call.launching import memory, upload, workspace
 from ptxdsl.kernels.call.launching.memory import (
     CALLS,
@@ -22,6 +23,7 @@ from ptxdsl.kernels.call.launching.memory import (
     placement_of,
 )
 from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
 from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import (
@@ -138,17 +140,29 @@ def lists(count=3):
     return [[Tensor(64, 32) for _ in range(count)], [Tensor(32, 96) for _ in range(count)]]
 
 
+def large_lists():
+    """That go by wgmma."""
+    return [[Tensor(512, 1024) for _ in range(4)], [Tensor(1024, 512) for _ in range(4)]]
+
+
+BY_WGMMA = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 # What each public function is given; `out` is made where it is left out
 CASES = {
     "gemm": lambda: (gemm, [Tensor(64, 32), Tensor(32, 96)], Tensor(64, 96)),
     "batched": lambda: (gemm, [Tensor(4, 64, 32), Tensor(4, 32, 96)], Tensor(4, 64, 96)),
     "lists": lambda: (gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
+    "large lists": lambda: (gemm, large_lists(), [Tensor(512, 512) for _ in range(4)]),
     "grouped": lambda: (grouped_gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
     "ragged": lambda: (grouped_gemm_ragged, [Tensor(90, 32), Tensor(3, 32, 96), int32(3)], Tensor(90, 96)),
     "masked": lambda: (grouped_gemm_masked, [Tensor(3, 64, 32), Tensor(3, 32, 96), int32(3)], Tensor(3, 64, 96)),
     "conv": lambda: (conv2d, [Tensor(2, 8, 8, 36), Tensor(64, 3, 3, 36)], Tensor(2, 6, 6, 64)),
 }
 every_function = pytest.mark.parametrize("case", CASES)
+
+
+def test_large_lists_go_by_wgmma(gpu):
+    gemm(*large_lists())
+    assert warpgroup_grouped_kernel._variants and not gemm_kernel._variants
 
 
 def made_careful(monkeypatch, *modules):
@@ -262,7 +276,11 @@ def test_c_in_the_place_of_out_is_remembered_in_lists(gpu, monkeypatch):
     assert len(gpu.launches) == 2
 
 
-@pytest.mark.parametrize("function, module", [(gemm, "batched"), (grouped_gemm, "grouped")])
+@pytest.mark.parametrize(
+    "function, module",
+    [(gemm, "batched"), (partial(gemm, config=BY_WGMMA), "grouped"), (grouped_gemm, "grouped")],
+    ids=["gemm", "wgmma", "grouped"],
+)
 def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, function, module):
     def outs(count=3):
         return [Tensor(64, 96) for _ in range(count)]
@@ -298,18 +316,23 @@ def test_one_matrix_for_all_is_remembered_in_lists(gpu, monkeypatch):
 
 
 @pytest.mark.parametrize("strides", [(96, 1), (1, 64)], ids=["row", "column"])
-def test_other_lists_take_the_places_of_those_before(gpu, monkeypatch, strides):
+@pytest.mark.parametrize("config", [None, BY_WGMMA], ids=["warps", "wgmma"])
+def test_other_lists_take_the_places_of_those_before(gpu, monkeypatch, config, strides):
     """Of column-major outputs the kernel computes the transposes, from B and A."""
     tables = []
 
     def uploaded(device, stream, table):
-        tables.append(table.content.view(np.int64).reshape(4, -1).tolist())
+        if config is None:
+            tables.append(table.content.view(np.int64).reshape(4, -1).tolist())
+        else:  # a row of each product, of which these columns are addresses
+            rows = table.content[: 3 * ROW * 8].view(np.int64).reshape(3, ROW)
+            tables.append(rows[:, ADDRESSES].T.tolist())
         return upload.upload(device, stream, table)
 
     monkeypatch.setattr("ptxdsl.kernels.call.groups.lists.upload", uploaded)
     for _ in range(3):
         (a, b), out = lists(), [Tensor(64, 96, strides=strides) for _ in range(3)]
-        gemm(a, b, out=out)
+        gemm(a, b, out=out, config=config)
         left, right, written = ([each.address for each in arrays] for arrays in (a, b, out))
         assert tables.pop() == [*([left, right] if strides[1] == 1 else [right, left]), written, written]
         made_careful(monkeypatch)

@@ -27,12 +27,14 @@ def _config(draw: Draw, inputs: str) -> dict[str, Any]:
 
 
 def draw_grouped(draw: Draw) -> Call:
-    inputs = draw.input_type(TYPES)
+    inputs = draw.input_type((*TYPES, *FP8))
     output = draw.one_of(inputs if inputs in FLOATS else OUTPUTS[inputs][0], *OUTPUTS[inputs])
     exact, count = is_exact(draw, inputs, output), draw.to(6)
     orders = [draw.one_of("row", "column") for _ in range(3)]
-    kind = draw.one_of("whole words", "")
-    beta = draw.one_of(0, 0, 1, -2)
+    if inputs in FP8:
+        orders[:2] = "row", "column"
+    kind = "whole words" if inputs in FP8 else draw.one_of("whole words", "")
+    beta = 0 if output in FP8 else draw.one_of(0, 0, 1, -2)
     alpha = draw.one_of(1, 1, -3) if output == "s32" else draw.one_of(1.0, 1.0, 0.5)
     in_place = draw.chance(0.4)
     lists: list[list[View]] = [[], [], [], []]

@@ -13,7 +13,7 @@ from ptxdsl.kernels.epilogue import per_column, per_row
 from ptxdsl.kernels.gemm import gemm
 from tests.machines import NAMES
 from tests.random_calls.call import Call, Result
-from tests.random_calls.configs import FUNCTIONS, config, scheduled, warp_config
+from tests.random_calls.configs import FUNCTIONS, config, scheduled
 from tests.random_calls.drawing import FLOATS, FP8, OUTPUTS, WHOLE, Draw
 from tests.random_calls.views import View, matrix, vector
 
@@ -198,16 +198,19 @@ def _how(draw: Draw, inputs: str, batched: bool) -> dict[str, Any]:
 
 def draw_list(draw: Draw) -> Call:
     """gemm of lists of matrices that lie alike, each anywhere; a single one is for all."""
-    inputs = draw.input_type(("f16", "bf16", "f32", "f64", "s8", "u8"))
+    inputs = draw.input_type()
     output = inputs if inputs in FLOATS else OUTPUTS[inputs][0]
     exact, count = is_exact(draw, inputs, output), draw.to(4, 1)
     m, n, k = draw.extent(16, 64), draw.extent(16, 64), draw.size(32, 64)
     orders = [draw.one_of("row", "column") for _ in range(3)]
+    if inputs in FP8 or draw.chance(0.3):
+        orders[:2] = "row", "column"
+    kind = "whole words" if inputs in FP8 or draw.chance(0.5) else ""
     lists: list[list[View]] = []
     for extents, order, type, poison in (
         ((m, k), orders[0], inputs, "nan"), ((k, n), orders[1], inputs, "nan"), ((m, n), orders[2], output, "noise"),
     ):  # fmt: skip
-        lists.append(_alike(draw, extents, type, order, count, poison))
+        lists.append(_alike(draw, extents, type, order, count, poison, kind))
     alone = draw.one_of(-1, -1, -1, 0, 1)  # which of both is a single matrix for all
     values = [[fill(draw, view, inputs, exact) for view in views] for views in lists[:2]]
     if alone >= 0:
@@ -221,7 +224,7 @@ def draw_list(draw: Draw) -> Call:
         sums, scale = alpha * product(x, y), abs(alpha) * product(np.abs(x), np.abs(y)) + 9 * abs(beta)
         sums = sums + beta * fill(draw, c, output, True) if beta else sums
         results.append(Result(sums, allowed(inputs, exact, k, scale)))
-    chosen = warp_config(draw, inputs) if draw.chance(0.5) else None
+    chosen = config(draw, inputs, groups=not draw.chance(0.15)) if draw.chance(0.7) else None
     options: dict[str, Any] = {"out": lists[2], "alpha": alpha}
     if beta:
         options |= {"c": added, "beta": beta}
@@ -230,12 +233,14 @@ def draw_list(draw: Draw) -> Call:
     return Call(gemm, arguments, options, results, lists[2], draw.one_of(None, 2))
 
 
-def _alike(draw: Draw, shape: Sequence[int], type: str, order: str, count: int, poison: str) -> list[View]:
+def _alike(
+    draw: Draw, shape: Sequence[int], type: str, order: str, count: int, poison: str, kind: str = ""
+) -> list[View]:
     """Matrices with the same strides."""
     state, numbers = draw.random.getstate(), draw.numpy
     views = []
     for _ in range(count):
         draw.random.setstate(state)
-        views.append(matrix(draw, shape, type, order, poison))
+        views.append(matrix(draw, shape, type, order, poison, kind))
     assert NAMES[type] and numbers is draw.numpy
     return views

@@ -199,8 +199,7 @@ class Selection:
     @property
     def _lines(self) -> tuple[int, bool]:
         """The bytes of the narrower copy on the sm_80 path, and whether A and B are contiguous along K."""
-        a, b = self.problem.a, self.problem.b
-        return min(a.widest(a.length), b.widest(b.length)), a.major == "row" and b.major == "column"
+        return self.operands.narrowest, self.problem.a.major == "row" and self.problem.b.major == "column"
 
     @property
     def _is_scheduled(self) -> bool:

@@ -9,6 +9,7 @@ from ptxdsl import b32, s64, u8, u16, u32
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 WORD_BYTES, REGISTER_BYTES = 16, 4
@@ -58,6 +59,16 @@ def word_lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
     for item, (target, word) in zip(items, copies, strict=True):
         with pd.if_(item < count):
             pd.ptx.st.global_.v4.b32(target, word)
+
+
+def word_at(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:
+    """The registers of a word, from an element of a line on: elements behind the last of the `length` are that one,
+    unless lines are whole words and read as such."""
+    if in_words:
+        return list(pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(line + first.to(s64)))
+    elements = line.bitcast(BITS[type.bytes])
+    values = [elements[pd.min(first + n, length - 1)].to(u32) for n in range(WORD_BYTES // type.bytes)]
+    return packed(values, type.bytes)
 
 
 def packed(elements: list[Scalar], bytes: int) -> list[Scalar]:

@@ -7,11 +7,9 @@ from functools import lru_cache
 
 import ptxdsl as pd
 from ptxdsl import b32, ptr, s32, s64, u32
-from ptxdsl.kernels.reorder.lines import BITS, REGISTER_BYTES, WORD_BYTES, packed
+from ptxdsl.kernels.reorder.lines import WORD_BYTES, word_at
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
-from ptxdsl.trace.instruction import Scalar
-from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 WARP, WARPS = 32, 8  # of a block, which has as many rows
@@ -39,19 +37,8 @@ def rows_kernel(p: rows_parameters(type), *, type: Type, in_words: bool) -> None
         target = p.target.pointer + row.to(s64) * p.target.stride
         for begin in pd.range(pd.laneid, words, WARP * EACH):
             firsts = [begin + WARP * n for n in range(EACH)]
-            read = [_word(source, pd.min(first, words - 1) * each, p.length, type, in_words) for first in firsts]
+            read = [word_at(source, pd.min(first, words - 1) * each, p.length, type, in_words) for first in firsts]
             for first, registers in zip(firsts, read, strict=True):
                 values = [pd.select(exists, register, pd.cast(0, b32)) for register in registers]
                 with pd.if_(first < words):
                     pd.ptx.st.global_.v4.b32(target + (first * each).to(s64), values)
-
-
-def _word(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:
-    """The registers of a word, from an element of a line on."""
-    if in_words:
-        return list(pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(line + first.to(s64)))
-    elements = line.bitcast(BITS[type.bytes])
-    values = [elements[pd.min(first + n, length - 1)].to(u32) for n in range(WORD_BYTES // type.bytes)]
-    registers = packed(values, type.bytes)
-    assert len(registers) == WORD_BYTES // REGISTER_BYTES
-    return registers

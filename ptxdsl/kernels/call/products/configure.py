@@ -163,13 +163,18 @@ def check_mappable(k: int, a: Matrix, b: Matrix) -> None:
     if k == 0:
         help = "leave atom out" if otherwise else "scale c by beta without gemm"
         raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
-    for matrix, along_k in ((a, "row"), (b, "column")):
-        if a.type not in TURNED and matrix.major != along_k:
+    operands = [
+        (matrix, a.type in TURNED or matrix.major == along_k) for matrix, along_k in ((a, "row"), (b, "column"))
+    ]
+    for matrix, is_read in operands:
+        if is_read:
+            _check_lines(matrix, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
+    for matrix, is_read in operands:
+        if not is_read:
             raise LaunchError(
                 f"`{matrix.name}` is not contiguous along K; of {describe_type(a.type)} wgmma reads matrices that are",
                 help=f"pass a row-major `a` and a column-major `b`{otherwise}",
             )
-        _check_lines(matrix, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
 
 
 def _check_lines(matrix: Matrix, otherwise: str) -> None:

@@ -1,9 +1,10 @@
-"""Operands whose lines tensor copies cannot address, or only slowly: they are copied first, to a workspace of better
-lines.
+"""Operands that tensor copies cannot bring as wgmma reads them, or only slowly: they are copied first, to a workspace
+of better lines.
 
 A copy reads and writes once what a product of some size reads many times. Tensor copies take lines that begin at
 multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, for which
-clusters make up where products are large.
+clusters make up where products are large. Of 8 bits, and of float32, wgmma reads lines along K alone: others are
+transposed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from ptxdsl.kernels.choose.large_products import LARGEST, LargeTile, slowness_of
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
 
 MOST_WORDS = 1 << 31  # which 32 bits count
+ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,14 @@ class LinedMatrix(Matrix):
         return super().mapped(kind).encoder()(self.array.pointer)
 
 
-def takes_lines(problem: GemmProblem) -> bool:
-    """Whether its operands may be copied so: single matrices, where there is something to compute."""
-    sizes = problem.a.array.size, problem.b.array.size, problem.out.array.size
-    return problem.batches is None and all(sizes) and all(_words(o) < MOST_WORDS for o in (problem.a, problem.b))
+def takes_copies(problem: GemmProblem) -> bool:
+    """Whether there is something to compute, and copies make operands of its type such as tensor copies bring. Those of
+    batches are copied only to be transposed."""
+    operands = tuple((getattr(problem, name), along_k) for name, along_k in ALONG_K.items())
+    if not all((problem.a.array.size, problem.b.array.size, problem.out.array.size)):
+        return False
+    is_open = problem.batches is None or all(o.is_mappable or _is_turned(o, along_k) for o, along_k in operands)
+    return is_open and all(_words(o, along_k) < MOST_WORDS for o, along_k in operands)
 
 
 class LineCopies(NamedTuple):
@@ -61,12 +69,13 @@ class LineCopies(NamedTuple):
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """The problem with the copies, and the launches that make these."""
-        launches = []
-        for name in ("a", "b"):
+        launches, (device, stream) = [], problem.device_stream
+        for name, along_k in ALONG_K.items():
             if getattr(self, name):
                 operand: Matrix = getattr(problem, name)
-                copy, target = _workspace(operand, *problem.device_stream)
-                launches.append(_copy(operand, target, copy.stride, problem.device_stream[1]))
+                copy, target = _workspace(operand, _major(operand, along_k), device, stream)
+                launch = _transposed if _is_turned(operand, along_k) else _copy
+                launches.append(launch(operand, copy, target, stream))
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
         return problem, tuple(launches)
 
@@ -96,56 +105,99 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
     return min(_ways_to_copy(problem, model), key=time)
 
 
+def copies_along_k(problem: GemmProblem) -> LineCopies:
+    """Only of operands that wgmma does not read as they lie, whatever the time."""
+    return LineCopies(_is_turned(problem.a, ALONG_K["a"]), _is_turned(problem.b, ALONG_K["b"]), 0.0)
+
+
 def _ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
     """Whether A and B are copied, and how long the copies take."""
-    for way in product(_ways(problem.a), _ways(problem.b)):
+    is_single = problem.batches is None
+    of_a, of_b = (_ways(getattr(problem, name), along_k, is_single) for name, along_k in ALONG_K.items())
+    for way in product(of_a, of_b):
         copied = [operand for operand, is_copied in zip((problem.a, problem.b), way, strict=True) if is_copied]
         moved = sum(2 * operand.array.size * operand.type.bytes for operand in copied)
         each = model.rates.launch + model.rates.dram_latency
         yield LineCopies(*way, len(copied) * each + moved / model.rates.large.copy_bandwidth)
 
 
-def _ways(operand: Matrix) -> tuple[bool, ...]:
+def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
     """Whether it may be copied or not."""
-    if not operand.is_mappable:
+    if _is_turned(operand, along_k) or not operand.is_mappable:
         return (True,)
-    return (False,) if operand.is_in_sectors else (False, True)
+    return (False, True) if is_single and not operand.is_in_sectors else (False,)
 
 
-def _lines(operand: Matrix) -> int:
-    return operand.shape[0] if operand.major == "row" else operand.shape[1]
+def _major(operand: Matrix, along_k: str) -> str:
+    """How a copy lies: as the operand does where wgmma reads such types either way."""
+    return operand.major if operand.type in TURNED else along_k
 
 
-def _words(operand: Matrix) -> int:
+def _is_turned(operand: Matrix, along_k: str) -> bool:
+    """Whether a copy is the transpose in memory."""
+    return operand.major != _major(operand, along_k)
+
+
+def _lines(operand: Matrix, major: str) -> tuple[int, int]:
+    """How many lines it has that lies so, and the elements of each."""
+    rows, columns = operand.shape
+    return (rows, columns) if major == "row" else (columns, rows)
+
+
+def _words(operand: Matrix, along_k: str) -> int:
     """Of 16 bytes, that a copy of an operand has."""
-    return _lines(operand) * ceil_div(operand.length * operand.type.bytes, WORD_BYTES)
+    lines, length = _lines(operand, _major(operand, along_k))
+    return lines * ceil_div(length * operand.type.bytes, WORD_BYTES)
 
 
-def _workspace(operand: Matrix, device: int | None, stream: int) -> tuple[Matrix, Any]:
-    """Room for a copy of an operand, as a matrix and as all that the copy writes: numpy memory on the emulator, else
-    the workspace of a stream, by its address."""
-    lines, line_bytes = _lines(operand), ceil_div(operand.length * operand.type.bytes, LINE_BYTES) * LINE_BYTES
-    elements = line_bytes // operand.type.bytes
+def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> tuple[Matrix, Any]:
+    """Room for a copy of an operand that lies so, as a matrix and as all that the copy writes: numpy memory on the
+    emulator, else the workspace of a stream, by its address."""
+    lines, length = _lines(operand, major)
+    elements = ceil_div(length * operand.type.bytes, LINE_BYTES) * LINE_BYTES // operand.type.bytes
+    batches = operand.batches if operand.batch_stride else None
+    lies = {"major": major, "stride": elements, "batches": batches, "batch_stride": lines * elements * bool(batches)}
     if device is None:
-        room = np.empty((lines, elements), operand.owner.dtype)
-        rows = room[:, : operand.length]
-        return matrix(operand.name, rows if operand.major == "row" else rows.T), matrix(operand.name, room)
-    address = memory(device, stream, operand.name, lines * line_bytes)
-    strides = (elements, 1) if operand.major == "row" else (1, elements)
+        room = np.empty((*([batches] if batches else []), lines, elements), operand.owner.dtype)
+        rows = room[..., :length]
+        copy = matrix(operand.name, rows if major == "row" else rows.swapaxes(-1, -2), batched=True)
+        return replace(copy, **lies), matrix(operand.name, room, batched=True)
+    address = memory(device, stream, operand.name, (batches or 1) * lines * elements * operand.type.bytes)
+    strides = (elements, 1) if major == "row" else (1, elements)
     array = replace(operand.array, pointer=address, strides=strides, owner=None)
-    return LinedMatrix(operand.name, None, array, operand.shape, operand.major, elements), address
+    return LinedMatrix(operand.name, None, array, operand.shape, **lies), address
 
 
-def _copy(operand: Matrix, target: Any, stride: int, stream: int) -> LaunchPlan:
+def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
     """The launch that copies the lines of an operand."""
-    type = operand.type
+    type, (lines, length) = operand.type, _lines(operand, operand.major)
     values = lines_parameters(type)(
         source=view(type)(pointer=operand, stride=operand.stride),
-        lined=view(type)(pointer=target, stride=stride),
-        lines=_lines(operand),
-        length=operand.length,
+        lined=view(type)(pointer=target, stride=copy.stride),
+        lines=lines,
+        length=length,
     )
-    in_words = operand.is_mappable and not operand.length * type.bytes % WORD_BYTES
-    kernel, each = (word_lines_kernel, EACH) if in_words else (lines_kernel, 1)
-    blocks = ceil_div(_words(operand), THREADS * each)
+    kernel, each = (word_lines_kernel, EACH) if _is_in_words(operand) else (lines_kernel, 1)
+    blocks = ceil_div(lines * ceil_div(length * type.bytes, WORD_BYTES), THREADS * each)
     return LaunchPlan(kernel, blocks, THREADS, values, {"type": type}, stream=stream)
+
+
+def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
+    """The launch that transposes an operand, or all matrices of it."""
+    type, (lines, length) = operand.type, _lines(operand, operand.major)
+    values = transposed_parameters(type)(
+        source=view(type)(pointer=operand, stride=operand.stride),
+        target=view(type)(pointer=target, stride=copy.stride),
+        source_batch=operand.batch_stride,
+        target_batch=copy.batch_stride,
+        lines=lines,
+        length=length,
+    )
+    edge, constants = edge_of(type), {"type": type, "in_words": _is_in_words(operand)}
+    blocks = (copy.batches or 1) * ceil_div(lines, edge) * ceil_div(length, edge)
+    return LaunchPlan(transposed_kernel, blocks, THREADS, values, constants, stream=stream)
+
+
+def _is_in_words(operand: Matrix) -> bool:
+    """Whether its lines begin and end at multiples of 16 bytes."""
+    return operand.is_mappable and not operand.length * operand.type.bytes % WORD_BYTES

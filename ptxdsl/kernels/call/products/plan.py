@@ -51,10 +51,10 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
 
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
-    """The problem with copies of operands where that should take less time, the launches that make them, and the
-    configuration for them; else the problem as it is, and the configuration of the caller."""
+    """The problem with copies of operands where wgmma needs them or that should take less time, the launches that make
+    them, and the configuration for them; else the problem as it is, and the configuration of the caller."""
     selection = Selection(problem, choice)
-    copies = None if choice.config is not None else selection.line_copies
+    copies = selection.line_copies
     config = selection.config_with(copies) if copies else None
     return (*copies.carry_out(problem), config) if copies and config else (problem, (), choice.config)
 
@@ -70,7 +70,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
         operands = replace(operands, out_boxes=True)
     shares_copies = _may_share_copies(problem, config)
     traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies)
-    if isinstance(traits, WarpgroupTraits):
+    if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
         check_mappable(problem.k, problem.a, problem.b)
     return traits
 

@@ -105,7 +105,7 @@ def problem_of(
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
-    right = right.along_column if right.type in FP8 else right  # which is read along K alone
+    right = right.along_column if right.type.bits == 8 else right  # which is read along K alone, or quicker so
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
     shape = (*_batches(left, right), left.shape[0], right.shape[1])

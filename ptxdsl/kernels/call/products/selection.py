@@ -14,11 +14,16 @@ from ptxdsl.kernels.call.products.configure import (
     check_not_split,
     facts,
     for_batches,
-    is_read_by_wgmma,
     narrower,
 )
 from ptxdsl.kernels.call.products.interleaved import may_interleave
-from ptxdsl.kernels.call.products.lines import LineCopies, copies_of, copies_of_large, takes_lines
+from ptxdsl.kernels.call.products.lines import (
+    LineCopies,
+    copies_along_k,
+    copies_of,
+    copies_of_large,
+    takes_copies,
+)
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.candidates import of_products
 from ptxdsl.kernels.choose.gemm import choose, ranked
@@ -32,9 +37,9 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     shares_split_lines,
 )
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8, Operands
-from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -116,22 +121,39 @@ class Selection:
 
     @cached_property
     def line_copies(self) -> LineCopies | None:
-        """The copies of operands that tensor copies cannot address, or only slowly, where they are worth their time;
-        None where there are none, or where wgmma is not for the call."""
-        problem = self.problem
-        if not self.may_take_warpgroups or not is_read_by_wgmma(problem.a, problem.b) or not takes_lines(problem):
+        """The copies of operands that wgmma does not read as they lie, or tensor copies cannot address, or only slowly,
+        where they are worth their time; where a caller chooses wgmma, of the first alone. None where there are none, or
+        where wgmma is not for the call."""
+        problem, is_chosen = self.problem, self.choice.config is not None
+        if not self._may_copy or not takes_copies(problem):
             return None
-        are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
-        copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)
+        if is_chosen:
+            copies = copies_along_k(problem)
+        else:
+            are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
+            copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)
         return copies if copies.a or copies.b else None
+
+    @property
+    def _may_copy(self) -> bool:
+        """Whether wgmma is for the call once its operands are copied."""
+        config, inputs = self.choice.config, self.problem.a.type
+        if config is not None:
+            return isinstance(config, GemmConfig) and config.atom == WGMMA and inputs in INPUTS
+        return self.arch == ARCH if inputs in FP8 else inputs in INPUTS and self.may_take_warpgroups
 
     def config_with(self, copies: LineCopies) -> GemmConfig | None:
         """The configuration of wgmma with such copies; None where another path should take less time without."""
+        if self.choice.config is not None:
+            return self.choice.config
         operands = replace(self.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
+        if operands.inputs not in TURNED:
+            operands = replace(operands, a_major="k", b_major="k")
         known = self.facts._replace(operands=operands, split_lines=copies.split(self.problem))
         known = known._replace(interleaves=known.interleaves and not copies.a)
-        other = inf if self.problem.a.type in FP8 else self._by_warps()[0]
-        return choose_product(known, self.model, other - copies.time, self.sharing)
+        if operands.inputs in FP8:
+            return self._with_any_sharing(known)
+        return choose_product(known, self.model, self._by_warps()[0] - copies.time, self.sharing)
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
@@ -181,8 +203,7 @@ class Selection:
 
     def _of_fp8(self) -> GemmConfig:
         """That of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
-        known, model = self.facts, self.model
-        config = choose_product(known, model, inf, self.sharing) or choose_product(known, model, inf, WHOLE)
+        config = self._with_any_sharing(self.facts)
         if self.arch != ARCH or config is None:
             raise LaunchError(
                 f"`a` and `b` are {describe_type(self.problem.a.type)}, which gemm multiplies on {ARCH}; "
@@ -190,6 +211,10 @@ class Selection:
                 help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
             )
         return config
+
+    def _with_any_sharing(self, known: ProductFacts) -> GemmConfig | None:
+        """The best configuration of wgmma for such facts: blocks share K as is said, or else not."""
+        return choose_product(known, self.model, inf, self.sharing) or choose_product(known, self.model, inf, WHOLE)
 
     @property
     def _shape(self) -> tuple[int, int, int]:

@@ -64,8 +64,8 @@ OPERANDS = [
     ({"inputs": pd.s32}, "inputs is s32; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
     ({"inputs": "f16"}, "inputs is 'f16'; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
     ({"inputs": [pd.f16]}, "inputs is [f16]; it takes f16, bf16, f32, f64, s8, u8, e4m3 or e5m2"),
-    ({"output": "f16"}, "output is 'f16'; of f16 inputs it takes f16, bf16 or f32"),
-    ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16 or f32"),
+    ({"output": "f16"}, "output is 'f16'; of f16 inputs it takes f16, bf16, f32, e4m3 or e5m2"),
+    ({"output": pd.f64}, "output is f64; of f16 inputs it takes f16, bf16, f32, e4m3 or e5m2"),
 ]  # fmt: skip
 # What inputs do not take
 TYPED = [

@@ -121,7 +121,8 @@ def is_exact(draw: Draw, inputs: str, output: str) -> bool:
 def draw_product(draw: Draw) -> Call:
     """gemm of two matrices, or of batches in one array."""
     inputs = draw.input_type()
-    output = draw.one_of(*OUTPUTS[inputs])
+    rounded = FP8 if inputs in ("f16", "bf16") and draw.arch == "sm_90a" else ()
+    output = draw.one_of(*OUTPUTS[inputs], *rounded)
     if draw.chance(0.4):
         output = "f32" if inputs in (*FP8, "f32") else OUTPUTS[inputs][0] if inputs not in FLOATS else inputs
     exact = is_exact(draw, inputs, output)
@@ -131,8 +132,9 @@ def draw_product(draw: Draw) -> Call:
     most = LARGEST if draw.large and not batches and draw.chance(0.15) else 0
     m, n = draw.size(16, 64, 128, most=most), draw.size(16, 64, 128, most=most)
     k = draw.size(32, 64, 128, most=3 * draw.most)
-    orders = ("row", "column") if inputs in FP8 or draw.chance(0.3) else (draw.one_of("row", "column"), "")
-    kind = "whole words" if inputs in FP8 or draw.chance(0.5) else ""
+    along_k = draw.chance(0.4 if inputs in FP8 else 0.3)
+    orders = ("row", "column") if along_k else (draw.one_of("row", "column"), "")
+    kind = "whole words" if draw.chance(0.75 if inputs in FP8 else 0.5) else ""
     a_batches, b_batches = (batches if draw.chance(0.8) else () for _ in "ab")
     if batches and not a_batches and not b_batches:
         a_batches = batches

@@ -107,8 +107,8 @@ class Operands:
     def _misfits(self) -> Iterator[str]:
         if self.inputs not in (*INPUTS, *FP8):
             yield f"inputs is {self.inputs!r}; it takes {either((*INPUTS, *FP8))}"
-        elif self.output not in OUTPUTS.get(self.inputs, FLOATS):
-            yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(outputs(self.inputs))}"
+        elif self.output not in gemm_outputs(self.inputs):
+            yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(gemm_outputs(self.inputs))}"
         for field, modes in MODES.items():
             if getattr(self, field) not in modes:
                 yield f"{field} is {getattr(self, field)!r}; it takes {either(map(quoted, modes))}"
@@ -125,6 +125,16 @@ def outputs(inputs: Type) -> tuple[Type, ...]:
     known = OUTPUTS.get(inputs, FLOATS)
     is_usual = inputs in known and inputs not in FP8
     return (inputs, *(t for t in known if t is not inputs)) if is_usual else known
+
+
+def gemm_outputs(inputs: Type) -> tuple[Type, ...]:
+    """The same of gemm(), which on the path of sm_90a rounds products of 16-bit floats to 8 bits as well."""
+    return (*outputs(inputs), *(FP8 if inputs in (f16, bf16) else ()))
+
+
+def takes_wgmma(inputs: Type, output: Type) -> bool:
+    """Whether only the path of sm_90a has such products: it multiplies 8-bit floats, and rounds to them."""
+    return inputs in FP8 or output in FP8
 
 
 def either(values: Iterable[Any]) -> str:

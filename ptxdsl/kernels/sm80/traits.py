@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm80.tile import OperandTile
 from ptxdsl.kernels.sm80.tiling import WarpTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -20,6 +21,14 @@ class WarpTraits(Traits):
     """Traits whose tiling is one of warps."""
 
     tiling: WarpTiling = field(default_factory=WarpTiling)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.operands.output in FP8:
+            raise LaunchError(
+                f"GemmConfig: the tiles are those of mma.sync, whose path does not round to {self.operands.output}; "
+                'with atom="wgmma" sm_90a does'
+            )
 
     @cached_property
     def mma(self) -> TiledMma:

@@ -140,10 +140,12 @@ def check_copies(config: GemmConfig) -> None:
         )
 
 
-def by_wgmma(inputs: Type) -> tuple[str, str]:
-    """Why a product goes by wgmma, and how its help ends where there is another way for such inputs."""
+def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
+    """Why a product goes by wgmma, and how its help ends where there is another way for such types."""
     if inputs in FP8:
         return f"`a` and `b` are {describe_type(inputs)}, which takes wgmma", ""
+    if output in FP8:
+        return f"`out` is {describe_type(output)}, which takes wgmma", ""
     return 'atom is "wgmma"', ", or leave atom out"
 
 
@@ -157,11 +159,12 @@ def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
     return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
 
 
-def check_mappable(k: int, a: Matrix, b: Matrix) -> None:
+def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None) -> None:
     """Raises LaunchError for A and B that tensor copies cannot address, or that wgmma does not read."""
-    cause, otherwise = by_wgmma(a.type)
+    cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
-        help = "leave atom out" if otherwise else "scale c by beta without gemm"
+        by_hand = "scale c by beta" if a.type in FP8 else "fill `out` with zeros"
+        help = "leave atom out" if otherwise else f"{by_hand} without gemm"
         raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
     operands = [
         (matrix, a.type in TURNED or matrix.major == along_k) for matrix, along_k in ((a, "row"), (b, "column"))

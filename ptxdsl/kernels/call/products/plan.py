@@ -71,7 +71,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     shares_copies = _may_share_copies(problem, config)
     traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies)
     if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
-        check_mappable(problem.k, problem.a, problem.b)
+        check_mappable(problem.k, problem.a, problem.b, problem.out.type)
     return traits
 
 

@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.matrix import (
     matrix,
 )
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
-from ptxdsl.kernels.product.operands import FP8, INPUTS, Extra, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Extra, gemm_outputs, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type, f16, f64, s32
@@ -109,7 +109,7 @@ def problem_of(
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
     shape = (*_batches(left, right), left.shape[0], right.shape[1])
-    known = outputs(left.type)
+    known = gemm_outputs(left.type)
     results = empty(left, shape, known[0]) if out is None else out
     written = matrix("out", results, batched=True, types=describe_types(known))
     addend = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
@@ -214,10 +214,10 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
             f"`out` has the shape {shape} and batches {operand.batch_stride} elements apart, which overlap",
             help="give each product memory of its own",
         )
-    if operand.type not in outputs(inputs):
+    if operand.type not in gemm_outputs(inputs):
         raise LaunchError(
             f"`{operand.name}` is {describe_type(operand.type)}; "
-            f"of {describe_type(inputs)} matrices gemm writes {describe_types(outputs(inputs))}",
+            f"of {describe_type(inputs)} matrices gemm writes {describe_types(gemm_outputs(inputs))}",
             help="pass one of these, and convert it afterwards" if operand is written else "convert it before",
         )
     if operand.type is not written.type:

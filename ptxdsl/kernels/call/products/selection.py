@@ -38,7 +38,7 @@ from ptxdsl.kernels.choose.warpgroup_products import (
 )
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
@@ -94,6 +94,11 @@ class Selection:
         return self.sharing_said is not None and self.problem.a.type is not f32 and self.arch == ARCH
 
     @property
+    def takes_wgmma(self) -> bool:
+        """Whether no other path has products of such types."""
+        return takes_wgmma(self.problem.a.type, self.problem.out.type)
+
+    @property
     def is_mappable(self) -> bool:
         """Whether tensor copies can bring A and B as wgmma reads them."""
         return are_mappable(self.problem.k, self.problem.a, self.problem.b)
@@ -137,10 +142,12 @@ class Selection:
     @property
     def _may_copy(self) -> bool:
         """Whether wgmma is for the call once its operands are copied."""
-        config, inputs = self.choice.config, self.problem.a.type
+        config = self.choice.config
+        if self.problem.a.type not in INPUTS:
+            return False
         if config is not None:
-            return isinstance(config, GemmConfig) and config.atom == WGMMA and inputs in INPUTS
-        return self.arch == ARCH if inputs in FP8 else inputs in INPUTS and self.may_take_warpgroups
+            return isinstance(config, GemmConfig) and config.atom == WGMMA
+        return self.arch == ARCH if self.takes_wgmma else self.may_take_warpgroups
 
     def config_with(self, copies: LineCopies) -> GemmConfig | None:
         """The configuration of wgmma with such copies; None where another path should take less time without."""
@@ -151,7 +158,7 @@ class Selection:
             operands = replace(operands, a_major="k", b_major="k")
         known = self.facts._replace(operands=operands, split_lines=copies.split(self.problem))
         known = known._replace(interleaves=known.interleaves and not copies.a)
-        if operands.inputs in FP8:
+        if self.takes_wgmma:
             return self._with_any_sharing(known)
         return choose_product(known, self.model, self._by_warps()[0] - copies.time, self.sharing)
 
@@ -169,7 +176,7 @@ class Selection:
         problem, known = self.problem, []
         if not problem.m or not problem.n or not problem.k or self.line_copies:
             return []
-        if problem.a.type not in FP8:
+        if not self.takes_wgmma:
             m, n, k = self._shape
             known += ranked(m, n, k, problem.a.type, self.arch, *self._lines, self._is_scheduled, self.model)
         if self.may_take_warpgroups and self.is_mappable:
@@ -177,8 +184,8 @@ class Selection:
         return known
 
     def _chosen(self) -> GemmConfig:
-        if self.problem.a.type in FP8:
-            return self._of_fp8()
+        if self.takes_wgmma:
+            return self._by_wgmma()
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable
         if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
             inputs = self.problem.a.type
@@ -201,14 +208,23 @@ class Selection:
         shared = self.choice._replace(epilogue=None).of(config)
         return model.product(candidate(shared, inputs), self._shape, width), config
 
-    def _of_fp8(self) -> GemmConfig:
-        """That of types that wgmma alone multiplies. Raises LaunchError on GPUs that have it not."""
+    def _by_wgmma(self) -> GemmConfig:
+        """That of types that only the path of wgmma has. Raises LaunchError on GPUs that have it not."""
         config = self._with_any_sharing(self.facts)
         if self.arch != ARCH or config is None:
+            inputs, output = self.problem.a.type, self.problem.out.type
+            cause, help = (
+                f"`out` is {describe_type(output)}, to which gemm rounds",
+                "convert a float16 `out` afterwards",
+            )
+            if inputs in FP8:
+                cause, help = (
+                    f"`a` and `b` are {describe_type(inputs)}, which gemm multiplies",
+                    "convert them to float16 before",
+                )
             raise LaunchError(
-                f"`a` and `b` are {describe_type(self.problem.a.type)}, which gemm multiplies on {ARCH}; "
-                f"the kernel is for {self.arch}",
-                help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+                f"{cause} on {ARCH}; the kernel is for {self.arch}",
+                help=f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
             )
         return config
 

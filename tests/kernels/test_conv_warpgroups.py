@@ -121,9 +121,11 @@ def test_tiles_that_are_swapped_in_turns(name, tile, window, output, rng, monkey
     ("inputs", "output", "depth"),
     [("f16", "f32", 64), ("bf16", "bf16", 64), ("bf16", "f16", 64), ("f32", "f32", 32), ("s8", "s32", 128), ("u8", "f32", 128)],
 )  # fmt: skip
-def test_all_types(name, inputs, output, depth, rng):
-    config = tiles(64, 64, depth)
-    check(machine(name), rng, (2, 9, 8, 48), (24, 3, 3), pad=1, inputs=inputs, output=output, config=config)
+@pytest.mark.parametrize("window", [1, 3])
+def test_all_types(name, inputs, output, depth, window, rng):
+    """Windows of one pixel are a product, of which int32 outputs are scaled by integers alone."""
+    how = {"inputs": inputs, "output": output, "config": tiles(64, 64, depth), "pad": window // 2}
+    check(machine(name), rng, (2, 9, 8, 48), (24, window, window), **how)
 
 
 @every_machine

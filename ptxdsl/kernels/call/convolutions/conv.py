@@ -37,6 +37,7 @@ from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.store.function import UNSCALED
 from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -116,7 +117,7 @@ def by_warpgroups(kernels: ConvolutionKernels, problem: Convolution, choice: Cho
 
 
 def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice) -> LaunchPlan | None:
-    plan = product_plan(kernels.products, product, choice, (1.0, 0.0))
+    plan = product_plan(kernels.products, product, choice, UNSCALED)
     return plan and replace(plan, numbers=())
 
 

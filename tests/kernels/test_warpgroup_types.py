@@ -5,6 +5,7 @@ Integers, and floats that are small integers, are exact: whatever the accumulato
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -20,7 +21,7 @@ from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import Persistent
+from ptxdsl.kernels.tiles.persistent import Persistent, Strips
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.types import TYPES
 from tests.kernels.spills import check_no_spill
@@ -28,7 +29,7 @@ from tests.kernels.test_schedules import few_blocks
 from tests.machines import MACHINES, NAMES, machine
 
 __all__ = ["few_blocks"]  # a fixture for all tests here
-FLOATS, INTEGERS = ("f32", "f16", "bf16"), ("s32", "f32", "f16", "bf16")
+FLOATS, INTEGERS, FP8 = ("f32", "f16", "bf16"), ("s32", "f32", "f16", "bf16"), ("e4m3", "e5m2")
 OUTPUTS = {"f32": FLOATS, "e4m3": FLOATS, "e5m2": FLOATS, "s8": INTEGERS, "u8": INTEGERS}
 PAIRS = [(inputs, output) for inputs in ("f32", "e4m3", "s8") for output in OUTPUTS[inputs]]
 PAIRS += [("u8", "s32"), ("e5m2", "f32")]
@@ -80,6 +81,44 @@ def test_every_output_with_alpha_beta_and_c(name, inputs, output, rng):
     given = where.array(c)
     result = gemm(where.array(a), where.array(b), given, out=given, alpha=alpha, beta=beta, config=tiles(inputs))
     assert np.array_equal(where.values(result), expected.astype(np.float64))
+
+
+@every_machine
+@pytest.mark.parametrize("order", ["row", "column"])
+@pytest.mark.parametrize("output", FP8)
+@pytest.mark.parametrize("inputs", FP8)
+def test_8_bit_outputs_are_rounded_once_and_saturate(name, inputs, output, order, rng):
+    """Of sums that alpha makes so large that most of them are rounded, and some lie behind the largest number."""
+    where, out_type, most = machine(name), NAMES[output], float(ml_dtypes.finfo(NAMES[output]).max)
+    alpha = most / 256
+    for m, n, k in ((70, 72, 520), (1, 40, 512), (130, 33, 16), (64, 1, 130)):
+        a, b = operands(rng, (m, n, k), inputs)
+        out = where.array(np.full((m, n), np.nan, out_type, "C" if order == "row" else "F"))
+        result = gemm(where.array(a), where.array(b), out=out, alpha=alpha, config=tiles(inputs))
+        expected = alpha * exact(a, b)
+        assert k < 512 or m == 1 or np.abs(expected).max() > most
+        assert np.array_equal(where.values(result), np.clip(expected, -most, most).astype(out_type).astype(np.float64))
+
+
+@every_machine
+@pytest.mark.parametrize("config", ["ping-pong", "swapped", "cluster", "stagger", "chosen"])
+def test_8_bit_outputs_of_all_tilings(name, config, rng):
+    """None of them is stored in boxes, whatever its lines: they have 16 bits."""
+    more = {"stages": 3, "atom": "wgmma"}
+    config = {
+        "ping-pong": GemmConfig((128, 48, 128), pingpong=True, schedule=Strips(), **more),
+        "swapped": GemmConfig((16, 64, 128), swap_ab=True, schedule=PERSISTENT, **more),
+        "cluster": GemmConfig((64, 64, 128), split_k=2, reduction="cluster", **more),
+        "stagger": GemmConfig((128, 64, 128), stagger=2, schedule=Strips(), **more),
+        "chosen": None,
+    }[config]
+    where, (a, b) = machine(name), operands(rng, (150, 112, 272), "e4m3")
+    bias = rng.integers(-8, 9, 112).astype(np.float16)
+    out = where.array(np.full((150, 112), np.nan, NAMES["e4m3"]))
+    vectors = [per_column(where.array(bias))]
+    result = gemm(where.array(a), where.array(b), out=out, config=config, epilogue=add_relu, operands=vectors)
+    expected = np.minimum(np.maximum(exact(a, b) + bias.astype(np.float64), 0), 448.0)
+    assert np.array_equal(where.values(result), expected.astype(NAMES["e4m3"]).astype(np.float64))
 
 
 @every_machine
@@ -210,7 +249,7 @@ class TestChoice:
 
 
 A = {inputs: np.zeros((64, 64), NAMES[inputs]) for inputs in ("f32", "s8", "e4m3", "e5m2")}
-FP8 = "`a` and `b` are float8_e4m3fn, which"
+OF_FP8 = "`a` and `b` are float8_e4m3fn, which"
 REFUSED = {
     "lines": (
         lambda: gemm(A["e4m3"][:, :33].copy(), A["e4m3"].T[:33], config=tiles("e4m3")),
@@ -219,7 +258,7 @@ REFUSED = {
     ),
     "no K": (
         lambda: gemm(A["e4m3"][:, :0], A["e4m3"].T[:0]),
-        f"{FP8} takes wgmma, and K is 0: there is nothing to multiply",
+        f"{OF_FP8} takes wgmma, and K is 0: there is nothing to multiply",
         "scale c by beta without gemm",
     ),
     "c of fp8": (
@@ -290,7 +329,7 @@ def test_fp8_on_other_gpus(monkeypatch):
     monkeypatch.setenv("PTXDSL_ARCH", "sm_89")
     with pytest.raises(pd.LaunchError) as caught:
         gemm(A["e4m3"], A["e4m3"].T)
-    assert caught.value.message == f"{FP8} gemm multiplies on sm_90a; the kernel is for sm_89"
+    assert caught.value.message == f"{OF_FP8} gemm multiplies on sm_90a; the kernel is for sm_89"
     assert caught.value.help == (
         "convert them to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
     )

@@ -21,8 +21,14 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.persistent import Rastered, Strips
+from ptxdsl.schedule import (
+    HilbertThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    PersistentScheduler,
+    StreamKThreadblockSwizzle,
+)
 
 E4M3, BF16 = np.dtype(ml_dtypes.float8_e4m3fn), np.dtype(ml_dtypes.bfloat16)
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -40,6 +46,11 @@ FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k
 EXCHANGED = GemmConfig((64, 256, 64), stages=4, atom="wgmma", split_k=2, reduction="cluster")  # in the ring
 EXCHANGED_ROWS = replace(EXCHANGED, tile=(160, 64, 64), stages=8, swap_ab=True)
 SHARED_ROWS = GemmConfig((16, 128, 64), stages=3, atom="wgmma", swap_ab=True, schedule=ClusterStrips())
+SWAPPED_TURNS = GemmConfig((16, 64, 64), stages=3, atom="wgmma", swap_ab=True, pingpong=True, schedule=Strips())
+ALL_ADD = replace(IN_TURN, schedule=IdentityThreadblockSwizzle(1), split_k=2)
+INTERLEAVED = replace(IN_TURN, tile=(64, 16, 64), schedule=InterleavedStrips((2, 1), step=8))
+CURVED = replace(IN_TURN, schedule=Rastered(HilbertThreadblockSwizzle(1)))
+ALONE = replace(IN_TURN, tile=(128, 16, 64), schedule=IdentityThreadblockSwizzle(1))
 SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along K as leave the ring at each stage
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
@@ -223,12 +234,32 @@ def convolution() -> None:
         conv2d(whole(1, 6, 6, channels), whole(24, 3, 3, channels, seed=1), pad=1, config=CONFIG)
 
 
-def tensor_product(config: GemmConfig, sizes: Sequence[tuple[int, int, int]], blocks: int = 1, beta: int = 0) -> None:
+def tensor_product(
+    config: GemmConfig,
+    sizes: Sequence[tuple[int, int, int]],
+    blocks: int = 1,
+    beta: int = 0,
+    dtype: type = np.float16,
+) -> None:
     """Products on sm_90a, of so many blocks if these are persistent; with C where beta is not 0."""
     with hopper(blocks):
         for m, n, k in sizes:
             c = whole(m, n, seed=2) if beta else None
-            gemm(whole(m, k), whole(n, k, seed=1).T, c, beta=beta, config=config)
+            gemm(whole(m, k, dtype=dtype), whole(n, k, seed=1, dtype=dtype).T, c, beta=beta, config=config)
+
+
+def stream_k_warpgroups() -> None:
+    """Blocks with parts of several tiles, and whole ones beside them; and others that add the parts up."""
+    parts, apart = (replace(IN_TURN, schedule=StreamKThreadblockSwizzle(*of)) for of in ((2,), (12, 2, 3)))
+    tensor_product(parts, ((40, 72, 744),), blocks=2)
+    tensor_product(replace(apart, split_k=3), ((40, 16, 184),), blocks=3)
+
+
+def interleaved() -> None:
+    """Rows of A that begin in the midst of sectors, as batches whose rows take turns."""
+    with hopper(4):
+        for m, n, k in ((520, 24, 72), (264, 40, 136)):
+            gemm(whole(m, k), whole(n, k, seed=1).T, config=INTERLEAVED)
 
 
 def windows(config: GemmConfig, channels: int, size: int = 9) -> None:
@@ -297,6 +328,7 @@ def attention() -> None:
 
 
 LONGEST = (
+    "gemm, stream-K, sm_90a",
     "grouped, ragged, sm_90a",
     "grouped, ragged, shares, clusters",
     "grouped, ragged, shares, staggered",
@@ -350,6 +382,21 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, swapped, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED_ROWS, ((150, 72, 1288),)),
     "gemm, swapped, clusters that share copies": lambda: tensor_product(
         SHARED_ROWS, ((40, 264, 264), (20, 72, 136)), blocks=2
+    ),
+    "gemm, swapped, ping-pong": lambda: tensor_product(SWAPPED_TURNS, ((70, 72, 264), (40, 136, 64))),
+    "gemm, stream-K, sm_90a": stream_k_warpgroups,
+    "gemm, split K, last block adds, sm_90a": lambda: tensor_product(ALL_ADD, ((70, 24, 264), (40, 16, 72))),
+    "gemm, split K, shares, sm_90a": lambda: tensor_product(
+        replace(ALL_ADD, reduction="scatter"), ((70, 24, 264), (40, 16, 72))
+    ),
+    "gemm, interleaved rows": interleaved,
+    "gemm, along a curve": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),
+    "gemm, one tile a block": lambda: tensor_product(ALONE, ((150, 24, 264), (70, 16, 72))),
+    "gemm, tf32": lambda: tensor_product(
+        replace(IN_TURN, tile=(64, 16, 32)), ((100, 40, 72), (120, 24, 132)), dtype=np.float32
+    ),
+    "gemm, int8": lambda: tensor_product(
+        replace(IN_TURN, tile=(64, 16, 128)), ((100, 40, 272), (120, 24, 528)), dtype=np.int8
     ),
     "conv2d": convolution,
     "conv2d, im2col": lambda: windows(replace(IN_TURN, stages=5), 16),

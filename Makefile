@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint mutants golden stubs wheel docs notebooks gpu bench corpus clean FORCE
+.PHONY: help demo test lint mutants shipped golden stubs wheel docs notebooks gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -34,6 +34,9 @@ lint: $(READY)-lint ## ruff check, ruff format and mypy
 
 mutants: $(READY)-test ## what the emulator finds in shipped kernels that lack something: docs/mutants.md (half an hour on two cores)
 	$(BIN)/python -m tests.mutants
+
+shipped: $(READY)-test ## what ptxas says of kernels of sm_90a that calls of all sizes choose: spills, products in turn (half an hour on two cores)
+	$(BIN)/python -m tests.shipped 0 1000
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
 	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden

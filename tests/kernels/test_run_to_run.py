@@ -98,7 +98,7 @@ def along_k(x):
 
 def lists(config):
     def prepared(x):
-        sizes = [(m * x.factor, n * x.factor, k) for m, n, k in ((40, 136, 136), (8, 40, 64), (70, 72, 200), (9, 8, 8))]
+        sizes = [(m * x.factor, n * x.factor, k) for m, n, k in ((40, 72, 136), (8, 40, 64), (70, 40, 200), (9, 8, 8))]
         a, b = [x(m, k) for m, _, k in sizes], [x(n, k).T for _, n, k in sizes]
         return lambda: grouped_gemm(a, b, out=[x.out(m, n) for m, n, _ in sizes], config=config)
 

@@ -11,6 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.kernels.gemm import gemm
+from tests.shipped import kernels
 from tests.shipped.__main__ import kernels_of
 from tests.shipped.calls import KINDS
 from tests.shipped.kernels import Chosen, recorded
@@ -33,9 +34,9 @@ def test_a_sample_of_what_is_shipped_spills_nothing_and_lets_products_overlap():
 
 
 def test_draws_are_the_same_for_a_seed_and_reach_every_function():
-    kernels = kernels_of(range(400))
-    assert kernels_of(range(40)).keys() <= kernels.keys()
-    names = {kernel.kernel.name for kernel in kernels}
+    known = kernels_of(range(400))
+    assert kernels_of(range(40)).keys() <= known.keys()
+    names = {kernel.kernel.name for kernel in known}
     assert names == {
         "warpgroup_gemm_kernel", "warpgroup_ragged_kernel", "warpgroup_ragged_k_kernel", "warpgroup_grouped_kernel",
         "warpgroup_conv2d_kernel", "wgrad_kernel", "scaled_kernel", "scaled_ragged_kernel",
@@ -43,11 +44,20 @@ def test_draws_are_the_same_for_a_seed_and_reach_every_function():
     assert len(KINDS) == 8
 
 
+def test_a_call_whose_choice_is_refused_is_told(monkeypatch):
+    def call(draw):
+        raise pd.LaunchError(draw.one_of(["GemmConfig: 9 stages do not fit"]))
+
+    monkeypatch.setattr(kernels, "KINDS", {call: 1})
+    with pytest.raises(AssertionError, match="seed 3, call: GemmConfig: 9 stages do not fit"):
+        kernels.chosen(3)
+
+
 def test_no_launch_is_made():
     out = np.full((64, 64), np.nan, np.float16)
-    with recorded() as kernels:
+    with recorded() as known:
         gemm(np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16), out=out)
-    assert len(kernels) == 1 and np.isnan(out).all()
+    assert len(known) == 1 and np.isnan(out).all()
 
 
 CUBINS = {

@@ -389,13 +389,13 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, split K, shares, sm_90a": lambda: tensor_product(
         replace(ALL_ADD, reduction="scatter"), ((70, 24, 264), (40, 16, 72))
     ),
-    "gemm, interleaved rows": interleaved,
-    "gemm, along a curve": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),
-    "gemm, one tile a block": lambda: tensor_product(ALONE, ((150, 24, 264), (70, 16, 72))),
-    "gemm, tf32": lambda: tensor_product(
+    "gemm, clusters, interleaved rows": interleaved,
+    "gemm, along a curve, sm_90a": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),
+    "gemm, one tile a block, sm_90a": lambda: tensor_product(ALONE, ((150, 24, 264), (70, 16, 72))),
+    "gemm, tf32, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 32)), ((100, 40, 72), (120, 24, 132)), dtype=np.float32
     ),
-    "gemm, int8": lambda: tensor_product(
+    "gemm, int8, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 128)), ((100, 40, 272), (120, 24, 528)), dtype=np.int8
     ),
     "conv2d": convolution,

@@ -50,7 +50,7 @@ Multiply: TypeAlias = Callable[[pd.Ring, WarpgroupMma, WarpgroupStore, Walk, Wor
 """As `gemm.multiply_tiles`: the sums of a tile."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
-SHARE_STEP = 8  # rows by which the shares of a group differ
+SHARE_STEP, INTEGER_STEP = 8, 16  # rows by which the shares of a group differ; and products of shares, of integers
 
 
 @pd.kernel
@@ -211,7 +211,7 @@ def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk
     number of rows has sums of its own, since wgmma would wait where products of several shapes shared them."""
     for work in walk.tiles(started_elsewhere):
         sums, lower = Sums(mma.layout), 0
-        for rows in heights(work.extents[0]):
+        for rows in heights(work.extents[0], INTEGER_STEP if mma.layout.type.is_integer else SHARE_STEP):
             with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
                 share = multiply_tiles(ring, mma.of_rows(rows), store, walk, work)
                 for register, value in zip(sums.registers, share.registers, strict=False):
@@ -222,10 +222,10 @@ def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk
     store.finish()
 
 
-def heights(tile_m: int) -> list[int]:
+def heights(tile_m: int, step: int) -> list[int]:
     """Of how many rows there are products, for tiles with shares of a group: those of up to half of a tile wait for
     their columns of B, and need not be told apart so well."""
-    return [*range(SHARE_ROWS, tile_m // 2 + 1, SHARE_ROWS), *range(tile_m // 2 + SHARE_STEP, tile_m + 1, SHARE_STEP)]
+    return [*range(SHARE_ROWS, tile_m // 2 + 1, SHARE_ROWS), *range(tile_m // 2 + step, tile_m + 1, step)]
 
 
 def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar]:

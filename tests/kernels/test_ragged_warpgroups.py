@@ -24,7 +24,7 @@ from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division
 from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
-from ptxdsl.types import bf16, f16, f32
+from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
 from tests.machines import MACHINES, NAMES, machine
@@ -61,6 +61,27 @@ def hopper(monkeypatch):
 )
 def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, rng):
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
+
+
+@every_machine
+@pytest.mark.parametrize(("inputs", "output"), [("s8", "f16"), ("u8", "s32")])
+@pytest.mark.parametrize("config", [SHARES, STAGGERED], ids=["shares", "staggered"])
+def test_shares_of_integers(name, inputs, output, config, rng):
+    """wgmma takes fewer numbers of rows of them than of floats."""
+    where, counts, (n, k) = machine(name), [40, 0, 56, 1, 104, 72, 24], (136, 144)
+    ends = np.cumsum(counts).astype(np.int32)
+    a, b = (rng.integers(0, 3, shape).astype(NAMES[inputs]) for shape in ((int(ends[-1]), k), (len(counts), n, k)))
+    out = where.array(np.zeros((len(a), n), NAMES[output]))
+    config = replace(config, tile=(*config.tile[:2], 128))
+    given = where.array(a), where.array(b).swapaxes(1, 2), where.array(ends)
+    values = where.values(grouped_gemm_ragged(*given, out=out, config=config))
+    of_row = np.searchsorted(ends, np.arange(len(a)), side="right")
+    assert np.array_equal(values, np.einsum("mk,mnk->mn", a.astype(np.float64), b.astype(np.float64)[of_row]))
+
+
+def test_large_shares_of_integers_that_are_chosen_spill_nothing():
+    tiling = WarpgroupTiling((256, 128, 128), 4, swap_ab=True, stagger=3)
+    _check_resources(WarpgroupTraits(tiling, Operands(s8, bf16, batches="strided", out_boxes=True), IN_PAIRS))
 
 
 @every_machine

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
-from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, usual_atom
+from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, nearest_warp, usual_atom
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
 from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
@@ -42,9 +42,9 @@ class GemmConfig:
 
     | field | what it is | takes |
     |---|---|---|
-    | `tile` | M, N and K of a thread block | powers of two; of "wgmma" M of 64 or 128, N a multiple of 16 up to 256, \
-128 bytes of K |
-    | `warp` | M and N of a warp, and K where several share the K of a tile | powers of two, M and N of 16 or more; \
+    | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64 or 128, N a \
+multiple of 16 up to 256, 128 bytes of K |
+    | `warp` | M and N of a warp, and K where several share the K of a tile | the same, of which a tile is a multiple; \
 none of "wgmma" |
     | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |
     | `schedule` | which tile a block computes, and when | a threadblock swizzle, a PersistentScheduler or a \
@@ -124,7 +124,9 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
             return f"it is a number of numpy: pass int({field})"
         if field in ("tile", "warp") and isinstance(value, tuple | list) and all(map(_is_int, value)):
             plain = tuple(map(int, value))
-            return f"pass a tuple of Python's ints: {plain}" if repr(plain) != repr(value) else None
+            if repr(plain) != repr(value):
+                return f"pass a tuple of Python's ints: {plain}"
+            return nearest_warp(self.warp, self.tile) if field == "warp" else None
         if field == "schedule" and isinstance(value, str):
             return (
                 f"it is an object: `from ptxdsl.schedule import {_near_schedule(value)}`, "

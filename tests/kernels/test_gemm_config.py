@@ -16,9 +16,11 @@ from ptxdsl.schedule import (
 )
 
 REFUSED = [
-    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K)"),
-    ({"tile": (96, 96, 32)}, "tile is (96, 96, 32); it takes powers of two, (M, N, K)"),
-    ({"tile": (0, 64, 32)}, "tile is (0, 64, 32); it takes powers of two, (M, N, K)"),
+    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); M and N are multiples of 16, and K is a power of two"),
+    ({"tile": (96, 72, 32)}, "tile is (96, 72, 32); M and N are multiples of 16, and K is a power of two"),
+    ({"tile": (64, 64, 96)}, "tile is (64, 64, 96); M and N are multiples of 16, and K is a power of two"),
+    ({"tile": (0, 64, 32)}, "tile is (0, 64, 32); M and N are multiples of 16, and K is a power of two"),
+    ({"tile": (64, -16, 32)}, "tile is (64, -16, 32); M and N are multiples of 16, and K is a power of two"),
     ({"tile": [64, 64, 32]}, "tile is [64, 64, 32]; it takes a tuple of three ints, (M, N, K)"),
     ({"tile": "64"}, "tile is '64'; it takes a tuple of three ints, (M, N, K)"),
     ({"tile": 64}, "tile is 64; it takes a tuple of three ints, (M, N, K)"),
@@ -28,8 +30,14 @@ REFUSED = [
     ({"warp": [32, 32]}, "warp is [32, 32]; it takes a tuple of ints, (M, N) or (M, N, K)"),
     ({"warp": "32"}, "warp is '32'; it takes a tuple of ints, (M, N) or (M, N, K)"),
     ({"warp": (32,)}, "warp is (32,); it takes a tuple of ints, (M, N) or (M, N, K)"),
-    ({"warp": (32, 24)}, "warp is (32, 24); it takes powers of two, M and N of 16 or more"),
-    ({"warp": (8, 64)}, "warp is (8, 64); it takes powers of two, M and N of 16 or more"),
+    ({"warp": (32, 24)}, "warp is (32, 24); M and N are multiples of 16, and K is a power of two"),
+    ({"warp": (8, 64)}, "warp is (8, 64); M and N are multiples of 16, and K is a power of two"),
+    ({"warp": (0, 64)}, "warp is (0, 64); M and N are multiples of 16, and K is a power of two"),
+    ({"warp": (64, 64, 24)}, "warp is (64, 64, 24); M and N are multiples of 16, and K is a power of two"),
+    ({"warp": (48, 64)}, "warp is (48, 64), which does not divide the tile (128, 128, 32)"),
+    ({"tile": (96, 192, 32)}, "warp is (64, 64), which does not divide the tile (96, 192, 32)"),
+    ({"warp": (144, 48)}, "warp is (144, 48), which is larger than the tile (128, 128, 32)"),
+    ({"tile": (240, 144, 32), "warp": (16, 16)}, "tile (240, 144, 32) in warps of (16, 16) is 4320 threads; 1024 is the most"),
     ({"warp": (64, 64, 64)}, "warp is (64, 64, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (256, 64)}, "warp is (256, 64), which is larger than the tile (128, 128, 32)"),
     ({"warp": (16, 16)}, "tile (128, 128, 32) in warps of (16, 16) is 2048 threads; 1024 is the most"),
@@ -99,7 +107,10 @@ MENDED = [
      "pass a tuple of Python's ints: (64, 64, 32)"),
     ({"tile": (np.int64(64), 64, 32)}, "tile is (np.int64(64), 64, 32); it takes a tuple of three ints, (M, N, K)",
      "pass a tuple of Python's ints: (64, 64, 32)"),
-    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); it takes powers of two, (M, N, K)", None),
+    ({"tile": (63, 64, 32)}, "tile is (63, 64, 32); M and N are multiples of 16, and K is a power of two", None),
+    ({"tile": (96, 112, 64), "warp": (64, 64, 32)}, "warp is (64, 64, 32), which does not divide the tile (96, 112, 64)",
+     "take one of which the tile is a multiple, such as warp=(48, 16, 32)"),
+    ({"tile": (96, 64, 32), "warp": (48, 128)}, "warp is (48, 128), which is larger than the tile (96, 64, 32)", None),
 ]  # fmt: skip
 
 

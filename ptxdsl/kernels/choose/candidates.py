@@ -31,6 +31,10 @@ OF_HALVES = labelled("""
     64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
     16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
 """)
+# Tiles that are no powers of two, for products of which they fill the GPU once: M·N of 768², or 128 by 24576
+FILLING_HALVES = labelled("""
+    48x96x128/48x48x64/3 96x96x64/48x48/3 96x128x64/48x64/3 112x128x64/112x32/3 128x192x64/64x48/3 128x192x64/64x48/4
+""")
 # Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
 OF_ODD_HALVES = labelled("128x128x32/32x32/3 128x64x32/32x32/3 64x64x64/32x16/3 64x64x32/32x32/4")
 OF_BYTES = labelled("256x128x128/64x64/3 128x128x128/64x64/3 64x64x64/32x32/4")

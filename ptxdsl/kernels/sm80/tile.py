@@ -14,6 +14,7 @@ from ptxdsl.types import Type
 
 CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
 LINE_BYTES = 128  # all banks
+SWIZZLED_ROWS = 8  # after which swizzles repeat
 WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
 
 
@@ -59,10 +60,15 @@ class OperandTile:
     @property
     def swizzle(self) -> Swizzle:
         """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank; of the eight rows
-        of pairs, two and two do."""
+        of pairs, two and two do.
+
+        Rows of 2**of_row times an odd number of pieces repeat in the banks after 2**(of_line - of_row) of them, and the
+        bits that are read count these repetitions; or, where each row begins at the same bank, the rows. Pieces of a
+        row are exchanged within aligned groups of 2**bits, which do not reach into another row.
+        """
         piece = CHUNK_BYTES if self.by_matrices or self.by_pairs else 2 * CHUNK_BYTES
-        base, of_line = _log2(piece // self.type.bytes), _log2(LINE_BYTES // piece)
-        of_row = _log2(max(1, self.row * self.type.bytes // piece))
+        base, of_line = _twos(piece // self.type.bytes), _twos(LINE_BYTES // piece)
+        of_row = _twos(max(1, self.row * self.type.bytes // piece))
         return Swizzle(min(of_line, of_row), base, max(of_line, of_row))
 
     @property
@@ -75,12 +81,19 @@ class OperandTile:
     def copy(self, threads: int) -> TiledCopy:
         """The copy to shared memory by at most so many threads: neighbours on a row, as many rows as that gives."""
         columns = self.row // self.chunk
-        apart = min(self.rows, max(1, threads // columns))
+        apart = self._rows_at_a_time(max(1, threads // columns))
         atom = f"cp.async.{self.copy_bytes}" if self.copy_bytes >= 4 else f"st.shared.{self.copy_bytes}"
         if self.major == "k":
             return make_tiled_copy(atom, Layout((apart, columns), (columns, 1)), (1, self.chunk), self.type.bits)
         return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
 
+    def _rows_at_a_time(self, most: int) -> int:
+        """The largest part of the rows that is not above `most`: of eights if there is one, after which swizzles repeat,
+        so that a thread's addresses are equally far apart for all threads."""
+        parts = [part for part in range(1, min(self.rows, most) + 1) if self.rows % part == 0]
+        return max([part for part in parts if part % SWIZZLED_ROWS == 0] or parts)
 
-def _log2(power: int) -> int:
-    return power.bit_length() - 1
+
+def _twos(number: int) -> int:
+    """How often 2 divides a number."""
+    return (number & -number).bit_length() - 1

@@ -109,7 +109,7 @@ class WarpTiling:
         """What is wrong with it for such inputs.
 
         Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are
-        loaded in pairs along k, one k step ahead, and swizzles exchange chunks of a power of two.
+        loaded in pairs along k, one k step ahead, and K is a power of two, whose lines swizzles spread over all banks.
         """
         if inputs in FP8:
             yield f'the tiles are those of mma.sync, which does not multiply {inputs}; with atom="wgmma" sm_90a does'
@@ -193,8 +193,8 @@ def misfits(choice: Any) -> Iterator[str]:
     tile = choice.tile
     if not _are_ints(tile) or len(tile) != 3:
         yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
-    elif not _are_powers_of_two(tile):
-        yield f"tile is {tile}; it takes powers of two, (M, N, K)"
+    elif not _are_whole(tile):
+        yield f"tile is {tile}; M and N are multiples of {WARP_TILE}, and K is a power of two"
     else:
         yield from _misfit_warp(choice)
     if choice.atom and not _label(choice.atom):
@@ -207,10 +207,12 @@ def _misfit_warp(choice: Any) -> Iterator[str]:
     warp, tile = choice.warp, choice.tile
     if not _are_ints(warp) or len(warp) not in (2, 3):
         yield f"warp is {warp!r}; it takes a tuple of ints, (M, N) or (M, N, K)"
-    elif not _are_powers_of_two(warp) or min(warp[:2]) < WARP_TILE:
-        yield f"warp is {warp}; it takes powers of two, M and N of {WARP_TILE} or more"
+    elif not _are_whole(warp):
+        yield f"warp is {warp}; M and N are multiples of {WARP_TILE}, and K is a power of two"
     elif any(part > whole for part, whole in zip(warp, tile, strict=False)):
         yield f"warp is {warp}, which is larger than the tile {tile}"
+    elif any(whole % part for part, whole in zip(warp, tile, strict=False)):
+        yield f"warp is {warp}, which does not divide the tile {tile}"
     else:
         warps = [whole // part for part, whole in zip(warp, tile, strict=False)]
         threads = WARP * warps[0] * warps[1] * (warps[2] if len(warps) == 3 else 1)
@@ -237,5 +239,16 @@ def _are_ints(extents: Any) -> bool:
     return isinstance(extents, tuple) and all(type(n) is int for n in extents)
 
 
-def _are_powers_of_two(extents: tuple[int, ...]) -> bool:
-    return all(n > 0 and n & (n - 1) == 0 for n in extents)
+def _are_whole(extents: tuple[int, ...]) -> bool:
+    """Whether M and N are multiples of what fragments cover, and K is a power of two, if there is one."""
+    (m, n), depth = extents[:2], extents[2:]
+    return m > 0 < n and m % WARP_TILE == n % WARP_TILE == 0 and all(k > 0 and k & (k - 1) == 0 for k in depth)
+
+
+def nearest_warp(warp: tuple[int, ...], tile: tuple[int, ...]) -> str | None:
+    """How to mend a warp that does not divide a tile; None where something else is wrong with it."""
+    if len(warp) < 2 or not _are_whole(warp) or any(part > whole for part, whole in zip(warp, tile, strict=False)):
+        return None
+    extents = zip(warp[:2], tile, strict=False)
+    m, n = (next(n for n in range(part, 0, -WARP_TILE) if whole % n == 0) for part, whole in extents)
+    return f"take one of which the tile is a multiple, such as warp={(m, n, *warp[2:])}" if (m, n) != warp[:2] else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import gcd
 from typing import Any
 
 import ptxdsl as pd
@@ -21,7 +22,8 @@ from ptxdsl.trace.memory import PointerValue
 class Store:
     """Sends sums to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
 
-    A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following.
+    A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following. Of
+    rows whose chunks are no power of two, lanes send one part after the other.
     """
 
     def __init__(self, traits: Traits, staging: PointerValue, first_warp: Scalar | None = None) -> None:
@@ -30,7 +32,7 @@ class Store:
         self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
         self.warp = pd.warpid if first_warp is None else pd.warpid - first_warp
         self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
-        self.lanes = max(min(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
+        self.lanes = max(gcd(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
         self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
         self.columns = range(0, layout.strip, self.lanes * self.chunk)
         self.pitch = layout.strip + PAD

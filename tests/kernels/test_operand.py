@@ -15,7 +15,7 @@ from ptxdsl.layout import bank_wavefronts, make_tiled_copy_a, make_tiled_copy_b
 TILES = [
     OperandTile(type, mn, k, major, 16)
     for type in (f16, f32, s8, f64)
-    for mn in (16, 64, 128)
+    for mn in (16, 48, 64, 80, 96, 112, 128, 192)
     for k in (32, 64)
     for major in ("k", "mn")
 ]
@@ -27,20 +27,25 @@ def test_every_element_has_a_place_of_its_own(tile):
 
 
 @pytest.mark.parametrize("tile", TILES, ids=str)
-@pytest.mark.parametrize("threads", [128, 256])
+@pytest.mark.parametrize("threads", [96, 128, 256])
 def test_copies_write_without_conflicts(tile, threads):
     copy = tile.copy(threads)
     assert bank_wavefronts(copy, tile.layout, "target").worst == 1
 
 
+TILINGS = [
+    *(WarpTiling((64, 64, 64), (32, 32)), WarpTiling((96, 112, 32), (48, 16)), WarpTiling((48, 192, 32), (16, 96))),
+    WarpTiling((80, 96, 64), (80, 48, 32)),
+]
 TRAITS = [
-    WarpTraits(WarpTiling((64, 64, 64), (32, 32)), Operands(inputs, output, major, major))
+    WarpTraits(tiling, Operands(inputs, output, major, major))
+    for tiling in TILINGS
     for inputs, output in ((f16, f16), (bf16, f32), (f32, f32), (f64, f64))
     for major in ("k", "mn")
 ]
 
 
-@pytest.mark.parametrize("traits", TRAITS, ids=lambda c: f"{c.operands.inputs}-{c.operands.a_major}")
+@pytest.mark.parametrize("traits", TRAITS, ids=lambda c: f"{c.tile}-{c.operands.inputs}-{c.operands.a_major}")
 @pytest.mark.parametrize("operand", ["a", "b"])
 def test_fragments_are_read_without_conflicts(traits, operand):
     tile = traits.a if operand == "a" else traits.b

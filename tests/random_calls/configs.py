@@ -29,6 +29,9 @@ from ptxdsl.types import TYPES
 from tests.machines import NAMES
 from tests.random_calls.drawing import Draw
 
+# Tiles of the sm_80 path that are no powers of two
+UNEVEN = candidates.labelled("48x96x32/48x32/3 96x32x32/32x32/2 112x80x32/112x16/3 48x64x64/48x32x32/3")
+
 
 def wgmma_config(draw: Draw, inputs: str, *, groups: bool = False, **fields: Any) -> GemmConfig | None:
     """For the path of sm_90a, or None where what was drawn cannot be."""
@@ -50,7 +53,7 @@ def wgmma_config(draw: Draw, inputs: str, *, groups: bool = False, **fields: Any
 def warp_config(draw: Draw, inputs: str, **fields: Any) -> GemmConfig | None:
     """For the path of all GPUs."""
     if inputs in ("f16", "bf16"):
-        known = draw.one_of(candidates.OF_HALVES, candidates.OF_ODD_HALVES, candidates.GROUPED)
+        known = draw.one_of(candidates.OF_HALVES, candidates.OF_ODD_HALVES, candidates.GROUPED, UNEVEN)
     elif inputs in ("f32", "f64"):
         known = candidates.OF_WORDS[TYPES[inputs]]
     else:

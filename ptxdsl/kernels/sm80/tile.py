@@ -88,7 +88,7 @@ class OperandTile:
         return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
 
     def _rows_at_a_time(self, most: int) -> int:
-        """The largest part of the rows that is not above `most`: of eights if there is one, after which swizzles repeat,
+        """The largest part of the rows that is at most so many: of eights if there is one, after which swizzles repeat,
         so that a thread's addresses are equally far apart for all threads."""
         parts = [part for part in range(1, min(self.rows, most) + 1) if self.rows % part == 0]
         return max([part for part in parts if part % SWIZZLED_ROWS == 0] or parts)

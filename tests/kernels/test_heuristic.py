@@ -9,8 +9,8 @@ import pytest
 
 from ptxdsl import f16, f32, f64, s8
 from ptxdsl.config import using
-from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SQUARE, of_products
-from ptxdsl.kernels.choose.gemm import IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
+from ptxdsl.kernels.choose.candidates import LARGE, OF_HALVES, OF_ODD_HALVES, SINGLE_WAVE_HALVES, SQUARE, of_products
+from ptxdsl.kernels.choose.gemm import FULL, IN_COLUMNS, LITTLE, _persistent, choose, ranked, shared, shared_config
 from ptxdsl.kernels.choose.grouped import least_of_tiles, ranked_tiles
 from ptxdsl.kernels.choose.model import candidate, model_of, usual_traits
 from ptxdsl.kernels.gemm import gemm_kernel
@@ -21,7 +21,11 @@ from ptxdsl.schedule import StreamKThreadblockSwizzle
 from tests.kernels.test_gemm import check
 from tests.machines import MACHINES, machine
 
-NARROWEST = {**dict.fromkeys(OF_HALVES, 4), **dict.fromkeys(OF_ODD_HALVES, 2)}
+NARROWEST = {
+    **dict.fromkeys(OF_HALVES, 4),
+    **dict.fromkeys(OF_ODD_HALVES, 2),
+    **dict.fromkeys(SINGLE_WAVE_HALVES, 16),
+}
 CANDIDATES = pytest.mark.parametrize("config", NARROWEST, ids=lambda c: f"{c.tile}-{c.warp}-{c.stages}")
 SHAPES = [
     (1, 1, 1),
@@ -119,8 +123,34 @@ def test_low_grids_go_down_the_columns():
     assert choose(16, 1 << 23, 64).schedule != IN_COLUMNS  # y of a grid ends before that
 
 
+@pytest.mark.parametrize(
+    ("shape", "tile"),
+    [
+        ((768, 768, 768), (48, 96, 128)),
+        ((128, 24576, 1536), (128, 192, 64)),
+        ((24576, 128, 1536), (192, 128, 64)),
+        ((1536, 1024, 4096), (96, 128, 64)),
+        ((768, 1536, 768), (96, 96, 64)),
+    ],
+    ids=str,
+)
+def test_tiles_of_no_power_of_two_are_taken_where_each_multiprocessor_gets_one(shape, tile):
+    found = choose(*shape)
+    usual_traits(found, f16).check("sm_90")
+    assert found.tile == tile and found.split_k == 1
+    assert FULL * 132 <= np.prod(found.tiling.tiles(*shape[:2])) <= 132
+    others = [
+        choose(*shape, arch="sm_90a"),  # which has wgmma for these
+        choose(*shape, width=8),
+        choose(*shape, scheduled=True),
+        choose(*shape, inputs=f32),
+        choose(*shape, multiprocessors=78),
+    ]
+    assert not {option.tile for option in others} & {config.tile for config in SINGLE_WAVE_HALVES}
+
+
 def test_rings_are_longer_where_reading_bounds_and_shorter_where_k_is_short():
     """Bytes that rings wait for hide the latency of DRAM; copies that a thread begins before it computes take time."""
-    assert choose(128, 24576, 1536) == replace(LARGE, stages=4, schedule=IN_COLUMNS)
+    assert choose(128, 32768, 1536) == replace(LARGE, stages=4, schedule=IN_COLUMNS)
     assert choose(64, 4096, 4096).stages == 8
     assert choose(512, 512, 512).stages == 4

@@ -31,9 +31,11 @@ OF_HALVES = labelled("""
     64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
     16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
 """)
-# Tiles that are no powers of two, for products of which they fill the GPU once: M·N of 768², or 128 by 24576
-FILLING_HALVES = labelled("""
-    48x96x128/48x48x64/3 96x96x64/48x48/3 96x128x64/48x64/3 112x128x64/112x32/3 128x192x64/64x48/3 128x192x64/64x48/4
+# Tiles that are no powers of two, for products of about as many of them as a GPU has multiprocessors: on 132 those with
+# an M·N of 768·768 or 128·24576, for example
+SINGLE_WAVE_HALVES = labelled("""
+    48x96x128/48x48x64/3 96x96x64/48x48/3 96x128x64/48x64/3 112x128x64/112x32/3
+    128x192x64/64x48/3 128x192x64/64x48/4 192x128x64/48x64/3
 """)
 # Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
 OF_ODD_HALVES = labelled("128x128x32/32x32/3 128x64x32/32x32/3 64x64x64/32x16/3 64x64x32/32x32/4")
@@ -66,6 +68,11 @@ def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ..
     if inputs.bits == 8:
         return OF_BYTES[0 if width == 16 else 2 :]
     return OF_WORDS[inputs][inputs is f32 and not (width == 16 and along_k) :]
+
+
+def of_single_waves(inputs: Type, width: int) -> tuple[GemmConfig, ...]:
+    """More of them, for products that are a single wave of such tiles."""
+    return SINGLE_WAVE_HALVES if inputs.bits == 16 and width == 16 else ()
 
 
 def of_groups(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:

@@ -8,9 +8,10 @@ from functools import lru_cache
 from math import ceil, prod
 from operator import attrgetter, itemgetter
 
-from ptxdsl.kernels.choose.candidates import LARGE, SQUARE, of_products
+from ptxdsl.kernels.choose.candidates import LARGE, SQUARE, of_products, of_single_waves
 from ptxdsl.kernels.choose.model import Candidate, CostModel, Shape, candidate, model_of, usual_traits
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
+from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
@@ -21,6 +22,9 @@ MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
 LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
+# A single wave: at least FULL of the multiprocessors have a tile, and none has two. The fit has no rows of the tiles that
+# are for it alone; they are taken where they should need less than SURE of the time of others.
+FULL, SURE = 0.95, 0.97
 # Blocks go down one column of tiles after another: where there are few rows of tiles, that is the order of
 # ROWS_OF_EIGHT, without its divisions, which take a part of a microsecond. y of the grid counts the columns.
 IN_COLUMNS, FEW_ROWS, MOST_COLUMNS = IdentityThreadblockSwizzle(1), ROWS_OF_EIGHT.rows, 65535
@@ -42,8 +46,9 @@ def choose(
     of the tiles.
 
     That order is ROWS_OF_EIGHT, or in grids of at most FEW_ROWS rows of tiles IN_COLUMNS: down one column of tiles
-    after another. With `scheduled` only tiles are chosen, as the call says which blocks compute them: they
-    leave room for what persistent blocks stage.
+    after another. Tiles that are no powers of two are for products of 16 bits that are a single wave of them. With
+    `scheduled` only tiles are chosen, as the call says which blocks compute them: they leave room for what persistent
+    blocks stage.
 
     `width` is the narrowest copy of the operands, in bytes; `along_k` says that both are contiguous along k. `model` is
     that of the GPU, an H200 where it is not given, with as many `multiprocessors` as are said.
@@ -54,9 +59,11 @@ def choose(
     if scheduled:
         known = _filled([config for config in fitting if _persistent(config, inputs).fits(arch)], m, n)
         return min(known, key=lambda config: model.product(candidate(config, inputs), shape, width))
-    wholes = [candidate(config, inputs) for config in _filled(fitting, m, n)]
-    options = [option for whole in wholes for option in shared(whole, shape, width, along_k, model.multiprocessors)]
-    best = _shortest_ring([(model.product(option, shape, width), option) for option in options])
+    timed = _timed(fitting, shape, inputs, width, along_k, model)
+    best = _shortest_ring(timed)
+    single = _single_wave(shape, inputs, arch, width, model)
+    if single and _least(single) < SURE * _least(timed):
+        best = _shortest_ring(single)
     config = shared_config(best, model.multiprocessors)
     return _in_columns(config) if _is_low(best, m, n) else config
 
@@ -69,9 +76,25 @@ def ranked(
     if scheduled:
         known = _filled([config for config in fitting if _persistent(config, inputs).fits(arch)], m, n)
         return [(model.product(candidate(config, inputs), shape, width), config) for config in known]
-    wholes = [candidate(config, inputs) for config in _filled(fitting, m, n)]
+    timed = _timed(fitting, shape, inputs, width, along_k, model) + _single_wave(shape, inputs, arch, width, model)
+    return [(time, shared_config(option, model.multiprocessors)) for time, option in timed]
+
+
+def _timed(
+    fitting: tuple[GemmConfig, ...], shape: Shape, inputs: Type, width: int, along_k: bool, model: CostModel
+) -> list[tuple[float, Candidate]]:
+    """All ways to share the tiles of some configurations, with the microseconds that each should take."""
+    wholes = [candidate(config, inputs) for config in _filled(fitting, *shape[:2])]
     options = [option for whole in wholes for option in shared(whole, shape, width, along_k, model.multiprocessors)]
-    return [(model.product(option, shape, width), shared_config(option, model.multiprocessors)) for option in options]
+    return [(model.product(option, shape, width), option) for option in options]
+
+
+def _single_wave(shape: Shape, inputs: Type, arch: str, width: int, model: CostModel) -> list[tuple[float, Candidate]]:
+    """The same of tiles that are no powers of two, where they are a single wave. With wgmma such products take less."""
+    most = model.multiprocessors
+    known = [candidate(config, inputs) for config in _fitting_single_wave(inputs, arch, width)]
+    single = [option for option in known if FULL * most <= option.tiles(*shape[:2]) <= most]
+    return [(model.product(option, shape, width), option) for option in single]
 
 
 def _shortest_ring(timed: list[tuple[float, Candidate]]) -> Candidate:
@@ -79,6 +102,10 @@ def _shortest_ring(timed: list[tuple[float, Candidate]]) -> Candidate:
     least, best = min(timed, key=itemgetter(0))
     alike = (option for time, option in timed if time < LITTLE * least and option.but_stages == best.but_stages)
     return min(alike, key=attrgetter("stages"))
+
+
+def _least(timed: list[tuple[float, Candidate]]) -> float:
+    return min(time for time, _ in timed)
 
 
 def _is_low(best: Candidate, m: int, n: int) -> bool:
@@ -97,6 +124,12 @@ def _filled(known: tuple[GemmConfig, ...] | list[GemmConfig], m: int, n: int) ->
     least = min((config.tile for config in known), key=lambda tile: prod(tile[:2]))
     rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
     return [config for config in known if config.tile[0] < rows and config.tile[1] < columns]
+
+
+@lru_cache(maxsize=256)
+def _fitting_single_wave(inputs: Type, arch: str, width: int) -> tuple[GemmConfig, ...]:
+    known = () if arch == ARCH else of_single_waves(inputs, width)
+    return tuple(config for config in known if usual_traits(config, inputs).fits(arch))
 
 
 def shared_config(option: Candidate, multiprocessors: int) -> GemmConfig:

@@ -22,8 +22,8 @@ MOST_WAVES = 8  # more lose little in the last one
 LEAST_ITERATIONS, MOST_SLICES = 2, 32
 LEAST_SCATTERED = 128 * 128  # elements of a tile whose sums blocks share out
 LEAST_STREAMED = 8  # bytes of a copy: beside narrower ones stream-K has not registers enough
-# A single wave: at least FULL of the multiprocessors have a tile, and none has two. The fit has no rows of the tiles that
-# are for it alone; they are taken where they should need less than SURE of the time of others.
+# A single wave: at least FULL of the multiprocessors have a tile, and none has two. No row of the fit has its tiles,
+# which are taken where they should need less than SURE of the time of others.
 FULL, SURE = 0.95, 0.97
 # Blocks go down one column of tiles after another: where there are few rows of tiles, that is the order of
 # ROWS_OF_EIGHT, without its divisions, which take a part of a microsecond. y of the grid counts the columns.

@@ -50,7 +50,7 @@ ROOMS = {
         {"gemm"},
         {"ragged", "conv"},
         {"ragged_k", "scaled", "conv_gradients", "problems"},
-        {"grouped"},
+        {"grouped", "scaled_ragged_k"},
     ),
     "kernels/call": (
         {"matrix", "elsewhere"},

@@ -50,7 +50,7 @@ def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUA
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
-    compute(traits, memory, copies, _walk(p, traits))
+    compute(traits, memory, copies, walk_along_k(p, traits))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -68,7 +68,7 @@ def warpgroup_ragged_k_kernel(
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
-        copy_queued_tiles(ring, TensorCopies(traits, memory), _walk(p, traits, queue.taken), queue, maps.of)
+        copy_queued_tiles(ring, TensorCopies(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         told = TileQueueWalk(queue, partial(_told, p, traits))
@@ -96,39 +96,14 @@ def _told(
     _halved: Scalar,
 ) -> Work:
     """What those that multiply make of what they are told."""
-    product = Product(p.m, p.n, depth, None, None, *_outputs(p, traits, group), 1, 0)
+    product = Product(p.m, p.n, depth, None, None, *output_of_group(p, traits, group), 1, 0)
     return Work(product, (row, column), 0, depth, traits.tile)
 
 
-def _outputs(p: Any, traits: Traits, group: Scalar) -> tuple[View, View | TensorView]:
+def output_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View, View | TensorView]:
     """The output of a group in memory, and as it is stored."""
     out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
     return out, TensorView(p.boxes, group) if traits.operands.out_boxes else out
-
-
-def _walk(p: Any, traits: Traits, succeeding: Succeeding | None = None) -> VisitorWalk:
-    """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
-    its maps have: zeros."""
-    tile_m, tile_n, tile_k = traits.tile
-    tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
-    visitor = GroupsVisitor(p.sizes, p.groups, p.rows, tiled, succeeding)
-    is_mapped = isinstance(traits, WarpgroupTraits)
-
-    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
-        k, begin = pd.max(visitor.size(group), first) - first, pd.cast(0, u32)
-        end = ceil_div(k, tile_k)
-        if is_mapped:
-            is_empty = k == 0
-            first, begin = pd.select(is_empty, 0, first), pd.select(is_empty, 1, begin)
-            k, end = pd.max(k, 1), pd.max(end, begin + 1)
-        a, b = (
-            View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
-            for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
-        )
-        product = Product(p.m, p.n, k, a, b, *_outputs(p, traits, group), 1, 0)
-        return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile)
-
-    return VisitorWalk(visitor, locate, traits.is_ahead)
 
 
 class GroupsVisitor(OffsetsVisitor):
@@ -141,6 +116,39 @@ class GroupsVisitor(OffsetsVisitor):
     def _measure(self, problem: Scalar) -> None:
         super()._measure(problem)
         self.count.set(pd.select(problem < self.problems, self.count, 0))
+
+
+def walk_along_k(
+    p: Any,
+    traits: Traits,
+    succeeding: Succeeding | None = None,
+    visiting: type[GroupsVisitor] = GroupsVisitor,
+    in_blocks: bool = False,
+) -> VisitorWalk:
+    """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
+    its maps have: zeros. Iterations begin with the group or, `in_blocks`, at multiples of a tile's K among all rows:
+    then a group that begins between two of these has zeros before its first row."""
+    tile_m, tile_n, tile_k = traits.tile
+    tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
+    visitor = visiting(p.sizes, p.groups, p.rows, tiled, succeeding)
+    is_mapped = isinstance(traits, WarpgroupTraits)
+
+    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
+        k, begin = pd.max(visitor.size(group), first) - first, pd.cast(0, u32)
+        if is_mapped:
+            is_empty = k == 0
+            first, begin = pd.select(is_empty, 0, first), pd.select(is_empty, 1, begin)
+            k = pd.max(k, 1)
+        lead = first % tile_k if in_blocks else 0
+        end = begin + ceil_div(k + lead if in_blocks else k, tile_k)
+        a, b = (
+            View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
+            for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
+        )
+        product = Product(p.m, p.n, k, a, b, *output_of_group(p, traits, group), 1, 0)
+        return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
+
+    return VisitorWalk(visitor, locate, traits.is_ahead)
 
 
 KERNELS = Kernels(ragged_k_kernel, warpgroup_ragged_k_kernel)

@@ -99,6 +99,13 @@ def test_offsets_that_decrease_or_run_past_the_rows(name, config, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("m, n", [(41, 9), (16, 3)])
+def test_a_single_row_of_any_length_by_warpgroups(name, m, n, rng):
+    """It has no next one, so that tensor copies take it whatever the distance to that would be."""
+    check(machine(name), rng, [0, 1], 1, m, n, config=LOW)
+
+
+@every_machine
 def test_no_rows_at_all_are_zeros(name):
     where = machine(name)
     given = np.zeros((0, 8), np.float16), np.zeros((0, 16), np.float16), np.zeros(2, np.int32)

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from ptxdsl.kernels.call.groups import grouped, ragged, ragged_k, scaled
+from ptxdsl.kernels.call.groups import grouped, ragged, ragged_k, scaled, scaled_ragged_k
 from ptxdsl.kernels.call.launching import residency
 from tests.machines import NAMES
 from tests.random_calls.views import View
@@ -165,7 +165,7 @@ def few_blocks(count: int | None) -> Iterator[None]:
         return min(count, actual(*arguments, **constants))
 
     with contextlib.ExitStack() as stack:
-        for module in (residency, grouped, ragged, ragged_k, scaled):
+        for module in (residency, grouped, ragged, ragged_k, scaled, scaled_ragged_k):
             stack.enter_context(mock.patch.object(module, "resident_blocks", fewer))
         yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
+from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k
 from tests.random_calls.call import Call, Result
 from tests.random_calls.configs import FUNCTIONS, config, wgmma_config
 from tests.random_calls.drawing import FLOATS, FP8, OUTPUTS, Draw
@@ -19,6 +21,7 @@ from tests.random_calls.views import View, matrix, vector
 
 TYPES = ("f16", "bf16", "f32", "f64", "s8", "u8")
 BLOCK = 128  # elements that share a scale
+UNIT = 16  # of K, at which groups of 8-bit floats begin
 
 
 def _config(draw: Draw, inputs: str) -> dict[str, Any]:
@@ -281,3 +284,54 @@ def _scales(
         of_a = of_a.repeat(BLOCK, -1)[..., :k]
         of_b = of_b.repeat(BLOCK, -2)[..., :k, :].repeat(BLOCK, -1)[..., :n]
     return views, (of_a, of_b)
+
+
+def draw_scaled_ragged_k(draw: Draw) -> Call:
+    """8-bit floats with scales, in groups that are ranges of K."""
+    inputs, output = draw.one_of(*FP8), draw.one_of("f32", "f32", "f16", "bf16")
+    offsets, k, _ = offsets_of(draw)
+    if draw.chance(0.7):
+        offsets = offsets // UNIT * UNIT
+    ends = np.minimum(-(-np.maximum.accumulate(np.clip(offsets, 0, k)) // UNIT) * UNIT, k).tolist()
+    bounds = [*zip([0, *ends[:-1]], ends, strict=False)] if ends else []
+    m, n = draw.size(16, 64, 128), draw.size(16, 64, 128)
+    a = matrix(draw, (m, k), inputs, "row", kind="whole words")
+    b = matrix(draw, (k, n), inputs, "column", kind="whole words")
+    out = matrix(draw, (len(bounds), m, n), output, "row", "noise", kind=draw.one_of("whole words", ""))
+    x, y = fill(draw, a, inputs, True), fill(draw, b, inputs, True)
+    scales, factors = _scales_along_k(draw, bounds, m, n, k)
+    values = np.zeros((len(bounds), m, n))
+    for group, (begin, end) in enumerate(bounds):
+        of_a, of_b = factors(group, begin, end)
+        values[group] = product(x[:, begin:end] * of_a, y[begin:end] * of_b)
+    options: dict[str, Any] = {"out": out}
+    chosen = wgmma_config(draw, inputs, groups=True) if draw.chance(0.6) else None
+    if chosen is not None:
+        options["config"] = chosen
+    arguments = a, b, indices(draw, offsets), *scales
+    blocks = draw.one_of(None, 1, 3)
+    return Call(scaled_gemm_ragged_k, arguments, options, [Result(values, 0.0)], [out], blocks, f"{ends}")
+
+
+def _scales_along_k(
+    draw: Draw, bounds: list[tuple[int, int]], m: int, n: int, k: int
+) -> tuple[list[View], Callable[[int, int, int], tuple[np.ndarray, np.ndarray]]]:
+    """Powers of two, and the same for each element of a group that begins and ends there."""
+    groups, blocks = len(bounds), -(-k // BLOCK)
+    kind = draw.one_of("tensors", "rows", "blocks", "blocks")
+    if kind == "tensors":
+        views = [vector(draw, (1,), "f32") for _ in "ab"]
+    elif kind == "rows":
+        views = [matrix(draw, (groups, m, 1), "f32"), matrix(draw, (groups, 1, n), "f32", "row")]
+    else:
+        views = [matrix(draw, (m, blocks), "f32"), matrix(draw, (blocks, n), "f32", "row")]
+    for each in views:
+        each.array[...] = np.exp2(draw.numpy.integers(-2, 3, each.array.shape))
+    of_a, of_b = (each.array.astype(np.float64) for each in views)
+
+    def factors(group: int, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        if kind == "blocks":
+            return of_a.repeat(BLOCK, 1)[:, begin:end], of_b.repeat(BLOCK, 0)[begin:end]
+        return (of_a[group], of_b[group]) if kind == "rows" else (of_a, of_b)
+
+    return views, factors

@@ -11,7 +11,14 @@ from ptxdsl.errors import AssembleError, EmulationError, LaunchError, ScheduleEr
 from tests.random_calls.call import Call, OnEmulator, OnGpu, Placed, Wrong
 from tests.random_calls.convolutions import draw_convolution, draw_filter_gradient, draw_image_gradient
 from tests.random_calls.drawing import SMALL, Draw
-from tests.random_calls.groups import draw_grouped, draw_masked, draw_ragged, draw_ragged_k, draw_scaled
+from tests.random_calls.groups import (
+    draw_grouped,
+    draw_masked,
+    draw_ragged,
+    draw_ragged_k,
+    draw_scaled,
+    draw_scaled_ragged_k,
+)
 from tests.random_calls.products import draw_list, draw_product
 
 Drawing = Callable[[Draw], Call]
@@ -21,7 +28,10 @@ EVERYWHERE: dict[Drawing, float] = {
     **{draw_product: 10, draw_list: 2, draw_grouped: 3, draw_ragged: 4, draw_masked: 2, draw_ragged_k: 2},
     draw_convolution: 4,
 }
-HOPPER: dict[Drawing, float] = {draw_scaled: 3, draw_image_gradient: 2, draw_filter_gradient: 2}
+HOPPER: dict[Drawing, float] = {
+    **{draw_scaled: 3, draw_image_gradient: 2, draw_filter_gradient: 2},
+    draw_scaled_ragged_k: 2,
+}
 
 
 def silent(call: Call | None) -> None:

@@ -16,7 +16,7 @@ from ptxdsl.kernels.choose.warpgroup_rates import GroupRates
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, TURNED, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, MOST_COLUMNS, TURNED, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -154,9 +154,10 @@ def choose_warpgroups(
     return config if time + before < CLEARLY * other_time else None
 
 
-def choose_scaled(facts: Facts, model: CostModel) -> GemmConfig:
-    """The same of scaled 8-bit floats, which have no other path."""
-    _, config = min(ranked_warpgroups(facts, model), key=itemgetter(0))
+def choose_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> GemmConfig:
+    """The same of scaled 8-bit floats, which have no other path, in tiles of so many columns at most."""
+    ranked = ranked_warpgroups(facts, model)
+    _, config = min((each for each in ranked if each[1].tile[1] <= most_columns), key=itemgetter(0))
     return replace(config, schedule=GemmConfig.schedule, stagger=0)
 
 

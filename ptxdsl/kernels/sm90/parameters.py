@@ -101,9 +101,20 @@ class TensorProducts(Products):
 def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
     maps are the patterns of those of groups, memory for these, and the counters of TileQueue."""
+    return pd.Parameters.of("TensorRaggedK", **_tensor_ragged_k_fields(traits))
+
+
+def _tensor_ragged_k_fields(traits: WarpgroupTraits) -> dict[str, Any]:
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "counters": ptr[u32]}
-    return pd.Parameters.of("TensorRaggedK", **ragged_k_fields(traits), **maps, **boxes)
+    return {**ragged_k_fields(traits), **maps, **boxes}
+
+
+@lru_cache(maxsize=1024)
+def scaled_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
+    """Those of `scaled_ragged_k_kernel`: as `warpgroup_ragged_k_kernel`, whose rows are the K of A and B here, and the
+    scales of both."""
+    return pd.Parameters.of("ScaledRaggedK", **_tensor_ragged_k_fields(traits), **SCALES)
 
 
 @lru_cache(maxsize=1024)

@@ -20,12 +20,15 @@ from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.value import Var
 
+GROUP_UNIT = 16  # of K: a tensor map of 8-bit floats begins at a multiple of it
 BLOCK = 128  # of K, and of columns of B, that share a scale; that much of K is one stage of the ring
 MATRIX = 8  # rows and columns of a matrix of sums
 ROWS = 2  # of a thread, in 64 of a warpgroup
 LANES = 4  # that have the same rows
 MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its sums
+MOST_SCALED = 128  # the same, and scales of columns
 EVERY_LANE = 0xFFFFFFFF
 
 
@@ -146,6 +149,82 @@ class BlockScales(Scales):
             pairs = zip(totals[number * each :][:each], products.registers[number * each :][:each], strict=True)
             for n, (total, product) in enumerate(pairs):
                 total.set(pd.ptx.fma.rn.f32(product, of_rows[n % 4 // 2], total))
+
+
+class SpanScales(Scales):
+    """One for 128 of K of each row of A, and of each column of B, of groups that are ranges of K. Products of a stage
+    are scaled and added up as by BlockScales, those of columns by what lanes read while the products run.
+
+    The K of a product is that of the blocks of 128 that its group reaches into, 0 of an empty one, whose scales are not
+    read. The item of some work says in its third place which of all blocks is the first.
+    """
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any, in_pairs: bool) -> None:
+        """`in_pairs` says that scales of columns 2n and 2n + 1 exist both, in a word of 8 bytes."""
+        super().__init__(p, traits, consumer, *more)
+        self.in_pairs = in_pairs
+        self.halves = 2 if self.tile_n > MOST_SCALED else 1
+        self.columns = self.tile_n // self.halves  # that are multiplied at a time
+        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers > 1 else None
+
+    def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
+        """The sums of a tile."""
+        sums, part = Sums(mma.layout), mma.narrowed(self.columns)
+        products, rows, (pointer, left) = Sums(part.layout), self._rows_ahead(work), self._columns(work)
+        columns = [pd.var(f32, 0.0) for _ in range(self.columns // LANES)]
+        for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
+            slot = ring.wait()
+            for half, first in enumerate(range(0, self.tile_n, self.columns)):
+                with self.turns.turn(work) if self.turns else nullcontext():
+                    part.multiply(products, slot, accumulate=False, part=half)
+                if half == 0:
+                    of_rows = rows.of(iteration)
+                self._read(columns, pointer + (iteration.to(s64) * self.b.step + first), left - first)
+                part.wait(0)
+                if half == self.halves - 1:
+                    ring.release()
+                self._add(sums.registers[half * len(products.registers) :], products, of_rows, columns)
+        return sums
+
+    def _rows_ahead(self, work: Work) -> ScalesAhead:
+        """Those of a thread's two rows."""
+        begin = work.item[2].to(s64) * self.a.step
+        return ScalesAhead([(row + begin, self.a.step) for row in self.rows_of(work)], work.product.k // BLOCK)
+
+    def _columns(self, work: Work) -> tuple[PointerValue, Scalar]:
+        """Where those of a thread's first column are, and how many columns there are from it on; of an empty group
+        none."""
+        column, first = work.first[1] + self.column, work.item[2].to(s64)
+        left = pd.select(work.product.k == 0, pd.cast(0, s32), (work.product.n - column).to(s32))
+        return self.columns_of(work) + (column.to(s64) + first * self.b.step), left
+
+    def _read(self, columns: Sequence[Var], pointer: PointerValue, left: Scalar) -> None:
+        """Reads those of a thread's columns; nothing behind the last one."""
+        for number, first in enumerate(range(0, self.columns, MATRIX)):
+            pair = columns[number * 2 :][:2]
+            if self.in_pairs:
+                pd.ptx("ld.global.v2.f32", pointer + first, out=pair, guard=left > first)
+                continue
+            for right, scale in enumerate(pair):
+                pd.ptx("ld.global.f32", pointer + (first + right), out=scale, guard=left > first + right)
+
+    def _add(self, totals: Sequence[Var], products: Sums, rows: Sequence[Scalar], columns: Sequence[Scalar]) -> None:
+        for n, (total, product) in enumerate(zip(totals, products.registers, strict=False)):
+            column = columns[n // 4 * ROWS + n % 2]
+            total.set(pd.ptx.fma.rn.f32(product, rows[n % 4 // 2] * column, total))
+
+
+def promoted(ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
+    """The sums of a tile, of which products of a stage are added up in float32: nothing is lost to what the tensor
+    cores keep of 8-bit floats over a long K."""
+    sums, products = Sums(mma.layout), Sums(mma.layout)
+    for _ in pd.range(work.iterations, unroll=1):
+        mma.multiply(products, ring.wait(), accumulate=False)
+        mma.wait(0)
+        ring.release()
+        for total, product in zip(sums.registers, products.registers, strict=True):
+            total.set(total + product)
+    return sums
 
 
 class HalfTurns:

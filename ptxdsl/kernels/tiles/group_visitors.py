@@ -201,8 +201,9 @@ class OffsetsVisitor(CountsVisitor):
 VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
-def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) -> None:
-    """Stops the kernel at sizes that make no sense, before any block has written."""
+def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str, unit: int = 1) -> None:
+    """Stops the kernel at sizes that make no sense, before any block has written. Where groups begin at multiples of a
+    `unit`, only the last row may be the end of one at another number."""
     for first in pd.range(pd.cast(0, u32), groups, WARP):
         group = first + pd.laneid
         wrong = pd.var(u32, 0)
@@ -211,6 +212,9 @@ def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str) ->
             if form == "ragged":
                 with pd.if_(group > 0):
                     least.set(sizes[group - 1])
-            wrong.set(pd.select((size < least) | (size > rows.to(s32)), pd.cast(1, u32), 0))
+            is_wrong = (size < least) | (size > rows.to(s32))
+            if unit > 1:
+                is_wrong = is_wrong | ((size % unit != 0) & (size != rows.to(s32)))
+            wrong.set(pd.select(is_wrong, pd.cast(1, u32), 0))
         with pd.if_(pd.ptx.vote.sync.any.pred(wrong > 0, EVERY_LANE)):
             pd.ptx.trap()

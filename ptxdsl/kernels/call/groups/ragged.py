@@ -320,14 +320,15 @@ def check_written(out: Matrix, others: Sequence[ArrayArgument]) -> None:
             )
 
 
-def check_values(form: str, counted: ArrayArgument, rows: int) -> None:
-    """Raises LaunchError for the first size in host memory that makes no sense."""
+def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "rows") -> None:
+    """Raises LaunchError for the first size in host memory that makes no sense. Offsets count rows, or other `lines`,
+    of a."""
     if counted.array.device != HOST:
         return
     name, sizes = counted.name, counted.array.view().view(np.int32)
     least = np.append(0, sizes[:-1]) if form == "ragged" else np.zeros_like(sizes)
     for group in np.flatnonzero((sizes < least) | (sizes > rows))[:1]:
-        most = f"the {rows} rows of `a`" if form == "ragged" else f"the {rows} rows of each matrix"
+        most = f"the {rows} {lines} of `a`" if form == "ragged" else f"the {rows} rows of each matrix"
         from_least = f"`{name}[{group - 1}]`, which is {least[group]}," if least[group] else "0"
         raise LaunchError(
             f"`{name}[{group}]` is {sizes[group]}; group {group} takes a number from {from_least} to {most}",

@@ -25,6 +25,7 @@ from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrix import (
+    WIDEST_ACCESS,
     Matrix,
     array_argument,
     check_input_types,
@@ -150,25 +151,37 @@ def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) ->
     """The launch: as many blocks as are resident, or as there are tiles."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 0
     constants = {"traits": traits, "validate": validate}
-    tiles = count * -(-m // traits.tile[0]) * -(-n // traits.tile[1])
+    tiles = tiles_of(groups.out, traits.tile)
+    kernel, (device, stream) = kernels.of(traits), groups.device_stream
+    blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
+    numbers = {"sizes": groups.sizes, "groups": count, "rows": rows, "m": m, "n": n}
+    if not isinstance(traits, WarpgroupTraits):
+        values = ragged_k_parameters(traits)(**_matrices(groups), **numbers)
+        return LaunchPlan(kernel, blocks, traits.threads, values, constants)
+    values = tensor_ragged_k_parameters(traits)(**numbers, **mapped(groups, traits, blocks))
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream)
+
+
+def tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
+    """How many tiles the outputs of all groups have. Raises LaunchError for more than can be numbered."""
+    count, m, n = out.full_shape
+    tiles = count * -(-m // tile[0]) * -(-n // tile[1])
     if tiles > MOST_TILES:
         raise LaunchError(
             f"{count} groups with outputs of {m} × {n} have {tiles} tiles, more than 2**31",
             help="take larger tiles, or compute the groups in parts",
         )
-    kernel, (device, stream) = kernels.of(traits), groups.device_stream
-    blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
-    matrices = {name: group_values(matrix) for name, matrix in (("a", groups.a), ("b", groups.b), ("out", groups.out))}
-    numbers = {"sizes": groups.sizes, "groups": count, "rows": rows, "m": m, "n": n}
-    if not isinstance(traits, WarpgroupTraits):
-        values = ragged_k_parameters(traits)(**matrices, **numbers)
-        return LaunchPlan(kernel, blocks, traits.threads, values, constants)
-    values = tensor_ragged_k_parameters(traits)(**matrices, **numbers, **_mapped(groups, traits, blocks))
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream)
+    return tiles
 
 
-def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
-    """What the kernel of the sm_90a path takes beside: maps of all rows, and memory for those of groups."""
+def _matrices(groups: Groups) -> dict[str, Any]:
+    """A, B and out as kernels take them."""
+    return {name: group_values(matrix) for name, matrix in (("a", groups.a), ("b", groups.b), ("out", groups.out))}
+
+
+def mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
+    """The matrices as a kernel of the sm_90a path takes them: with maps of all of A and B, and memory for those of
+    groups."""
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     maps = room(device, stream, "maps", blocks * map_bytes(traits))
@@ -179,8 +192,15 @@ def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, A
         "b_map": b.mapped(traits.b.map),
         "maps": maps,
         "counters": counters,
+        **_matrices(replace(groups, a=_widened(groups.a), b=_widened(groups.b))),
         **boxes,
     }
+
+
+def _widened(matrix: Matrix) -> Matrix:
+    """The same; one of a single line with a distance to the next that a tensor map can have."""
+    lines, unit = matrix.shape[matrix.major != "row"], WIDEST_ACCESS // matrix.type.bytes
+    return matrix if lines > 1 else replace(matrix, stride=-(-matrix.stride // unit) * unit)
 
 
 def _plane(matrix: Matrix) -> Matrix:

@@ -38,6 +38,7 @@ from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import f32, u32
 
 MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with scales of blocks: beside whose sums products are in registers
+BY_EPILOGUE = "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)"
 
 
 class ScaledKernels(NamedTuple):
@@ -108,7 +109,7 @@ def _plan_of_product(
     m, n, k = problem.m, problem.n, problem.k
     blocks = -(-k // BLOCK), -(-n // BLOCK)
     shapes = ScaleShapes(((m, 1), (1, n)), ((m, blocks[0]), blocks))
-    scaled = _scales_of(scales, shapes, [problem.a, problem.b, problem.out])
+    scaled = scales_of(scales, shapes, [problem.a, problem.b, problem.out])
     if not m or not n:
         return None
     device, _ = problem.device_stream
@@ -138,7 +139,7 @@ def _plan_of_product(
 
 def _check_product(problem: GemmProblem) -> None:
     """Raises LaunchError for a product that is none of single matrices of 8-bit floats with rows."""
-    _check_type(problem.a)
+    check_type(problem.a)
     if problem.batches is not None:
         raise LaunchError(
             f"`a` and `b` are batches of {problem.batches} matrices; scaled_gemm multiplies single ones",
@@ -148,11 +149,11 @@ def _check_product(problem: GemmProblem) -> None:
         raise LaunchError("`out` is column-major; scaled_gemm writes rows", help="make a row-major output")
 
 
-def _check_type(a: ArrayArgument) -> None:
+def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
+    """Raises LaunchError for matrices of other than 8-bit floats; `otherwise` is what to do with them."""
     if a.type not in FP8:
         raise LaunchError(
-            f"`a` and `b` are {describe_type(a.type)}; scales are of {describe_types(FP8)} matrices",
-            help="call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)",
+            f"`a` and `b` are {describe_type(a.type)}; scales are of {describe_types(FP8)} matrices", help=otherwise
         )
 
 
@@ -162,7 +163,7 @@ def _plan_of_groups(
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     blocks, lines = (-(-k // BLOCK), -(-n // BLOCK)), groups.a.full_shape[:-1]
     shapes = ScaleShapes(((*lines, 1), (count, 1, n)), ((*lines, blocks[0]), (count, *blocks)))
-    scaled = _scales_of(scales, shapes, [groups.a, groups.b, groups.out])
+    scaled = scales_of(scales, shapes, [groups.a, groups.b, groups.out])
     if not groups.out.array.size or not count:
         return None
     device, stream = groups.device_stream
@@ -193,7 +194,7 @@ def _plan_of_groups(
     return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream)
 
 
-def _scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
+def scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
     """The scales, checked, and what they are of. Raises LaunchError for what does not fit."""
     for name, owner in zip(("scale_a", "scale_b"), scales, strict=True):
         if isinstance(owner, int | float | np.generic):
@@ -211,12 +212,18 @@ def _scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any])
     check_devices([*others, of_a, of_b])
     check_written(others[-1], [of_a, of_b])
     scaling = _scaling(of_a, of_b, shapes)
-    if scaling == "rows" and of_b.array.shape[-1] > 1 and of_b.array.strides[-1] != 1:
+    if scaling == "rows":
+        check_side_by_side(of_b)
+    return ScaledOperands(scaling, of_a, of_b)
+
+
+def check_side_by_side(of_b: ArrayArgument) -> None:
+    """Raises LaunchError for scales of columns that kernels cannot read so."""
+    if of_b.array.size and of_b.array.shape[-1] > 1 and of_b.array.strides[-1] != 1:
         raise LaunchError(
             f"`scale_b` has strides of {of_b.array.strides} elements; scales of columns lie side by side",
             help="make a contiguous copy of it",
         )
-    return ScaledOperands(scaling, of_a, of_b)
 
 
 def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
@@ -245,6 +252,18 @@ def _traits_of(
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
     if config is None:
         config = choose_scaled(known, model_of(device))
+    check_config(config, operands, scaling, device)
+    if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
+            "each half is multiplied alone: a thread has products beside the sums of the tile",
+            help="take a narrower tile",
+        )
+    return configured(config, operands, device, schedule)
+
+
+def check_config(config: GemmConfig, operands: Operands, scaling: str, device: int | None) -> None:
+    """Raises LaunchError for a configuration, or a GPU, of which there are no kernels with scales."""
     if config.atom != WGMMA:
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
@@ -261,12 +280,10 @@ def _traits_of(
             f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
             help="leave swap_ab out, or pass one scale of each tensor",
         )
-    if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
-        raise LaunchError(
-            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
-            "each half is multiplied alone: a thread has products beside the sums of the tile",
-            help="take a narrower tile",
-        )
+
+
+def configured(config: GemmConfig, operands: Operands, device: int | None, schedule: TileSchedule) -> WarpgroupTraits:
+    """What a kernel is made for, by a checked configuration."""
     traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)
     return traits

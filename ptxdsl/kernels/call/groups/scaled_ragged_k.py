@@ -1,0 +1,186 @@
+"""A call of scaled_gemm_ragged_k(): its arrays are checked, its launch made and remembered."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ptxdsl.arrays import HOST
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.groups.ragged import (
+    Groups,
+    check_output,
+    check_size_array,
+    check_values,
+    check_written,
+    help_of_types,
+    in_boxes,
+    is_boxed,
+    matrix_of_rank,
+)
+from ptxdsl.kernels.call.groups.ragged_k import mapped, tiles_of
+from ptxdsl.kernels.call.groups.scaled import (
+    MOST_COLUMNS,
+    ScaledOperands,
+    ScaleShapes,
+    check_config,
+    check_side_by_side,
+    check_type,
+    configured,
+    scales_of,
+)
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
+from ptxdsl.kernels.call.launching.workspace import room
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, settled
+from ptxdsl.kernels.call.products.lines import LinedMatrix
+from ptxdsl.kernels.call.products.problem import check_devices
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import FP8, outputs
+from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
+from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import f32
+
+
+def run(
+    kernel: Kernel,
+    a: object,
+    b: object,
+    offsets: object,
+    scale_a: object,
+    scale_b: object,
+    out: object,
+    config: GemmConfig | None,
+    validate: bool,
+) -> Any:
+    """The products of the groups, by a kernel. Returns out."""
+    check_is_bool("validate", validate)
+    arrays, options, config = (out, a, b, scale_a, scale_b, offsets), (out is None, bool(validate)), settled(config)
+    key = key_of(kernel, config, options, a, b)
+    launched = CALLS.launch(key, arrays, ())
+    if launched is not None:
+        return launched
+    groups = groups_of(a, b, offsets, out)
+    scaled = checked_scales(groups, scale_a, scale_b)
+    if validate:
+        _check_offsets(groups.sizes, groups.a.shape[1])
+    plan = None
+    if groups.out.array.size:
+        plan = plan_of(kernel, groups, scaled, traits_of(groups, scaled.scaling, config), bool(validate))
+    return carry_out(plan, key, arrays, groups.out.owner)
+
+
+def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
+    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    left, right = matrix_of_rank("a", a, 2, "(M, K)"), matrix_of_rank("b", b, 2, "(K, N)").along_column
+    check_type(left, "call grouped_gemm_ragged_k of their transposes, whose rows are K")
+    check_input_types(left, right, FP8, help_of_types(FP8))
+    if left.shape[1] != right.shape[0]:
+        raise LaunchError(
+            f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",
+            help="pass a of (M, K) and b of (K, N), with the K of all groups; of (N, K), pass the transpose",
+        )
+    counted = array_argument(
+        "offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)"
+    )
+    (count,) = counted.array.shape
+    check_size_array(counted, count, f"`offsets` has {count} groups")
+    shape = count, left.shape[0], right.shape[1]
+    written = matrix_of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, 3, str(shape))
+    check_output(written, shape, left)
+    check_devices([left, right, written, counted])
+    check_written(written, [left, right, counted])
+    return Groups(left, right, written, counted)
+
+
+def checked_scales(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:
+    """The scales, checked."""
+    count, m, n = groups.out.full_shape
+    blocks = -(-groups.a.shape[1] // BLOCK)
+    shapes = ScaleShapes(((count, m, 1), (count, 1, n)), ((m, blocks), (blocks, n)))
+    scaled = scales_of((scale_a, scale_b), shapes, [groups.a, groups.b, groups.out])
+    if scaled.scaling == "blocks":
+        check_side_by_side(scaled.b)
+    return scaled
+
+
+def _check_offsets(offsets: ArrayArgument, k: int) -> None:
+    """Raises LaunchError for the first offset in host memory that makes no sense."""
+    check_values("ragged", offsets, k, "columns")
+    if offsets.array.device != HOST:
+        return
+    ends = offsets.array.view().view(np.int32)
+    for group in np.flatnonzero((ends % GROUP_UNIT != 0) & (ends != k))[:1]:
+        raise LaunchError(
+            f"`offsets[{group}]` is {ends[group]}; groups end at multiples of {GROUP_UNIT}, where tensor copies can "
+            f"begin, or at the {k} of all K",
+            help=f"pad each group with zeros to a multiple of {GROUP_UNIT}",
+        )
+
+
+def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> WarpgroupTraits:
+    """What the kernel is made for: `config` gives the tile, else it is chosen."""
+    (count, m, n), (device, _), k = groups.out.full_shape, groups.device_stream, groups.a.shape[1]
+    groups = _with_k(groups)
+    operands = facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n)), batches="strided")
+    if config is None:
+        sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
+        known = ListFacts(sizes, replace(operands, out_boxes=is_boxed(groups.out)))
+        config = choose_scaled(known, model_of(device), MOST_COLUMNS)
+    check_config(config, operands, scaling, device)
+    if config.tile[1] > MOST_COLUMNS:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales along K its N is {MOST_COLUMNS} at most: a thread has products of 128 "
+            "along K beside the sums of the tile",
+            help="take a narrower tile",
+        )
+    traits = configured(config, operands, device, AHEAD)
+    check_mappable(groups.a.shape[1], groups.a, groups.b)
+    return in_boxes(traits, device) if is_boxed(groups.out) else traits
+
+
+def plan_of(
+    kernel: Kernel, groups: Groups, scaled: ScaledOperands, traits: WarpgroupTraits, validate: bool
+) -> LaunchPlan:
+    """The launch: as many blocks as are resident, or as there are tiles."""
+    (count, m, n), k, (device, stream) = groups.out.full_shape, groups.a.shape[1], groups.device_stream
+    constants = {"traits": traits, "scaling": scaled.scaling, "validate": validate}
+    if scaled.scaling == "blocks":
+        constants["in_pairs"] = _are_pairs(scaled.b)
+    blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
+    numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
+    values = scaled_ragged_k_parameters(traits)(**mapped(_with_k(groups), traits, blocks), **numbers, **scaled.values)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream)
+
+
+def _with_k(groups: Groups) -> Groups:
+    """The same with A and B that tensor maps can be made of: where K is 0, memory of which nothing is read, since all
+    groups are empty."""
+    return (
+        groups if groups.a.shape[1] else replace(groups, a=_unread(groups.a), b=_unread(groups.b.transposed).transposed)
+    )
+
+
+def _unread(old: Matrix) -> Matrix:
+    """Memory of a stream as a row-major matrix of as many rows, with a K of 1."""
+    lines, (device, stream) = old.shape[0], stream_of(old.array)
+    address = room(device, stream, "no K", lines * GROUP_UNIT)
+    if device is None:
+        return matrix(old.name, address.view(old.owner.dtype).reshape(lines, GROUP_UNIT)[:, :1])
+    array = replace(old.array, pointer=address, shape=(lines, 1), strides=(GROUP_UNIT, 1), owner=None)
+    return LinedMatrix(old.name, None, array, (lines, 1), "row", GROUP_UNIT)
+
+
+def _are_pairs(scales: ArrayArgument) -> bool:
+    """Whether scales of columns 2n and 2n + 1 are in one word, in each block of K."""
+    (_, columns), (step, _) = scales.array.shape, scales.array.strides
+    return not (columns % 2 or step % 2 or scales.array.pointer % (2 * f32.bytes))

@@ -56,25 +56,26 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
 def scaled_ragged_kernel(
-    p: scaled_ragged_parameters(traits),
+    p: scaled_ragged_parameters(traits, scatters),
     *,
     traits: WarpgroupTraits = HOPPER_GROUPS,
     scaling: str = "blocks",
     form: str = "ragged",
+    scatters: bool = False,
 ) -> None:
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     queue = TileQueue(p.counters, tiling.holders)
-    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes else []))
-    matrices, alpha = rows_of_groups(p, traits, form), _alpha(p, scaling)
+    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
+    matrices, alpha = rows_of_groups(p, traits, form, scatters), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         copy_queued_tiles(
             ring, TensorCopies(traits, memory), groups_walk(p, traits, form, matrices, queue.taken), queue
         )
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer)
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         walk = told_walk(p, traits, matrices, queue, alpha)
         compute_rows(ring, mma, store, walk, consumer, _multiplying(scales))
@@ -124,18 +125,21 @@ def scaled_gemm_ragged(
     scale_a: Any,
     scale_b: Any,
     *,
+    rows: Any = None,
+    out_rows: Any = None,
     out: Any = None,
     config: GemmConfig | None = None,
 ) -> Any:
     """out[rows of i] = (scale_a·a)[rows of i] @ (scale_b[i]·b[i]) for each group i of rows. Returns out.
 
-    a is (rows, K), b (groups, K, N) with column-major matrices, out (rows, N); `offsets` are as in
-    `grouped_gemm_ragged`. Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or
-    (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+    a is (rows, K), b (groups, K, N) with column-major matrices, out (rows, N); `offsets`, `rows` and `out_rows` are as
+    in `grouped_gemm_ragged`. Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or
+    (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row,
+    which lie in rows as well; both are gathered to a workspace before.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, "ragged", a, b, scale_a, scale_b, offsets, out, config)
+    return run(KERNELS, "ragged", a, b, scale_a, scale_b, offsets, out, config, rows, out_rows)
 
 
 @public_group

@@ -179,6 +179,40 @@ def test_scales_with_any_strides(name, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("gathers, scatters", [(True, False), (False, True), (True, True)])
+def test_rows_that_are_gathered_and_scattered(name, scaling, gathers, scatters, rng):
+    """Numbers of no row stand for zeros, and drop their row."""
+    where, ends, (tokens, rows, n, k) = machine(name), [0, 1, 66, 66, 131], (50, 131, 136, 144)
+    held = tokens if gathers else rows
+    a, b = values(rng, held, k), values(rng, len(ends), n, k).swapaxes(1, 2)
+    scale_a, scale_b = scales_of(rng, scaling, held, n, k, (len(ends),))
+    index = rng.integers(0, tokens, rows).astype(np.int32) if gathers else np.arange(rows, dtype=np.int32)
+    out_index = rng.permutation(rows + 9)[:rows].astype(np.int32)
+    if gathers:
+        index[[0, 70]] = -1, tokens
+    out_index[[3, 80]] = -1, 2**30
+    out = np.full((rows + 9 if scatters else rows, n), np.nan).astype(NAMES["bf16"])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), scale_a, scale_b)]
+    options = {"rows": where.array(index)} if gathers else {}
+    options |= {"out_rows": where.array(out_index)} if scatters else {}
+    written = where.array(out)
+    results = where.values(scaled_gemm_ragged(*given, **options, out=written, config=LOW))
+    expected, begin = np.full(out.shape, np.nan), 0
+    exists = (index >= 0) & (index < held)
+    x = np.where(exists[:, None], a[index.clip(0, held - 1)].astype(np.float64), 0).astype(NAMES["e4m3"])
+    for group, end in enumerate(ends):
+        of_a = scale_a if scaling == "tensors" else scale_a[index.clip(0, held - 1)][begin:end]
+        exact = reference(x[begin:end], b[group], of_a, scale_b if scaling == "tensors" else scale_b[group])
+        for row in range(begin, end):
+            to = out_index[row] if scatters else row
+            if 0 <= to < len(expected):
+                expected[to] = exact[row - begin].astype(NAMES["bf16"]).astype(np.float64)
+        begin = end
+    assert np.array_equal(results, expected, equal_nan=True)
+
+
+@every_machine
 def test_no_rows(name, rng):
     where = machine(name)
     given = [where.array(x) for x in (values(rng, 0, 128), values(rng, 16, 128).T, *powers(rng, 2, 1))]
@@ -224,6 +258,19 @@ REFUSED = {
         lambda: scaled_gemm(A, B, np.ones((64, 1), np.float32), np.ones((1, 256), np.float32)[:, ::2]),
         "`scale_b` has strides of (256, 2) elements; scales of columns lie side by side",
         "make a contiguous copy of it",
+    ),
+    "scales of gathered rows behind each other": (
+        lambda: scaled_gemm_ragged(
+            A, B[None], ROWS, np.ones((2, 64), np.float32).T, np.ones((1, 2, 1), np.float32),
+            rows=np.zeros(64, np.int32),
+        ),
+        "`rows` gathers rows of `scale_a`, which has strides of (1, 64) elements: they do not lie without gaps",
+        "make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
+    ),
+    "scattered rows of no output": (
+        lambda: scaled_gemm_ragged(A, B[None], ROWS, ONE, ONE, out_rows=np.zeros(64, np.int32)),
+        "`out_rows` says which rows of `out` are written, and `out` is not given",
+        "pass `out`",
     ),
     "types": (
         lambda: scaled_gemm(HALF, HALF.T, ONE, ONE),

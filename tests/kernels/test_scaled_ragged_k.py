@@ -13,6 +13,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels import scaled_gemm_ragged_k
 from ptxdsl.kernels.call.groups import scaled_ragged_k as call
+from ptxdsl.kernels.call.groups.ragged import group_values
+from ptxdsl.kernels.call.products.lines import LinedMatrix
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.scaled_ragged_k import scaled_ragged_k_kernel
@@ -195,6 +197,13 @@ def test_a_call_that_is_remembered_reads_its_offsets_again(name, rng):
     for end in (16, 48, 64):
         results = where.values(scaled_gemm_ragged_k(x, y, where.array(np.array([end], np.int32)), *ones))
         assert (results[0] == a[:, :end].astype(np.float64) @ b[:end].astype(np.float64)).all()
+
+
+def test_memory_of_a_workspace_is_an_address_to_kernels():
+    """On a GPU, where K is 0: no array of the caller stands behind it."""
+    a = call.groups_of(eights(4, 32), eights(4, 32).T, np.zeros(1, np.int32), None).a
+    lined = LinedMatrix("a", None, replace(a.array, pointer=4096, owner=None), (4, 1), "row", 16)
+    assert group_values(lined).pointer == 4096 and group_values(a).pointer is a
 
 
 def eights(*shape):

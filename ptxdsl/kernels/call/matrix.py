@@ -59,6 +59,12 @@ class ArrayArgument:
         assert self.array.type is not None
         return self.array.type
 
+    @property
+    def pointer(self) -> Any:
+        """What a kernel takes for its address: the array or, of memory of a workspace, which has no owner, that
+        itself."""
+        return self.array.pointer if self.owner is None else self
+
 
 @dataclass(frozen=True)
 class Matrix(ArrayArgument):

@@ -53,10 +53,10 @@ def scaled_parameters(traits: WarpgroupTraits) -> Group:
 
 
 @lru_cache(maxsize=1024)
-def scaled_ragged_parameters(traits: WarpgroupTraits) -> Group:
+def scaled_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
-    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    fields = ragged_fields(traits, traits.a.map, traits.b.map)
+    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
+    fields = ragged_fields(traits, traits.a.map, traits.b.map, scatters)
     return pd.Parameters.of("ScaledRagged", **fields, **SCALES, counters=ptr[u32], **boxes)
 
 

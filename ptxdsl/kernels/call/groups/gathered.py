@@ -23,9 +23,11 @@ from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 
 
-def copied_rows(a: Matrix, index: ArrayArgument, device: int | None, stream: int) -> tuple[Matrix, LaunchPlan]:
-    """The rows of a row-major matrix that an index names, as a matrix in the workspace of a stream (numpy memory on the
-    emulator, where `device` is None), and the launch that copies them there."""
+def copied_rows(
+    a: Matrix, index: ArrayArgument, device: int | None, stream: int, use: str = "gathered rows"
+) -> tuple[Matrix, LaunchPlan]:
+    """The rows of a row-major matrix that an index names, as a matrix in the workspace of a stream for a `use` (numpy
+    memory on the emulator, where `device` is None), and the launch that copies them there."""
     (rows,), length, type = index.array.shape, a.length, a.type
     stride = ceil_div(length * type.bytes, LINE_BYTES) * LINE_BYTES // type.bytes
     target: Any
@@ -33,7 +35,7 @@ def copied_rows(a: Matrix, index: ArrayArgument, device: int | None, stream: int
         room = np.empty((rows, stride), a.owner.dtype)
         copy, target = matrix(a.name, room[:, :length]), matrix(a.name, room)
     else:
-        target = memory(device, stream, "gathered rows", rows * stride * type.bytes)
+        target = memory(device, stream, use, rows * stride * type.bytes)
         array = replace(a.array, pointer=target, shape=(rows, length), strides=(stride, 1), owner=None)
         copy = LinedMatrix(a.name, None, array, (rows, length), "row", stride)
     values = rows_parameters(type)(

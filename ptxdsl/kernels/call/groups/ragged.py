@@ -474,4 +474,4 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
 
 def group_values(matrix: Matrix) -> Parameters:
     """The matrices of groups as a kernel takes them."""
-    return group_view(matrix.type)(pointer=matrix, stride=matrix.stride, apart=matrix.batch_stride)
+    return group_view(matrix.type)(pointer=matrix.pointer, stride=matrix.stride, apart=matrix.batch_stride)

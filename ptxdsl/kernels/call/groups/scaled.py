@@ -11,12 +11,13 @@ import numpy as np
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types, matrix
 from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written, problem_of
 from ptxdsl.kernels.choose.grouped import of_groups
@@ -69,10 +70,10 @@ class ScaledOperands(NamedTuple):
 
     def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
         if self.scaling == "tensors":
-            return ScaleView(pointer=scales, line=0, step=0, apart=0)
+            return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
         *apart, first, second = scales.array.strides
         line, step = (second, first) if along_last else (first, second)
-        return ScaleView(pointer=scales, line=line, step=step, apart=apart[0] if apart else 0)
+        return ScaleView(pointer=scales.pointer, line=line, step=step, apart=apart[0] if apart else 0)
 
 
 def run(
@@ -85,10 +86,13 @@ def run(
     sizes: object,
     out: object,
     config: GemmConfig | None,
+    index: object = None,
+    out_index: object = None,
 ) -> Any:
     """The product, or those of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart. Returns
     out."""
-    arrays, options, config = (out, a, b, scale_a, scale_b, sizes), (out is None, form), settled(config)
+    arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, sizes, index, out_index
+    options, config = (out is None, form, index is None, out_index is None), settled(config)
     key = key_of(kernels, config, options, a, b)
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
@@ -97,7 +101,7 @@ def run(
         problem = problem_of(a, b, None, out, 0.0)
         plan = _plan_of_product(kernels.product, problem, (scale_a, scale_b), config)
         return carry_out(plan, key, arrays, problem.out.owner)
-    groups = groups_of(form, a, b, sizes, out, FP8)
+    groups = groups_of(form, a, b, sizes, out, FP8, index, out_index)
     plan = _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), config)
     return carry_out(plan, key, arrays, groups.out.owner)
 
@@ -164,7 +168,9 @@ def _plan_of_groups(
     blocks, lines = (-(-k // BLOCK), -(-n // BLOCK)), groups.a.full_shape[:-1]
     shapes = ScaleShapes(((*lines, 1), (count, 1, n)), ((*lines, blocks[0]), (count, *blocks)))
     scaled = scales_of(scales, shapes, [groups.a, groups.b, groups.out])
-    if not groups.out.array.size or not count:
+    if groups.index is not None:
+        _check_rows_of_scales(scaled)
+    if not groups.out.array.size or not count or not rows:
         return None
     device, stream = groups.device_stream
     operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
@@ -172,13 +178,19 @@ def _plan_of_groups(
     known = GroupFacts(average, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
     traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)
     check_mappable(k, groups.a, groups.b)
-    traits = in_boxes(traits, device) if is_boxed(groups.out) else traits
-    constants = {"traits": traits, "scaling": scaled.scaling, "form": form}
+    scatters = groups.out_index is not None
+    traits = in_boxes(traits, device) if is_boxed(groups.out) and not scatters else traits
+    groups, scaled, before = _gathered(groups, scaled)
+    constants: dict[str, Any] = {"traits": traits, "scaling": scaled.scaling, "form": form}
+    scattered: dict[str, Any] = {}
+    if scatters:
+        constants["scatters"] = True
+        scattered = {"out_index": groups.out_index, "out_rows": groups.out.shape[0]}
     tiles = most_tiles(groups, traits.tile, form)
     grid = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     _, counters = workspace(device, stream, u32, 0, COUNTERS)
-    values = scaled_ragged_parameters(traits)(
+    values = scaled_ragged_parameters(traits, scatters)(
         a=groups.a.mapped(traits.a.map),
         b=groups.b.mapped(traits.b.map),
         out=group_values(groups.out),
@@ -189,9 +201,34 @@ def _plan_of_groups(
         k=k,
         counters=counters,
         **scaled.values,
+        **scattered,
         **boxes,
     )
-    return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream)
+    return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream, before=before)
+
+
+def _gathered(groups: Groups, scaled: ScaledOperands) -> tuple[Groups, ScaledOperands, tuple[LaunchPlan, ...]]:
+    """The groups and scales with copies of the rows of A that an index names, and the launches that make these."""
+    index, (device, stream) = groups.index, groups.device_stream
+    if index is None:
+        return groups, scaled, ()
+    rows, of_rows = copied_rows(groups.a, index, device, stream)
+    groups = replace(groups, a=rows, index=None)
+    if scaled.scaling == "tensors":
+        return groups, scaled, (of_rows,)
+    owner = matrix(scaled.a.name, scaled.a.owner)
+    scales, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
+    return groups, scaled._replace(a=scales), (of_rows, of_scales)
+
+
+def _check_rows_of_scales(scaled: ScaledOperands) -> None:
+    """Raises LaunchError for scales of rows that are to be gathered, and do not lie in rows."""
+    strides = scaled.a.array.strides
+    if scaled.scaling != "tensors" and scaled.a.array.shape[1] > 1 and strides[1] != 1:
+        raise LaunchError(
+            f"`rows` gathers rows of `scale_a`, which has strides of {strides} elements: they do not lie without gaps",
+            help="make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
+        )
 
 
 def scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:

@@ -110,6 +110,13 @@ OF_KERNELS = (
         "the other warpgroup has waited for its copies when it passes the turn on",
         r"ping-pong",
     ),
+    (
+        r"store\.py",
+        r"bar\.sync",
+        r"removed|behind stmatrix",
+        "a block stages one tile, at once: nobody has staged anything there before",
+        r"one tile a block",
+    ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
     (
         r"store\.py",

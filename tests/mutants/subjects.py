@@ -391,7 +391,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     ),
     "gemm, clusters, interleaved rows": interleaved,
     "gemm, along a curve, sm_90a": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),
-    "gemm, one tile a block, sm_90a": lambda: tensor_product(ALONE, ((150, 24, 264), (70, 16, 72))),
+    "gemm, one tile a block, sm_90a": lambda: tensor_product(ALONE, ((150, 24, 200), (70, 16, 72))),
     "gemm, tf32, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 32)), ((100, 40, 72), (120, 24, 132)), dtype=np.float32
     ),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from ptxdsl import config
-from ptxdsl.errors import AssembleError, Error
+from ptxdsl.errors import Error
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
@@ -34,11 +34,11 @@ class Chosen(NamedTuple):
         return any(isinstance(value, WarpgroupTraits) for _, value in self.constants)
 
     def fault(self) -> str:
-        """What the assembler holds against it: products one after another (C7510 and its like), spills, other
-        warnings; nothing where all stays in registers."""
+        """What is wrong with it, "" if nothing is: it cannot be traced; or the assembler lets products go one after
+        another (C7510 and its like), spills registers, or warns of something else."""
         try:
             cubin = self.kernel.cubin(ARCH, **dict(self.constants))
-        except AssembleError as refusal:
+        except Error as refusal:
             return refusal.message
         needs = cubin.kernels[self.kernel.name]
         spills = needs.spill_store_bytes or needs.spill_load_bytes or needs.stack_bytes

@@ -78,22 +78,22 @@ def lists(m, n, k, config):
 
 
 def groups(m, n, k, config):
-    """A layer of three experts, one without rows, and the gradient of the weights of its second product."""
+    """A layer of three experts, one without rows, and the products of its inputs and outputs along these rows."""
     ends = np.array([m // 3, m // 3, m], np.int32)
     rows = [slice(begin, end) for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
 
     def run(v):
         grouped_gemm_ragged(v.a, v.b, v.ends, out=v.x, config=config)
         grouped_gemm_ragged(v.x, v.w, v.ends, out=v.y, config=config)
-        grouped_gemm_ragged_k(v.x, v.y, v.ends, out=v.dw, config=config)
+        grouped_gemm_ragged_k(v.a, v.x, v.ends, out=v.dw, config=config)
 
     def expected(v):
         x = np.concatenate([v.a[each] @ b for each, b in zip(rows, v.b, strict=True)])
         y = np.concatenate([x[each] @ w for each, w in zip(rows, v.w, strict=True)])
-        return {"x": x, "y": y, "dw": np.stack([x[each].T @ y[each] for each in rows])}
+        return {"x": x, "y": y, "dw": np.stack([v.a[each].T @ x[each] for each in rows])}
 
     inputs = {"a": (m, k), "b": (3, k, n), "w": (3, n, COLUMNS)}
-    return Calls(inputs, {"x": (m, n), "y": (m, COLUMNS), "dw": (3, n, COLUMNS)}, run, expected, {"ends": ends})
+    return Calls(inputs, {"x": (m, n), "y": (m, COLUMNS), "dw": (3, k, n)}, run, expected, {"ends": ends})
 
 
 def masked(m, n, k, config):

@@ -7,6 +7,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import batched, grouped
+from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
@@ -39,7 +40,8 @@ def hopper(monkeypatch):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """What grouped kernels were made for, launch by launch."""
+    """What grouped kernels were made for, launch by launch; no call is remembered."""
+    CALLS.clear()
     made, carry_out = [], batched.carry_out
     monkeypatch.setattr(batched, "carry_out", lambda *given: made.append(given[2]) or carry_out(*given))
     return made

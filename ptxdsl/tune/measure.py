@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
+from time import perf_counter
 
 from ptxdsl import config
 from ptxdsl.errors import Error, LaunchError
@@ -50,29 +52,20 @@ def remembered(subject: Subject, options: Sequence[TuningOption]) -> TuningOptio
 
 
 def best_of(
-    subject: Subject, options: Sequence[TuningOption], clock: LaunchClock, prepare: Run | None = None
+    subject: Subject,
+    options: Sequence[TuningOption],
+    clock: LaunchClock,
+    prepare: Run | None = None,
+    most_seconds: float = inf,
 ) -> TuningOption:
     """The option that takes the least time, which is kept on disk. `prepare` goes before each launch.
 
-    Those that the GPU cannot launch are left out. Raises LaunchError where there is none that it can.
+    Those that the GPU cannot launch are left out, and those that `most_seconds` have passed before. Raises LaunchError
+    where there is none that it can.
     """
-    running, reasons = [], []
-    for option in options:
-        try:
-            if prepare is not None:
-                prepare()
-            option.run()  # assembled and loaded
-            running.append(option)
-        except Error as error:
-            reasons.append(f"{option.label}: {error.message}")
-    if not running:
-        raise LaunchError(
-            f"no configuration of `{subject.kernel}` can be launched on {subject.gpu}:\n  " + "\n  ".join(reasons),
-            help="give it smaller tiles, fewer stages or fewer threads",
-        )
-    times = _timed(subject, running, clock, prepare)
-    least = min(times)
-    close = [option for option, time in zip(running, times, strict=True) if time <= CLOSE * least]
+    timed = _timed(subject, options, clock, prepare, most_seconds)
+    least = min(time for time, _ in timed)
+    close = [option for time, option in timed if time <= CLOSE * least]
     times = at_rest(clock, [option.run for option in close], FINE, prepare) if len(close) > 1 else [least]
     least, best = min(zip(times, close, strict=True), key=lambda pair: pair[0])
     record = TuningRecord(
@@ -82,11 +75,32 @@ def best_of(
     return best
 
 
-def _timed(subject: Subject, options: Sequence[TuningOption], clock: LaunchClock, prepare: Run | None) -> list[float]:
-    """A first time of each, told while it goes on."""
-    times: list[float] = []
+def _timed(
+    subject: Subject, options: Sequence[TuningOption], clock: LaunchClock, prepare: Run | None, most_seconds: float
+) -> list[tuple[float, TuningOption]]:
+    """A first time of each that can be launched, told while it goes on: most of it passes while kernels are assembled.
+    The first one is timed however long that takes."""
+    timed: list[tuple[float, TuningOption]] = []
+    reasons: list[str] = []
+    begun = perf_counter()
     with TuningProgress(subject.kernel, len(options)) as progress:
         for option in options:
-            times += at_rest(clock, [option.run], COARSE, prepare, rest=not times)
-            progress.tell(option.label, times[-1])
-    return times
+            if timed and perf_counter() - begun >= most_seconds:
+                break
+            try:
+                if prepare is not None:
+                    prepare()
+                option.run()  # assembled and loaded
+            except Error as error:
+                reasons.append(f"{option.label}: {error.message}")
+                progress.skip()
+                continue
+            (time,) = at_rest(clock, [option.run], COARSE, prepare, rest=not timed)
+            timed.append((time, option))
+            progress.tell(option.label, time)
+    if not timed:
+        raise LaunchError(
+            f"no configuration of `{subject.kernel}` can be launched on {subject.gpu}:\n  " + "\n  ".join(reasons),
+            help="give it smaller tiles, fewer stages or fewer threads",
+        )
+    return timed

@@ -37,8 +37,15 @@ class TuningProgress:
 
     def tell(self, label: str, microseconds: float) -> None:
         """One more was timed."""
-        self.count += 1
         self.best = min(filter(None, (self.best, (microseconds, label))))
+        self._count_one()
+
+    def skip(self) -> None:
+        """One more was tried, and cannot be launched."""
+        self._count_one()
+
+    def _count_one(self) -> None:
+        self.count += 1
         if self._bar is not None:
             self._bar.update(self._task, completed=self.count, description=self.text)
         elif self._is_shown:

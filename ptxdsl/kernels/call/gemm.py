@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
-from ptxdsl.kernels.call.groups.batched import is_list, run_lists
+from ptxdsl.kernels.call.groups.batched import batch_of, is_list, lists_of, run_lists
 from ptxdsl.kernels.call.launching.launches import carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.products.candidates import candidates_of, class_traits, describe_class
 from ptxdsl.kernels.call.products.configure import Choice, fused
-from ptxdsl.kernels.call.products.plan import Kernels, plan_of
-from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.lines import LineCopies
+from ptxdsl.kernels.call.products.plan import Kernels, plan_of, plan_with_copies
+from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.choice import Schedule
@@ -46,39 +49,79 @@ def run(
     launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
-    how, chosen = (schedule, split_k, reduction, epilogue), config
-    Choice(None, *how).check()
-    if wants_tuning(config):
-        trials = partial(_trials, kernels, arrays, factors, Choice(None, *how), operands)
-        chosen = tuned_call(kernels, (options, factors[1] == 0), arrays, trials)
-    choice = Choice(cast("GemmConfig | None", chosen), *how)
-    if is_list(a) or is_list(b):
-        return run_lists(kernels.warps, (a, b, c, out), choice, factors, operands, key)
-    problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-    plan = plan_of(kernels, problem.row_major, choice, factors)
-    return carry_out(plan, key, arrays, problem.out.owner, factors)
+    is_tuned = wants_tuning(config)
+    choice = Choice(None if is_tuned else cast("GemmConfig | None", config), schedule, split_k, reduction, epilogue)
+    choice._replace(config=None).check()
+    call = ProductCall(kernels, arrays, choice, factors, operands, options)
+    return with_best(call.best() if is_tuned else None, lambda candidate: call.launch(candidate, key))
 
 
-def _trials(
-    kernels: Kernels,
-    arrays: tuple[Any, ...],
-    factors: tuple[float, float],
-    choice: Choice,
-    operands: Sequence[object],
-) -> Trials:
-    """The configurations that may be timed for the arrays of a call."""
-    out, a, b, c, *others = arrays
-    problem = problem_of(a, b, c, out, factors[1], choice.epilogue, operands).row_major
-    is_read = any(each is out for each in (c, *others))
-    written = None if is_read else out  # what is read must not change before the last launch
+@dataclass(frozen=True)
+class ProductCall:
+    """What a call says: `arrays` are out, a, b, c and those of the operands of its epilogue; `options` are what it is
+    remembered by beside the configuration."""
 
-    def run_with(config: GemmConfig) -> None:
-        _, schedule, split_k, reduction, epilogue = choice
-        run(kernels, a, b, c, written, *factors, config, schedule, split_k, reduction, epilogue, operands)
+    kernels: Kernels
+    arrays: tuple[Any, ...]
+    choice: Choice
+    factors: tuple[float, float]
+    operands: Sequence[object]
+    options: tuple[Any, ...]
 
-    def text(config: GemmConfig) -> str:
-        plan = plan_of(kernels, problem, choice._replace(config=config), factors)
-        return text_of(plan.kernel, plan.constants, problem.device_stream[0]) if plan else ""
+    def launch(self, candidate: TuningCandidate | None, key: Hashable) -> Any:
+        """Works the call out, with the configuration of a candidate or, without one, with its own, and launches it. It
+        is remembered by a key. Returns out."""
+        out, a, b, c, *_ = self.arrays
+        choice = self.choice if candidate is None else self.choice._replace(config=candidate.config)
+        if is_list(a) or is_list(b):
+            return run_lists(self.kernels.warps, (a, b, c, out), choice, self.factors, self.operands, key)
+        problem = self._problem()
+        if candidate is not None and candidate.copied:
+            copies = LineCopies.named(candidate.copied)
+            plan = plan_with_copies(self.kernels, problem.row_major, choice, self.factors, copies)
+        else:
+            plan = plan_of(self.kernels, problem.row_major, choice, self.factors)
+        return carry_out(plan, key, self.arrays, problem.out.owner, self.factors)
 
-    candidates = Selection(problem, choice).candidates()
-    return Trials("gemm", described_arrays(arrays), problem.device_stream, candidates, run_with, text)
+    def best(self) -> TuningCandidate | None:
+        """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
+        libraries than torch and CuPy."""
+        selection = self._selection()
+        if selection is None:
+            return None
+        subject = TuningSubject("gemm", describe_class(selection), selection.problem.device_stream)
+
+        def text(candidate: TuningCandidate) -> str:
+            traits = class_traits(selection, candidate)
+            return text_of(self.kernels.of(traits), {"traits": traits.general}, selection.device)
+
+        return tuned_once(
+            subject, self.kernels, lambda: Trials(candidates_of(selection), self._to_be_timed()._again, text)
+        )
+
+    def _problem(self) -> GemmProblem:
+        out, a, b, c, *_ = self.arrays
+        return problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands)
+
+    def _selection(self) -> Selection | None:
+        """What decides about the candidates; None where there are none. Lists go by the sm_80 path."""
+        out, a, b, c, *_ = self.arrays
+        if is_list(a) or is_list(b):
+            batch = batch_of(lists_of(a, b, c, out), self.factors[1])
+            return Selection(batch.problem, self.choice, False, batch.facts) if batch else None
+        is_told = placement_of(self.arrays) is not None
+        return Selection(self._problem().row_major, self.choice) if is_told else None
+
+    def _to_be_timed(self) -> ProductCall:
+        """The same call; with a new output where `out` is read, which must not change before the last launch."""
+        out, a, b, c, *others = self.arrays
+        is_read = c is not None if is_list(a) or is_list(b) else any(each is out for each in (c, *others))
+        if out is None or not is_read:
+            return self
+        return replace(self, arrays=(None, a, b, c, *others), options=(True, *self.options[1:]))
+
+    def _again(self, candidate: TuningCandidate) -> Any:
+        """A launch by a candidate, which is worked out once."""
+        key = key_of(self.kernels, candidate, self.options, *self.arrays[1:3])
+        launched = CALLS.launch(key, self.arrays, self.factors)
+        return self.launch(candidate, key) if launched is None else launched

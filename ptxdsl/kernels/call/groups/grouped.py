@@ -34,7 +34,7 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
 from ptxdsl.kernels.call.products.configure import check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.tuned import TUNE, Trials, text_of, tuned_once, wants_tuning
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -47,6 +47,8 @@ from ptxdsl.kernels.choose.grouped import (
 )
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import Epilogue
@@ -87,21 +89,24 @@ def run(
     _check_schedule(schedule, balance)
     check_is_bool("sort", sort)
     factors, arrays = factors_of(alpha, beta), (out, a, b, c)
-    chosen = None if wants_tuning(config) else settled(cast("GemmConfig | None", config))
-    key = key_of(kernels, chosen or config, (out is None, c is None, schedule, sort, balance), a, b)
+    said = None if wants_tuning(config) else settled(cast("GemmConfig | None", config))
+    key = key_of(kernels, said or config, (out is None, c is None, schedule, sort, balance), a, b)
     launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return list(launched)
-    if wants_tuning(config):
-        chosen = _tuned(kernels, (a, b, c, out), factors, schedule, sort, balance)
     group = group_of(a, b, c, out, factors[1])
     if group is None:
         return []
     problems = group.row_major
     _check_on_host(problems.device_stream[0])
-    traits = traits_of(problems, chosen, schedule, balance is not None)
+    best = _best(kernels, group, (a, b, c, out), factors, schedule, sort, balance) if wants_tuning(config) else None
     call = ListCall(key, arrays, factors, arrays)
-    carry_out(kernels, group, traits, call, "parts" if balance else schedule, bool(sort))
+
+    def launch(candidate: TuningCandidate | None) -> None:
+        traits = traits_of(problems, candidate.config if candidate else said, schedule, balance is not None)
+        carry_out(kernels, group, traits, call, "parts" if balance else schedule, bool(sort))
+
+    with_best(best, launch)
     return list(group.out.owners)
 
 
@@ -143,52 +148,56 @@ def _send(launch: ListKernel, group: ProblemGroup, call: ListCall) -> None:
         keep_lists(kept, call.key, call.arrays, call.factors)
 
 
-def _tuned(
+def _best(
     kernels: Kernels,
+    group: ProblemGroup,
     lists: tuple[Sequence[Any], Sequence[Any], Sequence[Any] | None, Sequence[Any] | None],
     factors: tuple[float, float],
     schedule: str,
     sort: bool,
     balance: str | None,
-) -> GemmConfig | None:
+) -> TuningCandidate | None:
     """What config="tune" stands for, for lists a, b, c, out; None for the choice of the model, as on the emulator."""
-    a, b, c, out = lists
-    group = group_of(a, b, c, out, factors[1])
-    if group is None or group.row_major.device_stream[0] is None:
-        return None
-    problems = group.row_major
-    options = schedule, balance, factors[1] == 0, repr(_facts_of(problems))
-    call = TUNE, kernels, options, settings.deciding(), problems.device_stream, problems.shapes.tobytes()
+    (a, b, c, out), problems, balanced = lists, group.row_major, balance is not None
+    operands, sizes = _facts_of(problems), class_of_list(_list_facts(problems))
+    are_read = f"mapped {are_lists_mappable(problems)}, boxed {are_lists_boxed(problems)}"
+    shape_class = f"{VERSION}: {sizes}, {operands}, {are_read}, said {(schedule, sort, balance)}"
+    subject = TuningSubject("grouped_gemm", shape_class, problems.device_stream)
     written = None if group.in_place else out  # what is read must not change before the last launch
 
-    def run_with(config: GemmConfig) -> None:
-        run(kernels, a, b, c, written, *factors, schedule, config, sort, balance)
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernels, a, b, c, written, *factors, schedule, candidate.config, sort, balance)
 
-    def text(config: GemmConfig) -> str:
-        traits = traits_of(problems, config, schedule, balance is not None)
-        launch = launch_of(kernels, problems, traits, "parts" if balance else schedule, bool(sort))
-        return text_of(launch.kernel, launch.constants, problems.device_stream[0])
+    def text(candidate: TuningCandidate) -> str:
+        """Of whole tiles."""
+        by_wgmma, usual = candidate.config.atom == WGMMA, _usual(problems, balanced)
+        config = of_groups(candidate.config, AHEAD if by_wgmma else usual, staggers=candidate.config.swap_ab)
+        traits = configure(config, operands, subject.device, takes_warpgroups=True)
+        constants = {} if by_wgmma else {"mode": "parts" if balance else schedule, "sort": False}
+        return text_of(kernels.of(traits), {"traits": traits, **constants}, subject.device)
 
-    def trials() -> Trials:
-        known = candidates_of(problems, schedule, balance is not None)
-        described = repr((options, problems.shapes.tolist()))
-        return Trials("grouped_gemm", described, problems.device_stream, known, run_with, text)
-
-    return tuned_once(call, trials)
+    return tuned_once(subject, kernels, lambda: Trials(candidates_of(problems, schedule, balanced), run_with, text))
 
 
-def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, GemmConfig]]:
-    """The configurations of both paths for row-major problems, with the microseconds that each should take."""
-    device, _ = group.device_stream
-    sizes, model, arch, operands = _sizes(group), model_of(device), target(device), _facts_of(group)
+def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
+    """The configurations of both paths for row-major problems of the shape class, with the microseconds that each
+    should take."""
+    (device, _), facts = group.device_stream, _list_facts(group)
+    model, arch, known = model_of(device), target(device), replace(facts, sizes=class_of_list(facts).sizes)
     if not group.out.shapes.all(axis=1).any():
         return []
-    is_fp8 = group.a.type in FP8
-    by_warps = [] if is_fp8 else ranked_tiles(sizes, arch, operands, _usual(group, balanced), model)
+    by_warps = []
+    if group.a.type not in FP8:
+        by_warps = ranked_tiles(known.sizes, arch, facts.operands, _usual(group, balanced), model)
     is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
-    takes_wgmma = is_open and are_lists_mappable(group)
-    ranked = ranked_of_groups(by_warps, ListFacts(sizes, operands), model, takes_wgmma)
-    return with_shares(ranked, lambda config: _in_shares(group, config))
+    ranked = ranked_of_groups(by_warps, known, model, is_open and are_lists_mappable(group))
+    shared = with_shares(ranked, lambda config: _in_shares(group, config, known))
+    return [(time, TuningCandidate(config)) for time, config in shared]
+
+
+def _list_facts(group: ProblemGroup) -> ListFacts:
+    """What is known of row-major problems."""
+    return ListFacts(_sizes(group), _facts_of(group))
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
@@ -295,19 +304,19 @@ def _configured(
 def _by_warpgroups(group: ProblemGroup, computing: float) -> GemmConfig | None:
     """The tiles of the sm_90a path; None where those of another, whose tensor cores are busy for `computing`
     microseconds, should take less time."""
-    model = model_of(group.device_stream[0])
-    config = choose_warpgroup_tiles(ListFacts(_sizes(group), _facts_of(group)), AHEAD, model, computing)
-    return config and _in_shares(group, config)
+    known, model = _list_facts(group), model_of(group.device_stream[0])
+    config = choose_warpgroup_tiles(known, AHEAD, model, computing)
+    return config and _in_shares(group, config, known)
 
 
-def _in_shares(group: ProblemGroup, config: GemmConfig) -> GemmConfig:
+def _in_shares(group: ProblemGroup, config: GemmConfig, known: ListFacts) -> GemmConfig:
     """The same, in even shares of the rows of large problems. Of few rows, tiles that are half empty are as good:
     reading takes longer than to multiply them."""
-    m, n, _ = sizes = _sizes(group)
+    m, n, _ = known.sizes
     if (m * n).sum() <= ROWS * n.sum():
         return config
-    operands, (device, _) = replace(_facts_of(group), out_boxes=are_lists_boxed(group)), group.device_stream
-    return by_shares(config, ListFacts(sizes, operands), model_of(device).multiprocessors)
+    boxed = replace(known, operands=replace(known.operands, out_boxes=are_lists_boxed(group)))
+    return by_shares(config, boxed, model_of(group.device_stream[0]).multiprocessors)
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

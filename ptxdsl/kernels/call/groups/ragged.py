@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -14,7 +13,7 @@ from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
@@ -38,7 +37,7 @@ from ptxdsl.kernels.call.products.configure import (
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.tuned import Trials, described_arrays, text_of, tuned_call, wants_tuning
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -53,6 +52,8 @@ from ptxdsl.kernels.choose.grouped import (
     with_shares,
 )
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
@@ -128,54 +129,76 @@ def run(
     if launched is not None:
         return launched
     beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
-    if wants_tuning(config):
-        trials = partial(_trials, kernels, form, arrays, bool(validate), beside)
-        chosen = tuned_call(kernels, options, arrays, trials)
-    else:
-        chosen = settled(cast("GemmConfig | None", config))
+    is_tuned = wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     groups = groups_of(form, a, b, sizes, out, **beside)
     if validate:
         check_values(form, groups.sizes, groups.shape[0])
     plan = None
     if groups.out.array.size and groups.b.batches:
-        plan = plan_of(kernels, form, groups, traits_of(groups, form, chosen), bool(validate))
+        best = _best(kernels, form, groups, arrays, bool(validate), beside) if is_tuned else None
+
+        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
+            traits = traits_of(groups, form, candidate.config if candidate else tiles)
+            return plan_of(kernels, form, groups, traits, bool(validate))
+
+        plan = with_best(best, planned)
     return carry_out(plan, key, arrays, groups.out.owner)
 
 
-def _trials(kernels: Kernels, form: str, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]) -> Trials:
-    """The configurations that may be timed, for out, a, b, sizes and what is `beside` these."""
+def _best(
+    kernels: Kernels, form: str, groups: Groups, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]
+) -> TuningCandidate | None:
+    """What config="tune" stands for, for out, a, b, sizes and what is `beside` these; None for the choice of the
+    model: on the emulator, and for arrays of other libraries than torch and CuPy."""
+    if placement_of(arrays) is None:
+        return None
     out, a, b, sizes, *_ = arrays
-    groups = groups_of(form, a, b, sizes, out, **beside)
+    boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
+    told = [name for name in ("index", "out_index", "epilogue") if beside[name] is not None]
+    shape_class = f"{VERSION}: {form} {class_of_groups(_known(groups, form))}, boxed {boxed}, mapped {mapped}, {told}"
+    subject = TuningSubject(f"grouped_gemm_{form}", shape_class, groups.device_stream)
 
-    def run_with(config: GemmConfig) -> None:
-        run(kernels, form, a, b, sizes, out, config, validate, **beside)
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernels, form, a, b, sizes, out, candidate.config, validate, **beside)
 
-    def text(config: GemmConfig) -> str:
-        plan = plan_of(kernels, form, groups, traits_of(groups, form, config), validate)
-        return text_of(plan.kernel, plan.constants, groups.device_stream[0])
+    def text(candidate: TuningCandidate) -> str:
+        """Of whole tiles, without what rows are gathered from and what is computed of them."""
+        config, operands = of_groups(candidate.config, AHEAD, takes_turns=True), _facts_of(groups, form)
+        batches = "strided" if config.atom == WGMMA else operands.batches
+        known = replace(operands, batches=batches, extras=())
+        traits = configure(config, known, subject.device, takes_warpgroups=True)
+        constants = {"traits": traits, "form": form, "validate": validate}
+        return text_of(kernels.of(traits), constants, subject.device)
 
-    known = candidates_of(groups, form) if groups.out.array.size and groups.b.batches else []
-    described = f"{form} {described_arrays(arrays)}"
-    return Trials(f"grouped_gemm_{form}", described, groups.device_stream, known, run_with, text)
+    return tuned_once(subject, kernels, lambda: Trials(candidates_of(groups, form), run_with, text))
 
 
-def candidates_of(groups: Groups, form: str) -> list[tuple[float, GemmConfig]]:
-    """The configurations of both paths for groups of average size, with the microseconds that each should take."""
-    (rows, n, k), count, (device, _) = groups.shape, groups.b.batches or 1, groups.device_stream
+def _known(groups: Groups, form: str) -> GroupFacts:
+    """What is known of groups of average size."""
+    (rows, n, k), count = groups.shape, groups.b.batches or 1
+    average = rows if form == "masked" else rows / count
+    return GroupFacts(average, n, k, count, replace(_facts_of(groups, form), batches="strided"))
+
+
+def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:
+    """The configurations of both paths for groups of average size of the shape class, with the microseconds that each
+    should take."""
+    known, (device, _) = class_of_groups(_known(groups, form)), groups.device_stream
+    (average, n, k, count, _), operands = known, _facts_of(groups, form)
     if not k:
         return []
-    model, arch, operands = model_of(device), target(device), _facts_of(groups, form)
-    average = rows if form == "masked" else rows / count
+    model, arch = model_of(device), target(device)
     sizes = np.full(count, average), n, np.full(count, k)
-    known = GroupFacts(average, n, k, count, replace(operands, batches="strided"))
     streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
     by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True, streams=streams)
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
+    copying = 0.0 if groups.index is None else time_of_copies(int(average * count), groups.a, model)
     ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True, copying=copying)
     boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
-    return with_shares(ranked, lambda config: by_shares(config, boxed, model.multiprocessors))
+    shared = with_shares(ranked, lambda config: by_shares(config, boxed, model.multiprocessors))
+    return [(time, TuningCandidate(config)) for time, config in shared]
 
 
 def groups_of(

@@ -63,6 +63,16 @@ class LineCopies(NamedTuple):
     b: bool
     time: float
 
+    @classmethod
+    def named(cls, names: str) -> LineCopies:
+        """Copies of the operands that are named so, whatever the time."""
+        return cls("a" in names, "b" in names, 0.0)
+
+    @property
+    def names(self) -> str:
+        """Of the operands that are copied, such as "ab"."""
+        return "a" * self.a + "b" * self.b
+
     def split(self, problem: GemmProblem) -> tuple[bool, bool]:
         """Of which operands lines begin in the midst of sectors then."""
         return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
@@ -91,7 +101,7 @@ def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> Li
         slowness = slowness_of_lines(copies.split(problem), rates)
         return copies._replace(time=copies.time + (slowness - 1) * multiplying)
 
-    return min(map(with_copies, _ways_to_copy(problem, model)), key=attrgetter("time"))
+    return min(map(with_copies, ways_to_copy(problem, model)), key=attrgetter("time"))
 
 
 def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
@@ -102,7 +112,7 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
         known = facts._replace(split_lines=copies.split(problem), interleaves=interleaves)
         return copies.time + time_of_large(known, model)
 
-    return min(_ways_to_copy(problem, model), key=time)
+    return min(ways_to_copy(problem, model), key=time)
 
 
 def copies_along_k(problem: GemmProblem) -> LineCopies:
@@ -110,7 +120,7 @@ def copies_along_k(problem: GemmProblem) -> LineCopies:
     return LineCopies(_is_turned(problem.a, ALONG_K["a"]), _is_turned(problem.b, ALONG_K["b"]), 0.0)
 
 
-def _ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
+def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
     """Whether A and B are copied, and how long the copies take."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(getattr(problem, name), along_k, is_single) for name, along_k in ALONG_K.items())

@@ -11,6 +11,7 @@ from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_mappable, configure
 from ptxdsl.kernels.call.products.edge import ending_early
 from ptxdsl.kernels.call.products.interleaved import interleaved
+from ptxdsl.kernels.call.products.lines import LineCopies
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.streamed import streaming
@@ -34,9 +35,29 @@ class Kernels(NamedTuple):
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
-    """The launch of a row-major problem; None where there is nothing to write."""
+    """The launch of a row-major problem, with copies of operands before where the choice is the model's and these are
+    worth their time; None where there is nothing to write."""
     problem, before, config = _with_lines(problem, choice)
-    traits = traits_of(problem, choice._replace(config=config), takes_warpgroups=True)
+    return _planned(kernels, problem, choice._replace(config=config), factors, before)
+
+
+def plan_with_copies(
+    kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float], copies: LineCopies
+) -> LaunchPlan | None:
+    """The same with these copies, by the configuration of the choice."""
+    problem, before = copies.carry_out(problem)
+    return _planned(kernels, problem, choice, factors, before)
+
+
+def _planned(
+    kernels: Kernels,
+    problem: GemmProblem,
+    choice: Choice,
+    factors: tuple[float, float],
+    before: tuple[LaunchPlan, ...],
+) -> LaunchPlan | None:
+    """The launch of a row-major problem behind those that write what it reads."""
+    traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
     problem, traits = interleaved(problem, traits)
     traits = streaming(problem, ending_early(problem.m, traits), model_of(problem.device_stream[0]).rates.windows.cache)

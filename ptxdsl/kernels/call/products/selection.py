@@ -26,14 +26,13 @@ from ptxdsl.kernels.call.products.lines import (
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.candidates import of_products
-from ptxdsl.kernels.choose.gemm import choose, ranked
+from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.warpgroup_products import (
     ANY,
     WHOLE,
     Sharing,
     choose_product,
-    ranked_products,
     shares_split_lines,
 )
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
@@ -99,6 +98,11 @@ class Selection:
         return takes_wgmma(self.problem.a.type, self.problem.out.type)
 
     @property
+    def is_for_wgmma(self) -> bool:
+        """Whether wgmma may be chosen for a call that does not ask for it, or no other path is for the call."""
+        return self.arch == ARCH if self.takes_wgmma else self.may_take_warpgroups
+
+    @property
     def is_mappable(self) -> bool:
         """Whether tensor copies can bring A and B as wgmma reads them."""
         return are_mappable(self.problem.k, self.problem.a, self.problem.b)
@@ -147,17 +151,13 @@ class Selection:
             return False
         if config is not None:
             return isinstance(config, GemmConfig) and config.atom == WGMMA
-        return self.arch == ARCH if self.takes_wgmma else self.may_take_warpgroups
+        return self.is_for_wgmma
 
     def config_with(self, copies: LineCopies) -> GemmConfig | None:
         """The configuration of wgmma with such copies; None where another path should take less time without."""
         if self.choice.config is not None:
             return self.choice.config
-        operands = replace(self.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
-        if operands.inputs not in TURNED:
-            operands = replace(operands, a_major="k", b_major="k")
-        known = self.facts._replace(operands=operands, split_lines=copies.split(self.problem))
-        known = known._replace(interleaves=known.interleaves and not copies.a)
+        known = facts_with(copies, self.facts, self.problem)
         if self.takes_wgmma:
             return self._with_any_sharing(known)
         return choose_product(known, self.model, self._by_warps()[0] - copies.time, self.sharing)
@@ -170,26 +170,13 @@ class Selection:
         check_not_split(config)
         return for_batches(config)
 
-    def candidates(self) -> list[tuple[float, GemmConfig]]:
-        """The configurations of both paths, with the microseconds that each should take; none where the choice of the
-        model may copy operands first, which no configuration says."""
-        problem, known = self.problem, []
-        if not problem.m or not problem.n or not problem.k or self.line_copies:
-            return []
-        if not self.takes_wgmma:
-            m, n, k = self._shape
-            known += ranked(m, n, k, problem.a.type, self.arch, *self._lines, self._is_scheduled, self.model)
-        if self.may_take_warpgroups and self.is_mappable:
-            known += ranked_products(self.facts, self.model, self.sharing)
-        return known
-
     def _chosen(self) -> GemmConfig:
         if self.takes_wgmma:
             return self._by_wgmma()
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable
         if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
             inputs = self.problem.a.type
-            least = self.model.least(of_products(inputs, *self._lines), inputs, self._shape)
+            least = self.model.least(of_products(inputs, *self.lines), inputs, self.shape)
             config = choose_product(self.facts, self.model, least, self.sharing)
             if config is not None:
                 return config
@@ -198,15 +185,15 @@ class Selection:
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
         """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
-        inputs, (width, along_k), model = self.problem.a.type, self._lines, self.model
-        config = choose(*self._shape, inputs, self.arch, width, along_k, self._is_scheduled, model=model)
+        inputs, (width, along_k), model = self.problem.a.type, self.lines, self.model
+        config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
         sharing = self.sharing_said
         if sharing is None or not sharing.is_shared:
-            return model.product(candidate(config, inputs), self._shape, width), config
+            return model.product(candidate(config, inputs), self.shape, width), config
         if sharing.way == "cluster":
             return inf, config
         shared = self.choice._replace(epilogue=None).of(config)
-        return model.product(candidate(shared, inputs), self._shape, width), config
+        return model.product(candidate(shared, inputs), self.shape, width), config
 
     def _by_wgmma(self) -> GemmConfig:
         """That of types that only the path of wgmma has. Raises LaunchError on GPUs that have it not."""
@@ -233,19 +220,28 @@ class Selection:
         return choose_product(known, self.model, inf, self.sharing) or choose_product(known, self.model, inf, WHOLE)
 
     @property
-    def _shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, int, int]:
         """(M, N, K), with the rows of all batches."""
         return self.problem.m * (self.problem.batches or 1), self.problem.n, self.problem.k
 
     @property
-    def _lines(self) -> tuple[int, bool]:
+    def lines(self) -> tuple[int, bool]:
         """The bytes of the narrower copy on the sm_80 path, and whether A and B are contiguous along K."""
         return self.operands.narrowest, self.problem.a.major == "row" and self.problem.b.major == "column"
 
     @property
-    def _is_scheduled(self) -> bool:
+    def is_scheduled(self) -> bool:
         """Whether it is settled which blocks compute a tile."""
         return self.choice.is_scheduled or self.problem.batches is not None
+
+
+def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
+    """What is known of a product of copies."""
+    operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
+    if operands.inputs not in TURNED:
+        operands = replace(operands, a_major="k", b_major="k")
+    interleaves = known.interleaves and not copies.a
+    return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
 
 
 def facts_of(problem: GemmProblem) -> Operands:

@@ -1,0 +1,107 @@
+"""What may be timed for a product: candidates of its shape class, which all products of the class have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxdsl.errors import Error
+from ptxdsl.kernels.call.products.configure import configure
+from ptxdsl.kernels.call.products.lines import LineCopies, takes_copies, ways_to_copy
+from ptxdsl.kernels.call.products.selection import Selection, facts_with
+from ptxdsl.kernels.choose.gemm import choose, ranked
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of
+from ptxdsl.kernels.choose.warpgroup_products import WHOLE
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.ways import ranked_ways
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.tiling import INPUTS
+from ptxdsl.kernels.traits.traits import Traits
+
+Timed = list[tuple[float, TuningCandidate]]
+
+
+def describe_class(selection: Selection) -> str:
+    """The shape class of a product, with what the caller says of its schedule: the key under which the best is kept."""
+    choice, copies = selection.choice, [copies.names for copies in _copies(selection)]
+    said = choice.schedule, choice.split_k, choice.reduction
+    return f"{VERSION}: {class_of(selection.facts)}, mapped {selection.is_mappable}, copies {copies}, said {said}"
+
+
+def candidates_of(selection: Selection) -> Timed:
+    """All that can be launched, with the microseconds that each should take: the choice of the model for the largest
+    product of the class, other configurations of both paths, and those of wgmma with copies of operands before."""
+    known = class_of(selection.facts)
+    if not known.m or not known.n or not known.k or not known.batches:
+        return []
+    timed: Timed = []
+    if not selection.takes_wgmma:
+        timed += [(time, TuningCandidate(config)) for time, config in _by_warps(selection, known)]
+    if selection.takes_warpgroups and selection.is_for_wgmma:
+        timed += _by_wgmma(selection, known)
+    known_times: dict[TuningCandidate, float] = {}
+    for time, each in timed:
+        known_times.setdefault(each, time)
+    return [(time, each) for each, time in known_times.items() if _is_launchable(selection, each)]
+
+
+def class_traits(selection: Selection, candidate: TuningCandidate) -> Traits:
+    """What the kernel of a candidate is made for, whatever the product of the class, and without an epilogue. Raises
+    LaunchError for what cannot be launched."""
+    return _traits_of(selection, candidate, replace(_operands_of(selection, candidate), extras=()))
+
+
+def _traits_of(selection: Selection, candidate: TuningCandidate, operands: Operands) -> Traits:
+    """The same for operands."""
+    choice = selection.choice._replace(config=candidate.config, epilogue=None)
+    said = replace(selection, choice=choice).config()
+    return configure(said, operands, selection.device, selection.takes_warpgroups, shares_copies=True)
+
+
+def _operands_of(selection: Selection, candidate: TuningCandidate) -> Operands:
+    """What the kernel reads: copies, where a candidate has some made."""
+    if not candidate.copied:
+        return selection.operands
+    return facts_with(LineCopies.named(candidate.copied), selection.facts, selection.problem).operands
+
+
+def _is_launchable(selection: Selection, candidate: TuningCandidate) -> bool:
+    """Whether it goes with what the caller says, and the GPU has enough for it."""
+    try:
+        _traits_of(selection, candidate, _operands_of(selection, candidate))
+    except Error:
+        return False
+    return True
+
+
+def _copies(selection: Selection) -> list[LineCopies]:
+    """The copies of operands that may be made before, with the microseconds that they take; those that cannot be read
+    otherwise are always among them."""
+    problem = selection.problem
+    may_take = selection.takes_warpgroups and selection.is_for_wgmma and problem.a.type in INPUTS
+    if not may_take or not takes_copies(problem):
+        return []
+    return [copies for copies in ways_to_copy(problem, selection.model) if copies.names]
+
+
+def _by_wgmma(selection: Selection, known: ProductFacts) -> Timed:
+    """Of the sm_90a path, with each way to copy operands. Where no other path is for the call, and the model knows of
+    no tile whose blocks share K as the caller says, those of whole tiles, of which that is said."""
+    timed: Timed = []
+    for copies in [*([LineCopies.named("")] if selection.is_mappable else []), *_copies(selection)]:
+        facts = facts_with(copies, known, selection.problem) if copies.names else known
+        ways = ranked_ways(facts, selection.model, selection.sharing)
+        if selection.takes_wgmma and not ways:
+            ways = ranked_ways(facts, selection.model, WHOLE)
+        timed += [(time + copies.time, TuningCandidate(config, copies.names)) for time, config in ways]
+    return timed
+
+
+def _by_warps(selection: Selection, known: ProductFacts) -> list[tuple[float, GemmConfig]]:
+    """Of the sm_80 path, the choice of the model first."""
+    shape, inputs, model = (known.m * known.batches, known.n, known.k), known.operands.inputs, selection.model
+    width, along_k = selection.lines
+    others = ranked(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model)
+    chosen = choose(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model=model)
+    return [(min(time for time, _ in others), chosen), *others]

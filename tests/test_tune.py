@@ -138,6 +138,34 @@ class TestMeasuring:
         )
         assert refused.value.help == "give it smaller tiles, fewer stages or fewer threads"
 
+    def test_those_that_time_has_passed_before_are_left_out(self, monkeypatch):
+        """A second passes with each look at the clock of the host: the first is timed, the others until it is late."""
+        seconds = iter(range(100))
+        monkeypatch.setattr(measure, "perf_counter", lambda: next(seconds))
+        clock = Clock({name: 9.0 - n for n, name in enumerate("abcde")})
+        assert best_of(SUBJECT, options(*"abcde"), clock, most_seconds=3).label == "c"
+        assert {*clock.ran} == {*"abc"}
+        assert best_of(SUBJECT, options(*"abcde"), Clock(clock.times), most_seconds=0).label == "a"
+
+    def test_the_line_counts_what_is_left_out(self, monkeypatch):
+        told = []
+
+        class Progress(progress.TuningProgress):
+            def _count_one(self):
+                super()._count_one()
+                told.append(self.text)
+
+        def fails():
+            raise pd.LaunchError("too many resources")
+
+        monkeypatch.setattr(measure, "TuningProgress", Progress)
+        best_of(SUBJECT, [TuningOption("a", fails, str), *options("b", "c")], Clock({"b": 2.0, "c": 1.0}))
+        assert told == [
+            "tuning scaled: 1 of 3",
+            "tuning scaled: 2 of 3, best b 2.0 us",
+            "tuning scaled: 3 of 3, best c 1.0 us",
+        ]
+
     def test_another_process_takes_it_from_the_disk(self):
         best_of(SUBJECT, options("a", "b"), Clock({"a": 2.0, "b": 1.0}))
         assert remembered(SUBJECT, options("a", "b")).label == "b"

@@ -7,7 +7,7 @@ along K end.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import s64, u32
@@ -161,7 +161,7 @@ def grouped_gemm_ragged_k(
     offsets: Any,
     *,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
     """out[i] = a[offsets[i - 1]:offsets[i]].T @ b[offsets[i - 1]:offsets[i]] for each group i. Returns out.

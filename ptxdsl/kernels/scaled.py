@@ -5,7 +5,7 @@ What differs from `gemm.py` and `ragged.py` is where scales come in: `sm90/scale
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.elsewhere import public_group
@@ -101,7 +101,7 @@ KERNELS = ScaledKernels(scaled_kernel, scaled_ragged_kernel)
 
 @public_group
 def scaled_gemm(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, *, out: Any = None, config: GemmConfig | None = None
+    a: Any, b: Any, scale_a: Any, scale_b: Any, *, out: Any = None, config: GemmConfig | Literal["tune"] | None = None
 ) -> Any:
     """out = (scale_a·a) @ (scale_b·b), of 8-bit floats on sm_90a. Returns out.
 
@@ -128,7 +128,7 @@ def scaled_gemm_ragged(
     rows: Any = None,
     out_rows: Any = None,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
 ) -> Any:
     """out[rows of i] = (scale_a·a)[rows of i] @ (scale_b[i]·b[i]) for each group i of rows. Returns out.
 
@@ -151,7 +151,7 @@ def scaled_gemm_masked(
     scale_b: Any,
     *,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
 ) -> Any:
     """out[i, :counts[i]] = (scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]) for each group i. Returns out.
 

@@ -13,88 +13,181 @@ from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
+from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
+from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject
+from ptxdsl.kernels.choose import promising as choice_of_trials
 from ptxdsl.kernels.choose.candidates import SMALL
-from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.gemm import gemm, gemm_kernel
+from ptxdsl.kernels.choose.promising import MOST, TuningCandidate, promising
+from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
+from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_kernel
-from ptxdsl.kernels.ragged import grouped_gemm_ragged, ragged_kernel
+from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged, ragged_kernel
+from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k, ragged_k_kernel
+from ptxdsl.kernels.reorder.lines import lines_kernel
+from ptxdsl.kernels.scaled import KERNELS as SCALED
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
 from ptxdsl.runtime import timing
+from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.tune import records
 from tests.fake_driver import TimedCuda, installed
 from tests.kernels import tensors
+from tests.kernels.placed import zeros
 from tests.kernels.tensors import Tensor
+from tests.machines import MACHINES, machine
 
 
 def halves(*shape):
     return (np.arange(np.prod(shape)).reshape(shape) % 7 - 3).astype(np.float16)
 
 
+def selection(a, b, choice=None, **options):
+    return Selection(problem_of(a, b, None, None, 0.0).row_major, choice or Choice(), **options)
+
+
+def product_call(out, a, b, c=None, factors=(1.0, 0.0)):
+    return call.ProductCall(KERNELS, (out, a, b, c), Choice(), factors, NO_OPERANDS, ())
+
+
 def candidates(m, n, k, choice=None):
-    problem = problem_of(halves(m, k), halves(k, n), None, None, 0.0).row_major
-    return Selection(problem, choice or Choice()).candidates()
+    return candidates_of(selection(aligned(m, k), aligned(k, n), choice))
+
+
+def aligned(*shape):
+    """Halves that begin where those of a GPU do."""
+    return zeros(np.prod(shape[:-1]), shape[-1], np.float16).reshape(shape)
 
 
 class TestCandidates:
-    def test_of_a_product_they_have_the_choice_of_the_model(self):
-        for shape in ((4096, 4096, 4096), (64, 4096, 4096), (300, 200, 100)):
-            problem = problem_of(halves(shape[0], 64), halves(64, shape[1]), None, None, 0.0).row_major
-            tiles = {config.tile for config in tuning.promising(Selection(problem, Choice()).candidates())}
-            chosen = traits_of(problem, Choice()).tiling
-            assert chosen.tile in tiles
-            assert 1 < len(tiles) <= tuning.MOST
+    @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
+    def test_the_choice_of_the_model_for_the_class_is_timed(self, arch):
+        for m, n, k in ((4096, 4096, 4096), (64, 4096, 4096), (288, 208, 128)):
+            with settings.using(arch=arch):
+                chosen = selection(aligned(m, k), aligned(k, n)).config()
+                timed = promising(candidates(m, n, k))
+            assert TuningCandidate(chosen) in timed[:2]
+            assert 1 < len(timed) <= MOST
 
     def test_wgmma_is_among_them_where_a_gpu_has_it(self):
-        assert all(config.atom != WGMMA for _, config in candidates(512, 512, 512))
+        assert all(each.config.atom != WGMMA for _, each in candidates(512, 512, 512))
         with settings.using(arch="sm_90a"):
-            assert any(config.atom == WGMMA for _, config in candidates(512, 512, 512))
+            assert any(each.config.atom == WGMMA for _, each in candidates(512, 512, 512))
+
+    def test_each_kind_of_wgmma_is_timed_even_where_the_model_dislikes_it(self):
+        with settings.using(arch="sm_90a"):
+            kinds = {each.kind for each in promising(candidates(4096, 4096, 4096))}
+            few = {each.kind for each in promising(candidates(24, 4096, 4096))}
+        for how in (
+            "whole in turns",
+            "whole staggered",
+            "whole together",
+            "clusters together",
+            "split cluster together",
+        ):
+            assert f"wgmma {how}" in kinds
+        assert "wgmma stream-k together" in kinds
+        assert {"wgmma whole swapped", "wgmma split cluster swapped", "wgmma stream-k swapped"} <= few
+
+    def test_all_of_a_class_have_the_same(self):
+        with settings.using(arch="sm_90a"):
+            for one, other in (((3900, 4000, 1008), (4096, 4096, 1024)), ((17, 512, 512), (32, 512, 512))):
+                assert [each for _, each in candidates(*one)] == [each for _, each in candidates(*other)]
 
     def test_none_where_nothing_is_multiplied(self):
-        assert candidates(0, 8, 8) == candidates(8, 8, 0) == []
+        assert candidates(0, 8, 8) == candidates(8, 8, 0) == candidates(8, 0, 8) == []
 
-    def test_each_of_them_computes_the_product(self):
-        a, b = halves(48, 96), halves(96, 80)
-        expected = a.astype(np.float32) @ b.astype(np.float32)
-        for config in tuning.promising(candidates(48, 80, 96))[:4]:
-            assert np.array_equal(gemm(a, b, config=config).astype(np.float32), expected)
+    def test_lines_that_tensor_copies_cannot_address_are_copied_before(self):
+        with settings.using(arch="sm_90a"):
+            timed = promising(candidates(4097, 2047, 4100))
+            assert {each.copied for each in timed if each.config.atom == WGMMA} == {"ab"}
+            assert timed[0].label.startswith("copies of a and b, tile=")
+            assert {each.copied for _, each in candidates(512, 512, 512)} == {""}
+            assert {each.copied for _, each in candidates(512, 512, 516)} == {"", "a"}
+
+    def test_those_of_a_schedule_are_of_that_schedule(self):
+        with settings.using(arch="sm_90a"):
+            shared = candidates(256, 256, 2048, Choice(split_k=2, reduction="cluster"))
+            assert {each.kind for _, each in shared} == {"wgmma split cluster together"}
+            schedule = PersistentScheduler()
+            for _, each in candidates(256, 256, 2048, Choice(schedule=schedule)):
+                config = selection(aligned(256, 2048), aligned(2048, 256), Choice(each.config, schedule)).config()
+                assert config.schedule == schedule
+
+    def test_lists_go_by_mma_sync(self):
+        with settings.using(arch="sm_90a"):
+            known = candidates_of(selection(aligned(512, 512), aligned(512, 512), takes_warpgroups=False))
+            assert known and all(each.config.atom != WGMMA for _, each in known)
+
+    @pytest.mark.parametrize("name", MACHINES)
+    @pytest.mark.parametrize(
+        ("arch", "shape", "beta"),
+        [("sm_80", (300, 399, 512), 0.0), ("sm_90a", (130, 33, 70), 2.0), ("sm_90a", (9, 40, 128), 0.0)],
+    )
+    def test_one_of_each_kind_computes_the_product(self, rng, name, arch, shape, beta, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", arch)
+        where, (m, n, k) = machine(name), shape
+        a, b, c = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (k, n), (m, n)))
+        expected = a.astype(np.float64) @ b.astype(np.float64) + beta * c
+        left, right, added = (where.array(each) for each in (a, b, c))
+        firsts = {each.kind + each.copied: each for each in reversed(promising(candidates_of(selection(left, right))))}
+        assert len(firsts) > 1
+        for each in firsts.values():
+            out = where.array(np.full((m, n), np.nan, np.float16))
+            assert product_call(out, left, right, added, (1.0, beta)).launch(each, None) is out
+            assert np.array_equal(where.values(out).astype(np.float64), expected), each.label
 
     def test_of_groups(self):
-        groups = ragged_calls.groups_of("ragged", halves(64, 32), halves(2, 32, 16), np.array([30, 64], np.int32), None)
-        lists = group_of([halves(8, 16)], [halves(16, 8)], None, None, 0.0).row_major
+        offsets = np.array([30, 64], np.int32)
+        groups = ragged_calls.groups_of("ragged", aligned(64, 32), aligned(2, 32, 16), offsets, None)
+        along_k = ragged_k_calls.groups_of(aligned(64, 32), aligned(64, 16), offsets, None)
+        lists = group_of([aligned(8, 16)], [aligned(16, 8)], None, None, 0.0).row_major
         with settings.using(arch="sm_90a"):
             for known in (
                 ragged_calls.candidates_of(groups, "ragged"),
+                ragged_k_calls.candidates_of(along_k),
                 grouped_calls.candidates_of(lists, "device", False),
             ):
-                assert {config.atom for _, config in known} == {"", WGMMA}
-                assert {config.schedule for _, config in known} == {GemmConfig().schedule}
-
-    def test_close_ones_alone_are_promising(self):
-        known = [GemmConfig(stages=stages) for stages in range(2, 20)]
-        assert tuning.promising(zip((9, 4, 5), known[:3], strict=True)) == [known[1], known[2]]
-        assert len(tuning.promising((1.0, config) for config in known)) == tuning.MOST
-        assert tuning.promising([]) == []
-
-    def test_labels_say_what_is_unusual(self):
-        assert tuning.label_of(GemmConfig()) == "usual"
-        assert tuning.label_of(GemmConfig(tile=(64, 64, 32), stages=3)) == "tile=(64, 64, 32), stages=3"
+                assert {each.config.atom for _, each in known} == {"", WGMMA}
+                assert {each.config.schedule for _, each in known} == {GemmConfig().schedule}
 
 
 class TestOnTheEmulator:
     def test_it_is_the_choice_of_the_model(self):
         a, b = halves(40, 64), halves(64, 24)
         assert np.array_equal(gemm(a, b, config="tune"), gemm(a, b))
-        offsets = np.array([10, 40], np.int32)
+        offsets, counts = np.array([10, 40], np.int32), np.array([3, 20], np.int32)
         rows = grouped_gemm_ragged(a, halves(2, 64, 24), offsets, config="tune")
         assert np.array_equal(rows, grouped_gemm_ragged(a, halves(2, 64, 24), offsets))
+        masked = halves(2, 20, 64), halves(2, 64, 24), counts
+        outs = [np.zeros((2, 20, 24), np.float16) for _ in range(2)]
+        grouped_gemm_masked(*masked, out=outs[0], config="tune")
+        grouped_gemm_masked(*masked, out=outs[1])
+        assert np.array_equal(*outs)
+        along_k = grouped_gemm_ragged_k(a, halves(40, 24), offsets, config="tune")
+        assert np.array_equal(along_k, grouped_gemm_ragged_k(a, halves(40, 24), offsets))
         (listed,) = grouped_gemm([a], [b], config="tune")
         assert np.array_equal(listed, gemm(a, b))
+        assert all(np.array_equal(each, listed) for each in gemm([a, a], b, config="tune"))
+        assert gemm([], [], config="tune") == []
+
+    def test_scaled_products_are_the_choice_of_the_model(self):
+        types = pytest.importorskip("ml_dtypes")
+        one = np.ones(1, np.float32)
+        a = halves(24, 64).astype(types.float8_e4m3fn)
+        b = halves(2, 16, 64).astype(types.float8_e4m3fn).swapaxes(1, 2)
+        with settings.using(arch="sm_90a"):
+            expected = a.astype(np.float64) @ b.astype(np.float64)
+            assert np.array_equal(scaled_gemm(a, b[0], one, one, config="tune"), expected[0])
+            rows = scaled_gemm_ragged(a, b, np.array([9, 24], np.int32), one, one, config="tune")
+            assert np.array_equal(rows, np.concatenate([expected[0, :9], expected[1, 9:]]))
+            whole = scaled_gemm_masked(np.stack([a, a]), b, np.array([24, 24], np.int32), one, one, config="tune")
+            assert np.array_equal(whole, expected)
 
     def test_other_words_are_refused(self):
         with pytest.raises(pd.LaunchError) as refused:
@@ -131,34 +224,108 @@ def gpu(monkeypatch, tmp_path):
     monkeypatch.setattr(tuning.driver, "on", lambda ordinal: contextlib.nullcontext())
 
 
-def test_the_fastest_is_taken_and_remembered(gpu):
-    configs, launched = [GemmConfig(stages=stages) for stages in (2, 3, 4)], []
-    timed = [(1.0, config) for config in configs]
-    found = tuning.tuned(tuning.Trials("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of))
-    assert found == configs[2]
-    launched.clear()
-    assert tuning.tuned(tuning.Trials("gemm", "512 x 512", (0, 0), timed, launched.append, tuning.label_of)) == found
-    assert launched == []
-    assert tuning.tuned(tuning.Trials("gemm", "512 x 512", (None, 0), timed, launched.append, tuning.label_of)) is None
-    assert tuning.tuned(tuning.Trials("gemm", "0 x 512", (0, 0), [], launched.append, tuning.label_of)) is None
+SUBJECT = TuningSubject("gemm", "512 x 512", (0, 0))
+CANDIDATES = [TuningCandidate(GemmConfig(stages=stages)) for stages in (2, 3, 4)]
+
+
+def trials(launched, candidates=CANDIDATES, run=None):
+    timed = [(1.0, candidate) for candidate in candidates]
+    return Trials(timed, run or launched.append, lambda candidate: f"// {candidate.label}")
+
+
+class TestTheBest:
+    def test_the_fastest_is_taken_and_remembered(self, gpu):
+        launched = []
+        assert tuning.tuned(SUBJECT, trials(launched)) == CANDIDATES[2]
+        assert {*launched} == {*CANDIDATES}
+        launched.clear()
+        assert tuning.tuned(SUBJECT, trials(launched)) == CANDIDATES[2]
+        assert launched == []
+        assert tuning.tuned(SUBJECT._replace(shape_class="0 x 512"), trials(launched, [])) is None
+
+    def test_what_was_kept_is_known_however_little_it_promises_now(self, gpu, monkeypatch):
+        launched = []
+        tuning.tuned(SUBJECT, trials(launched))
+        monkeypatch.setattr(choice_of_trials, "MOST", 1)
+        launched.clear()
+        assert tuning.tuned(SUBJECT, trials(launched)) == CANDIDATES[2]
+        assert launched == []
+
+    def test_where_none_can_be_launched_the_model_chooses(self, gpu):
+        def fails(candidate):
+            raise pd.LaunchError("no kernel")
+
+        assert tuning.tuned(SUBJECT, trials([], run=fails)) is None
+
+    def test_it_is_found_once_for_a_class_in_a_process(self, gpu, monkeypatch):
+        monkeypatch.setattr(tuning, "TUNED", {})
+        asked = []
+
+        def made():
+            asked.append(1)
+            return trials([])
+
+        for _ in range(2):
+            assert tuning.tuned_once(SUBJECT, gemm, made) == CANDIDATES[2]
+        assert asked == [1]
+        assert tuning.tuned_once(SUBJECT._replace(device_stream=(None, 0)), gemm, made) is None
+        with settings.using(device="emulator"):
+            assert tuning.tuned_once(SUBJECT, gemm, made) is None
+        assert asked == [1]
+
+    def test_what_was_kept_by_exact_sizes_is_not_read(self, gpu, tmp_path):
+        """As earlier versions named their entries: by arrays, not by a class."""
+        described = "f16[512, 512] by [512, 1]"
+        (text,) = {records.digest_of(f"// {CANDIDATES[0].label}")}
+        old = records.TuningRecord("gemm", "NVIDIA H200", described, CANDIDATES[0].label, text, 1.0)
+        records.store(tmp_path, records.name_of("gemm", "NVIDIA H200", described, ""), old)
+        of_class = SUBJECT._replace(shape_class=describe_class(selection(aligned(512, 512), aligned(512, 512))))
+        assert of_class.shape_class.startswith("shape class 1: ")
+        assert tuning.tuned(of_class, trials([])) == CANDIDATES[2]
+
+    def test_the_choice_of_the_model_stands_for_what_cannot_be_planned(self):
+        asked = []
+
+        def planned(candidate):
+            asked.append(candidate)
+            if candidate is not None:
+                raise pd.LaunchError("its blocks would wait for others")
+            return "the plan of the model"
+
+        assert tuning.with_best(CANDIDATES[0], planned) == "the plan of the model"
+        assert asked == [CANDIDATES[0], None]
+        asked.clear()
+        assert tuning.with_best(None, planned) == "the plan of the model"
+        assert asked == [None]
 
 
 class TestThroughTheDriver:
     @pytest.fixture
     def cuda(self, monkeypatch, tmp_path):
         """A GPU of sm_80 on which larger blocks take longer."""
+        with self.stand_in(monkeypatch, tmp_path, SizedCuda()) as fake:
+            yield fake
+
+    @pytest.fixture
+    def hopper(self, monkeypatch, tmp_path):
+        """One of sm_90a, on which larger blocks take less."""
+        with self.stand_in(monkeypatch, tmp_path, HopperCuda()) as fake:
+            yield fake
+
+    @contextlib.contextmanager
+    def stand_in(self, monkeypatch, tmp_path, fake):
         monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path))
         monkeypatch.setitem(sys.modules, "torch", tensors.torch())
         for name, value in (("FLUSHED_BYTES", 64), ("REST_SECONDS", 0.0)):
             monkeypatch.setattr(timing, name, value)
-        for kernel in (gemm_kernel, grouped_kernel, ragged_kernel):
+        for kernel in (*KERNELS, *SCALED, lines_kernel, grouped_kernel, ragged_kernel, ragged_k_kernel):
             for remembered in ("handles", "_variants", "_asked"):
                 monkeypatch.setattr(kernel, remembered, {})
         for memory in (workspace._KEPT, workspace._PASSING, tuning.TUNED):
             memory.clear()
-        monkeypatch.setattr(tuning, "MOST", 3)
+        monkeypatch.setattr(choice_of_trials, "MOST", 3)
         CALLS.clear()
-        with installed(SizedCuda()) as fake:
+        with installed(fake):
             yield fake
         for memory in (workspace._KEPT, workspace._PASSING, tuning.TUNED):
             memory.clear()
@@ -179,6 +346,18 @@ class TestThroughTheDriver:
                 lambda: grouped_gemm([Tensor(64, 32)], [Tensor(32, 96)], out=[Tensor(64, 96)], config="tune"),
                 "grouped_gemm",
             ),
+            (
+                lambda: gemm(
+                    [Tensor(64, 64)] * 2, [Tensor(64, 96)] * 2, out=[Tensor(64, 96), Tensor(64, 96)], config="tune"
+                ),
+                "gemm",
+            ),
+            (
+                lambda: grouped_gemm_ragged_k(
+                    Tensor(90, 32), Tensor(90, 96), Tensor(3, dtype="torch.int32"), out=Tensor(3, 32, 96), config="tune"
+                ),
+                "grouped_gemm_ragged_k",
+            ),
         ],
     )
     def test_the_first_call_tunes_and_the_next_ones_launch(self, cuda, call, kernel):
@@ -191,10 +370,79 @@ class TestThroughTheDriver:
         assert len(cuda.launches) == tuned_launches + 1
         ((_, record),) = ((e, r) for e in cache.entries(settings.current().cache_dir)
                           if (r := records.load(settings.current().cache_dir, e.name)) is not None)  # fmt: skip
-        assert (record.kernel, record.config) == (kernel, tuning.label_of(chosen))
+        assert (record.kernel, record.config) == (kernel, chosen.label)
         tuning.TUNED.clear()  # as in another process
         call()
         assert len(cuda.launches) == tuned_launches + 2
+
+    def test_copies_of_lines_are_made_before_each_launch(self, hopper):
+        a, b = Tensor(256, 2047), Tensor(2047, 129)
+        gemm(a, b, config="tune")
+        (chosen,) = tuning.TUNED.values()
+        assert chosen.copied == "ab" and chosen.config.atom == WGMMA
+        for _ in range(2):
+            before = len(hopper.launches)
+            gemm(a, b, config="tune")
+            assert len(hopper.launches) == before + 3
+
+    @pytest.mark.parametrize(
+        ("call", "kernel"),
+        [
+            (lambda a, b, s: scaled_gemm(a[0], b[0], s, s, config="tune"), "scaled_gemm"),
+            (lambda a, b, s: scaled_gemm_masked(a, b, Tensor(2, dtype="torch.int32"), s, s, config="tune"),
+             "scaled_gemm_masked"),
+            (lambda a, b, s: scaled_gemm_ragged(a[0], b, Tensor(2, dtype="torch.int32"), s, s, config="tune"),
+             "scaled_gemm_ragged"),
+        ],
+    )  # fmt: skip
+    def test_scaled_products_are_tuned(self, hopper, call, kernel):
+        a, b = Bytes(2, 256, 128), Bytes(2, 128, 256, strides=(128 * 256, 1, 128))
+        for launches in (None, 1):
+            before = len(hopper.launches)
+            call(a, b, Tensor(1, dtype="torch.float32"))
+            assert launches in (None, len(hopper.launches) - before)
+        ((key, chosen),) = tuning.TUNED.items()
+        assert key[0] == kernel and chosen.config.atom == WGMMA
+
+    def test_another_of_the_class_is_not_tuned_again(self, cuda):
+        """As in a loop that decodes, whose M changes from step to step."""
+        b, launches = Tensor(64, 96), []
+        for m in range(1, 65):
+            before = len(cuda.launches)
+            gemm(Tensor(m, 64), b, config="tune")
+            launches.append(len(cuda.launches) - before)
+        tuned = [m for m, count in enumerate(launches, 1) if count > 1]
+        assert tuned == [1, 9, 17, 33, 49]
+        assert len(tuning.TUNED) == 5
+        tuning.TUNED.clear()  # as in another process, whose first products are others of the classes
+        CALLS.clear()
+        before = len(cuda.launches)
+        for m in (4, 13, 30, 40, 60):
+            gemm(Tensor(m, 64), b, config="tune")
+        assert len(cuda.launches) == before + 5
+
+    def test_what_is_tuned_for_one_epilogue_is_for_others(self, cuda):
+        a, b = Tensor(64, 64), Tensor(64, 96)
+        gemm(a, b, config="tune")
+        gemm(a, b, config="tune", epilogue=lambda x: x + x)
+        before = len(cuda.launches)
+        gemm(a, b, config="tune", epilogue=lambda x: x * x)
+        assert len(cuda.launches) == before + 1
+        assert len(tuning.TUNED) == 2
+
+    def test_what_is_not_for_this_one_of_the_class_is_left_to_the_model(self, cuda, monkeypatch):
+        gemm(Tensor(64, 64), Tensor(64, 96), config="tune")
+        (key,) = tuning.TUNED
+        tuning.TUNED[key] = TuningCandidate(GemmConfig(split_k=1 << 20))
+        before = len(cuda.launches)
+        gemm(Tensor(60, 64), Tensor(64, 96), config="tune")
+        assert len(cuda.launches) == before + 1
+
+    def test_a_row_that_is_wrong_is_refused_as_without_tuning(self, cuda):
+        with pytest.raises(pd.LaunchError) as refused:
+            gemm(Tensor(64, 64), Tensor(65, 96), config="tune")
+        assert refused.value.message == ("`a` has the shape (64, 64) and `b` (65, 96): 64 columns meet 65 rows")
+        assert not cuda.launches and not tuning.TUNED
 
     def test_what_cannot_be_looked_up(self, cuda):
         """A schedule that is none is refused before; functions are known by what they read."""
@@ -205,11 +453,11 @@ class TestThroughTheDriver:
 
     def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
         outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
-        monkeypatch.setattr(call, "run", lambda kernels, a, b, c, out, *others: outputs.append(out))
-        monkeypatch.setattr(tuning, "tuned", lambda trials: trials.run(SMALL))
+        monkeypatch.setattr(call, "carry_out", lambda plan, key, arrays, *others: outputs.append(arrays[0]))
+        monkeypatch.setattr(tuning, "tuned", lambda subject, trials: trials.run(TuningCandidate(SMALL)))
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
-        assert outputs == [None, out]
+        assert outputs == [None, out, out, out]
 
 
 class Doubled:
@@ -231,6 +479,32 @@ class SizedCuda(TimedCuda):
 
     def cuEventElapsedTime(self, start, end):
         return self.result("cuEventElapsedTime", self.launches[-1]["shared_bytes"] / 1e6)
+
+
+class HopperCuda(SizedCuda):
+    """A GPU of sm_90a, on which they take less."""
+
+    def __init__(self):
+        super().__init__()
+        self.attributes = {**self.attributes, "COMPUTE_CAPABILITY_MAJOR": 9}
+
+    def cuEventElapsedTime(self, start, end):
+        return self.result("cuEventElapsedTime", 1e3 / self.launches[-1]["shared_bytes"])
+
+    def cuPointerGetAttribute(self, attribute, pointer):
+        """All memory is that of the GPU, that of workspaces as well."""
+        return self.result("cuPointerGetAttribute", 0)
+
+
+class Bytes(Tensor):
+    """Of 8-bit floats."""
+
+    def __init__(self, *shape, **options):
+        super().__init__(*shape, dtype="torch.float8_e4m3fn", **options)
+        self.itemsize = 1
+
+    def __getitem__(self, batch):
+        return Bytes(*self.shape[1:], strides=self.strides[1:])
 
 
 @pytest.mark.gpu

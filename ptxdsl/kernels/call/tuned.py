@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from ptxdsl import config as settings
 from ptxdsl import driver
-from ptxdsl.errors import Error
+from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import MOST_KEYS
 from ptxdsl.kernels.choose.promising import TuningCandidate, promising
@@ -67,7 +67,8 @@ def tuned_once(subject: TuningSubject, kernels: object, trials: Callable[[], Tri
 
 
 def tuned(subject: TuningSubject, trials: Trials) -> TuningCandidate | None:
-    """The best of some candidates, measured or as it was on disk; None where there are none."""
+    """The best of some candidates, measured or as it was on disk. None where there are none, or none can be launched:
+    what is wrong then is said of the choice of the model."""
     device, stream = subject.device_stream
     timed = list(trials.timed)
     if device is None or not timed:
@@ -78,7 +79,10 @@ def tuned(subject: TuningSubject, trials: Trials) -> TuningCandidate | None:
     if option is None:
         with driver.on(device), GpuClock(stream) as clock:
             options = [_option(trials, each) for each in promising(timed)]
-            option = best_of(kept, options, clock, most_seconds=MOST_SECONDS)
+            try:
+                option = best_of(kept, options, clock, most_seconds=MOST_SECONDS)
+            except LaunchError:
+                return None
     return known[option.label]
 
 

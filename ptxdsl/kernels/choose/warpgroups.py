@@ -156,9 +156,14 @@ def choose_warpgroups(
 
 def choose_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> GemmConfig:
     """The same of scaled 8-bit floats, which have no other path, in tiles of so many columns at most."""
-    ranked = ranked_warpgroups(facts, model)
-    _, config = min((each for each in ranked if each[1].tile[1] <= most_columns), key=itemgetter(0))
-    return replace(config, schedule=GemmConfig.schedule, stagger=0)
+    _, config = min(ranked_scaled(facts, model, most_columns), key=itemgetter(0))
+    return config
+
+
+def ranked_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose_scaled` chooses from, with the microseconds that each should take."""
+    ranked = [each for each in ranked_warpgroups(facts, model) if each[1].tile[1] <= most_columns]
+    return [(time, replace(config, schedule=GemmConfig.schedule, stagger=0)) for time, config in ranked]
 
 
 def ranked_warpgroups(facts: Facts, model: CostModel, in_turns: bool = False) -> list[tuple[float, GemmConfig]]:

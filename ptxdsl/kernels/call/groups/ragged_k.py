@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.groups.ragged import (
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrix import (
@@ -35,8 +35,18 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import check_devices
-from ptxdsl.kernels.choose.grouped import choose_tiles, choose_warpgroup_tiles, of_groups, staggered
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.grouped import (
+    choose_tiles,
+    choose_warpgroup_tiles,
+    of_groups,
+    ranked_of_groups,
+    ranked_tiles,
+    staggered,
+)
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
@@ -54,12 +64,19 @@ from ptxdsl.types import u32
 
 
 def run(
-    kernels: Kernels, a: object, b: object, offsets: object, out: object, config: GemmConfig | None, validate: bool
+    kernels: Kernels,
+    a: object,
+    b: object,
+    offsets: object,
+    out: object,
+    config: GemmConfig | Literal["tune"] | None,
+    validate: bool,
 ) -> Any:
     """The products of the groups, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays, options, config = (out, a, b, offsets), (bool(validate), out is None), settled(config)
-    key = key_of(kernels, config, options, a, b)
+    arrays, options, is_tuned = (out, a, b, offsets), (bool(validate), out is None), wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
+    key = key_of(kernels, tiles or config, options, a, b)
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
@@ -67,8 +84,48 @@ def run(
     if validate:
         check_values("ragged", groups.sizes, groups.a.shape[0])
     if groups.out.array.size:
-        plan = plan_of(kernels, groups, traits_of(groups, config), bool(validate))
+        best = _best(kernels, groups, arrays, bool(validate)) if is_tuned else None
+
+        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
+            traits = traits_of(groups, candidate.config if candidate else tiles)
+            return plan_of(kernels, groups, traits, bool(validate))
+
+        plan = with_best(best, planned)
     return carry_out(plan, key, arrays, groups.out.owner)
+
+
+def _best(kernels: Kernels, groups: Groups, arrays: tuple[object, ...], validate: bool) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
+    libraries than torch and CuPy."""
+    if placement_of(arrays) is None:
+        return None
+    out, a, b, offsets = arrays
+    sizes, boxed = class_of_list(_list_facts(groups)), is_boxed(groups.out)
+    told = f"mapped {_are_mappable(groups)}, boxed {boxed}, validated {validate}"
+    subject = TuningSubject(
+        "grouped_gemm_ragged_k", f"{VERSION}: {sizes}, {_facts_of(groups)}, {told}", groups.device_stream
+    )
+
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernels, a, b, offsets, out, candidate.config, validate)
+
+    def text(candidate: TuningCandidate) -> str:
+        traits = traits_of(groups, candidate.config)
+        return text_of(kernels.of(traits), {"traits": traits, "validate": validate}, subject.device)
+
+    return tuned_once(subject, kernels, lambda: Trials(candidates_of(groups), run_with, text))
+
+
+def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
+    """The configurations of both paths for groups of average size of the shape class, with the microseconds that each
+    should take."""
+    facts, (device, _) = _list_facts(groups), groups.device_stream
+    model, known = model_of(device), replace(facts, sizes=class_of_list(facts).sizes)
+    by_warps = ranked_tiles(known.sizes, target(device), _facts_of(groups), AHEAD, model)
+    ranked = ranked_of_groups(by_warps, known, model, target(device) == ARCH and _are_mappable(groups))
+    return [
+        (time, TuningCandidate(each)) for time, config in ranked for each in dict.fromkeys((staggered(config), config))
+    ]
 
 
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
@@ -96,16 +153,32 @@ def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
 
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
     """What the kernel is made for: `config` gives the tiles, else they are chosen."""
-    a, b, out = groups.a, groups.b, groups.out
-    widths = _width(a), _width(b), out.widest(out.shape[1])
-    operands = facts(a.transposed, b, None, out, widths)
-    device, _ = groups.device_stream
+    operands, (device, _) = _facts_of(groups), groups.device_stream
     config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD, staggers=True)
     if config.atom != WGMMA:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     _check_mappable(groups)
-    return in_boxes(traits, device) if is_boxed(out) else traits
+    return in_boxes(traits, device) if is_boxed(groups.out) else traits
+
+
+def _facts_of(groups: Groups) -> Operands:
+    """What the arrays say of their kernel."""
+    a, b, out = groups.a, groups.b, groups.out
+    return facts(a.transposed, b, None, out, (_width(a), _width(b), out.widest(out.shape[1])))
+
+
+def _list_facts(groups: Groups) -> ListFacts:
+    """What is known of groups of average size on the sm_90a path."""
+    (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
+    sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
+    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=is_boxed(groups.out)))
+
+
+def _are_mappable(groups: Groups) -> bool:
+    """Whether tensor copies can address A and B from any row on, and wgmma reads them."""
+    a, b = groups.a, groups.b
+    return a.type in TURNED and a.major == b.major == "row" and a.is_mappable and b.is_mappable
 
 
 def _width(matrix: Matrix) -> int:
@@ -134,15 +207,11 @@ def _check_mappable(groups: Groups) -> None:
 
 def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfig:
     """The configuration that should take the least time for groups of average size."""
-    (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
-    model, arch = model_of(device), target(device)
-    sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
-    config = choose_tiles(sizes, arch, operands, AHEAD, model)
-    are_rows = groups.a.major == groups.b.major == "row" and groups.a.is_mappable and groups.b.is_mappable
-    if arch != ARCH or groups.a.type not in TURNED or not are_rows:
+    model, arch, known = model_of(device), target(device), _list_facts(groups)
+    config = choose_tiles(known.sizes, arch, operands, AHEAD, model)
+    if arch != ARCH or not _are_mappable(groups):
         return config
-    computing = model.group(config, operands.inputs, sizes)
-    known = ListFacts(sizes, replace(operands, batches="strided", out_boxes=is_boxed(groups.out)))
+    computing = model.group(config, operands.inputs, known.sizes)
     by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model, computing)
     return config if by_warpgroups is None else staggered(by_warpgroups)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -14,15 +14,18 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import Groups, group_values, groups_of, in_boxes, is_boxed, most_tiles
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types, matrix
 from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, settled
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written, problem_of
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning
 from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of, class_of_groups
+from ptxdsl.kernels.choose.warpgroups import Facts, GroupFacts, ProductFacts, choose_scaled, ranked_scaled
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.parameters import ScaleView, scaled_parameters, scaled_ragged_parameters
@@ -38,6 +41,10 @@ from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.types import f32, u32
 
+TileChoice: TypeAlias = GemmConfig | None
+Choose: TypeAlias = Callable[[ProductFacts | GroupFacts, str, tuple[int | None, int]], TileChoice]
+"""What chooses a tile, given what is known of a product, what scales are of, and the GPU and stream; None is for the
+choice of the model."""
 MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with scales of blocks: beside whose sums products are in registers
 BY_EPILOGUE = "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)"
 
@@ -85,29 +92,69 @@ def run(
     scale_b: object,
     sizes: object,
     out: object,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     index: object = None,
     out_index: object = None,
 ) -> Any:
     """The product, or those of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart. Returns
     out."""
     arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, sizes, index, out_index
-    options, config = (out is None, form, index is None, out_index is None), settled(config)
-    key = key_of(kernels, config, options, a, b)
+    options, is_tuned = (out is None, form, index is None, out_index is None), wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
+    key = key_of(kernels, tiles or config, options, a, b)
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
+
+    def chosen(known: ProductFacts | GroupFacts, scaling: str, device_stream: tuple[int | None, int]) -> TileChoice:
+        best = _best(kernels, form, arrays, known, scaling, device_stream) if is_tuned else None
+        return best.config if best else tiles
+
     if form is None:
         problem = problem_of(a, b, None, out, 0.0)
-        plan = _plan_of_product(kernels.product, problem, (scale_a, scale_b), config)
+        plan = _plan_of_product(kernels.product, problem, (scale_a, scale_b), chosen)
         return carry_out(plan, key, arrays, problem.out.owner)
     groups = groups_of(form, a, b, sizes, out, FP8, index, out_index)
-    plan = _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), config)
+    plan = _plan_of_groups(kernels.ragged, form, groups, (scale_a, scale_b), chosen)
     return carry_out(plan, key, arrays, groups.out.owner)
 
 
+def _best(
+    kernels: ScaledKernels,
+    form: str | None,
+    arrays: tuple[object, ...],
+    known: ProductFacts | GroupFacts,
+    scaling: str,
+    device_stream: tuple[int | None, int],
+) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
+    libraries than torch and CuPy."""
+    if placement_of(arrays) is None:
+        return None
+    out, a, b, scale_a, scale_b, sizes, index, out_index = arrays
+    shape_class = class_of(known) if isinstance(known, ProductFacts) else class_of_groups(known)
+    name = "scaled_gemm" if form is None else f"scaled_gemm_{form}"
+    moves = index is not None, out_index is not None  # rows that are gathered, or scattered
+    subject = TuningSubject(name, f"{VERSION}: {shape_class}, scales of {scaling}, said {moves}", device_stream)
+
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernels, form, a, b, scale_a, scale_b, sizes, out, candidate.config, index, out_index)
+
+    def text(candidate: TuningCandidate) -> str:
+        operands, schedule = replace(known.operands, out_boxes=False), Strips() if form is None else AHEAD
+        traits = _traits_of(operands, known, scaling, candidate.config, subject.device, schedule)
+        kernel, told = (kernels.product, {}) if form is None else (kernels.ragged, {"form": form})
+        return text_of(kernel, {"traits": traits, "scaling": scaling, **told}, subject.device)
+
+    def timed() -> list[tuple[float, TuningCandidate]]:
+        ranked = ranked_scaled(shape_class, model_of(subject.device))
+        return [(time, TuningCandidate(config)) for time, config in ranked]
+
+    return tuned_once(subject, kernels, lambda: Trials(timed(), run_with, text))
+
+
 def _plan_of_product(
-    kernel: Kernel, problem: GemmProblem, scales: tuple[object, object], config: GemmConfig | None
+    kernel: Kernel, problem: GemmProblem, scales: tuple[object, object], chosen: Choose
 ) -> LaunchPlan | None:
     _check_product(problem)
     m, n, k = problem.m, problem.n, problem.k
@@ -119,6 +166,7 @@ def _plan_of_product(
     device, _ = problem.device_stream
     operands = facts(problem.a, problem.b, None, problem.out, (16, 16, problem.out.widest(n)))
     known = ProductFacts(m, n, k, 1, replace(operands, out_boxes=is_boxed(problem.out)))
+    config = chosen(known, scaled.scaling, problem.device_stream)
     traits = _traits_of(operands, known, scaled.scaling, config, device, Strips())
     check_mappable(k, problem.a, problem.b)
     traits = in_boxes(traits, device) if is_boxed(problem.out) else traits
@@ -162,7 +210,7 @@ def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
 
 
 def _plan_of_groups(
-    kernel: Kernel, form: str, groups: Groups, scales: tuple[object, object], config: GemmConfig | None
+    kernel: Kernel, form: str, groups: Groups, scales: tuple[object, object], chosen: Choose
 ) -> LaunchPlan | None:
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     blocks, lines = (-(-k // BLOCK), -(-n // BLOCK)), groups.a.full_shape[:-1]
@@ -176,6 +224,7 @@ def _plan_of_groups(
     operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
     average = rows if form == "masked" else rows / count
     known = GroupFacts(average, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
+    config = chosen(known, scaled.scaling, groups.device_stream)
     traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)
     check_mappable(k, groups.a, groups.b)
     scatters = groups.out_index is not None

@@ -194,8 +194,8 @@ def test_a_configuration_by_a_name_says_which_there_are():
         gemm(A, A, config="tuned")
     assert refused.value.message == "`config` is 'tuned'"
     assert refused.value.help == (
-        "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32)), or None to have it chosen; gemm and grouped products "
-        'take "tune" too, which times tiles'
+        "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32)), or None to have it chosen; all but gradients "
+        'of convolutions take "tune" too, which times tiles'
     )
 
 

@@ -8,7 +8,7 @@ a block, or on Hopper by im2col tensor maps. One kernel of its Traits serves all
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
@@ -84,7 +84,7 @@ def conv2d(
     stride: Any = 1,
     dilation: Any = 1,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
     schedule: Schedule | None = None,
@@ -104,9 +104,10 @@ def conv2d(
 
     `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
     per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles; with an atom
-    of "wgmma" tensor copies bring the images, whose pixels then have multiples of 16 bytes, or fewer. `schedule` says
-    which tiles a block computes, `split_k` how many blocks share the sum of one and `reduction` how they add up, as in
-    gemm(); what is not given is chosen for the shape.
+    of "wgmma" tensor copies bring the images, whose pixels then have multiples of 16 bytes, or fewer; "tune" times
+    some, as in gemm(), for images and filters of just these sizes. `schedule` says which tiles a block computes,
+    `split_k` how many blocks share the sum of one and `reduction` how they add up, as in gemm(); what is not given is
+    chosen for the shape.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

@@ -180,8 +180,8 @@ def grouped_gemm(
     for that in parts, whose sums are added up in an order that does not change.
 
     numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream; a table of the problems goes
-    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes;
-    "tune" times some, as in gemm.
+    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes; "tune" times some, as
+    in gemm: of a class are lists of about as many problems whose M, N and K are about the same, on average and at most.
 
     Raises LaunchError for arrays that do not fit; nothing is written then.
     """

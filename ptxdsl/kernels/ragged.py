@@ -441,6 +441,9 @@ def grouped_gemm_ragged(
     values as the product has rows, such as the weights of a router, per_column(…) of (N,), or of (groups, N), such as
     the biases of experts. Row n of the product has value n, wherever `out_rows` sends it.
 
+    `config` gives the tiles, else they are chosen for groups of average size; "tune" times some, as in gemm, for a
+    class by the rows of a group on average.
+
     An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
     row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
     writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
@@ -465,6 +468,6 @@ def grouped_gemm_masked(
 
     a is (groups, M, K), b (groups, K, N), out (groups, M, N) with row-major matrices; `counts`, int32 (groups,) on the
     same GPU, say how many rows of each matrix count. Other rows are not written. A count below 0 is taken for 0, one
-    above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`.
+    above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`, of which `config` is, too.
     """
     return run(KERNELS, "masked", a, b, counts, out, config, validate)

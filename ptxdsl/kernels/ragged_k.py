@@ -169,7 +169,7 @@ def grouped_gemm_ragged_k(
     a is (rows, M), b (rows, N), out (groups, M, N) with row-major matrices; `offsets`, int32 (groups,) on the same GPU,
     say where the rows of each group end: with `a` of activations and `b` of gradients, the gradients of the weights of
     a mixture of experts. The output of a group without rows is 0. Offsets that make no sense are taken for others, or
-    are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either.
+    are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either. `config` is as there.
 
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory.
     """

@@ -110,7 +110,7 @@ def scaled_gemm(
     column, (1, N); or one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉).
     By blocks, sums of 128 products are scaled and added up in float32. out is row-major: float32, which is made without
     it, float16, bfloat16, or one of 8 bits, which saturates. `config` has atom="wgmma"; its tile has up to 192 columns
-    with scales of blocks, or 256.
+    with scales of blocks, or 256; "tune" times some, as in gemm, of classes for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -151,7 +151,7 @@ ALONE = "tiles of grouped products are dealt to persistent blocks"
 SHARED = 'grouped_gemm(…, schedule="host", balance="k") shares a long K'
 CONFIGURATIONS = {
     "no configuration": ("large", "`config` is 'large'\n  help: pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32)), or None to have it chosen; "
-        'gemm and grouped products take "tune" too, which times tiles'),
+        'all but gradients of convolutions take "tune" too, which times tiles'),
     "a schedule": (
         GemmConfig(schedule=HorizontalThreadblockSwizzle()),
         f"`config` says that schedule is HorizontalThreadblockSwizzle(); {ALONE}\n"

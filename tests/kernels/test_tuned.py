@@ -11,6 +11,8 @@ from ptxdsl import config as settings
 from ptxdsl.assemble import cache
 from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
+from ptxdsl.kernels.call.convolutions import conv as conv_calls
+from ptxdsl.kernels.call.convolutions.problem import Window, convolution_of
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
@@ -26,6 +28,8 @@ from ptxdsl.kernels.choose import promising as choice_of_trials
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.choose.promising import MOST, TuningCandidate, promising
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
+from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d
+from ptxdsl.kernels.conv_gradients import conv2d_dgrad
 from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_kernel
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged, ragged_kernel
@@ -142,6 +146,29 @@ class TestCandidates:
             assert product_call(out, left, right, added, (1.0, beta)).launch(each, None) is out
             assert np.array_equal(where.values(out).astype(np.float64), expected), each.label
 
+    @pytest.mark.parametrize("name", MACHINES)
+    @pytest.mark.parametrize("window", [1, 3])
+    def test_those_of_a_convolution_compute_it(self, rng, name, window, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+        where = machine(name)
+        x, w = (rng.integers(-3, 4, shape).astype(np.float16) for shape in ((2, 7, 9, 16), (24, window, window, 16)))
+        expected = sum(
+            np.einsum("nhwc,kc->nhwk", x[:, r : 8 - window + r, s : 10 - window + s].astype(np.float64), w[:, r, s])
+            for r in range(window)
+            for s in range(window)
+        )
+        images, filters = where.array(x), where.array(w)
+        problem = convolution_of(images, filters, None, Window(((0, 0), (0, 0)), (1, 1), (1, 1)), None, ())
+        known = conv_calls.candidates_of(problem, Choice())
+        assert {each.config.atom for _, each in known} == {"", WGMMA}
+        chosen = conv_calls.chosen_plan(CONVOLUTIONS, problem, Choice())
+        firsts = {each.kind: each for each in reversed(promising(known))}
+        assert chosen.constants["traits"].tile in {each.config.tile for each in promising(known)[:2]}
+        for each in firsts.values():
+            out = where.array(np.full(expected.shape, np.nan, np.float16))
+            conv2d(images, filters, out=out, config=each.config)
+            assert np.array_equal(where.values(out).astype(np.float64), expected), each.label
+
     def test_of_groups(self):
         offsets = np.array([30, 64], np.int32)
         groups = ragged_calls.groups_of("ragged", aligned(64, 32), aligned(2, 32, 16), offsets, None)
@@ -171,6 +198,8 @@ class TestOnTheEmulator:
         assert np.array_equal(*outs)
         along_k = grouped_gemm_ragged_k(a, halves(40, 24), offsets, config="tune")
         assert np.array_equal(along_k, grouped_gemm_ragged_k(a, halves(40, 24), offsets))
+        images, filters = halves(2, 5, 6, 8), halves(3, 3, 3, 8)
+        assert np.array_equal(conv2d(images, filters, pad=1, config="tune"), conv2d(images, filters, pad=1))
         (listed,) = grouped_gemm([a], [b], config="tune")
         assert np.array_equal(listed, gemm(a, b))
         assert all(np.array_equal(each, listed) for each in gemm([a, a], b, config="tune"))
@@ -188,6 +217,15 @@ class TestOnTheEmulator:
             assert np.array_equal(rows, np.concatenate([expected[0, :9], expected[1, 9:]]))
             whole = scaled_gemm_masked(np.stack([a, a]), b, np.array([24, 24], np.int32), one, one, config="tune")
             assert np.array_equal(whole, expected)
+
+    def test_gradients_of_convolutions_are_not_tuned(self):
+        with pytest.raises(pd.LaunchError) as refused, settings.using(arch="sm_90a"):
+            conv2d_dgrad(halves(1, 4, 4, 16), halves(16, 3, 3, 8), (6, 6), config="tune")
+        assert refused.value.message == "`config` is 'tune'"
+        assert refused.value.help == (
+            "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32)), or None to have it chosen; all but gradients of "
+            'convolutions take "tune" too, which times tiles'
+        )
 
     def test_other_words_are_refused(self):
         with pytest.raises(pd.LaunchError) as refused:
@@ -318,7 +356,15 @@ class TestThroughTheDriver:
         monkeypatch.setitem(sys.modules, "torch", tensors.torch())
         for name, value in (("FLUSHED_BYTES", 64), ("REST_SECONDS", 0.0)):
             monkeypatch.setattr(timing, name, value)
-        for kernel in (*KERNELS, *SCALED, lines_kernel, grouped_kernel, ragged_kernel, ragged_k_kernel):
+        for kernel in (
+            *KERNELS,
+            *SCALED,
+            *CONVOLUTIONS[:2],
+            lines_kernel,
+            grouped_kernel,
+            ragged_kernel,
+            ragged_k_kernel,
+        ):
             for remembered in ("handles", "_variants", "_asked"):
                 monkeypatch.setattr(kernel, remembered, {})
         for memory in (workspace._KEPT, workspace._PASSING, tuning.TUNED):
@@ -357,6 +403,11 @@ class TestThroughTheDriver:
                     Tensor(90, 32), Tensor(90, 96), Tensor(3, dtype="torch.int32"), out=Tensor(3, 32, 96), config="tune"
                 ),
                 "grouped_gemm_ragged_k",
+            ),
+            (lambda: conv2d(Tensor(2, 9, 9, 16), Tensor(32, 3, 3, 16), config="tune"), "conv2d"),
+            (
+                lambda: gemm(Tensor(64, 64), Tensor(64, 96), epilogue=add, operands=[Tensor(64, 96)], config="tune"),
+                "gemm",
             ),
         ],
     )
@@ -458,6 +509,10 @@ class TestThroughTheDriver:
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
         assert outputs == [None, out, out, out]
+
+
+def add(x, y):
+    return x + y
 
 
 class Doubled:

@@ -26,13 +26,28 @@ def choose(
     is that of the GPU, an H200 where it is not given.
     """
     model = model or model_of()
-    options = (
-        (config, slices)
-        for config in of_convolutions(inputs, is_wide)
-        for slices in ([split_k] if split_k else _slices(shape, config, model.multiprocessors))
-    )
+    options = _options(shape, inputs, is_wide, split_k, model)
     config, slices = min(options, key=lambda option: model.convolution(option[0], inputs, shape, option[1]))
     return replace(config, split_k=slices)
+
+
+def ranked(
+    shape: Shape, inputs: Type, is_wide: bool, split_k: int | None, model: CostModel
+) -> list[tuple[float, GemmConfig]]:
+    """The configurations that `choose` chooses from, with the microseconds that each should take."""
+    return [
+        (model.convolution(config, inputs, shape, slices), replace(config, split_k=slices))
+        for config, slices in _options(shape, inputs, is_wide, split_k, model)
+    ]
+
+
+def _options(
+    shape: Shape, inputs: Type, is_wide: bool, split_k: int | None, model: CostModel
+) -> Iterator[tuple[GemmConfig, int]]:
+    """Configurations, each with a number of slices."""
+    for config in of_convolutions(inputs, is_wide):
+        for slices in [split_k] if split_k else _slices(shape, config, model.multiprocessors):
+            yield config, slices
 
 
 def _slices(shape: Shape, config: GemmConfig, multiprocessors: int) -> Iterator[int]:

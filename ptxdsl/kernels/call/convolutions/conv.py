@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
@@ -21,18 +21,27 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_traits,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused, is_read_by_wgmma
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.conv import choose
-from ptxdsl.kernels.choose.conv_windows import choose_windows, packing_time, time_by_warps
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.conv import choose, ranked
+from ptxdsl.kernels.choose.conv_windows import (
+    WindowFacts,
+    choose_windows,
+    packing_time,
+    ranked_windows,
+    time_by_warps,
+)
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -63,7 +72,7 @@ def run(
     pad: object,
     stride: object,
     dilation: object,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     schedule: Schedule | None,
     split_k: int | None,
     reduction: str | None,
@@ -84,11 +93,57 @@ def run(
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-    choice = Choice(config, schedule, split_k, reduction, epilogue)
+    is_tuned, how = wants_tuning(config), (schedule, split_k, reduction, epilogue)
+    choice = Choice(None if is_tuned else cast("GemmConfig | None", config), *how)
     choice.check()
     problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
-    plan = chosen_plan(kernels, problem, choice)
-    return carry_out(plan, key, arrays, problem.product.out.owner)
+
+    def run_with(candidate: TuningCandidate) -> None:
+        is_read = any(each is out for each in arrays[3:])
+        written = None if is_read else out  # what is read must not change before the last launch
+        run(kernels, x, w, written, pad, stride, dilation, candidate.config, *how, operands)
+
+    best = _best(kernels, problem, choice, run_with) if is_tuned and placement_of(arrays) is not None else None
+
+    def planned(candidate: TuningCandidate | None) -> LaunchPlan | None:
+        return chosen_plan(kernels, problem, choice._replace(config=candidate.config) if candidate else choice)
+
+    return carry_out(with_best(best, planned), key, arrays, problem.product.out.owner)
+
+
+def _best(
+    kernels: ConvolutionKernels, problem: Convolution, choice: Choice, run_with: Callable[[TuningCandidate], None]
+) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model, as on the emulator. A network has few sizes of
+    images, so these are no classes."""
+    product = problem.product
+    how = choice.schedule, choice.split_k, choice.reduction, choice.epilogue is not None
+    told = f"{problem.sizes}, {facts_of(product)}, read {not any(misfits(problem))}, said {how}"
+    subject = TuningSubject("conv2d", f"{VERSION}: {told}", product.device_stream)
+
+    def text(candidate: TuningCandidate) -> str:
+        plan = chosen_plan(kernels, problem, choice._replace(config=candidate.config))
+        return text_of(plan.kernel, plan.constants, subject.device) if plan else ""
+
+    return tuned_once(subject, kernels, lambda: Trials(candidates_of(problem, choice), run_with, text))
+
+
+def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
+    """The configurations of both paths, with the microseconds that each should take."""
+    product, (device, _) = problem.product, problem.product.device_stream
+    if not product.m or not product.n or not product.k:
+        return []
+    inputs, model, timed = product.a.type, model_of(device), []
+    known = _by_windows(problem) if _is_open(problem, choice) else None
+    if inputs not in FP8:
+        shape, slices = problem.sizes.implicit_gemm("fprop"), _slices(choice)
+        for time, config in ranked(shape, inputs, product.a.widest() == WIDEST, slices, model):
+            computing = _slowness(problem) * time
+            timed.append((time_by_warps(known[1], computing, model) if known else computing, TuningCandidate(config)))
+    if known is not None:
+        before, facts = known
+        timed += [(before + time, TuningCandidate(config)) for time, config in ranked_windows(facts, model)]
+    return timed
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
@@ -147,9 +202,13 @@ def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
     if choice.config is not None:
         return choice
     a, (device, _) = problem.product.a, problem.product.device_stream
-    slices = 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
     shape = problem.sizes.implicit_gemm("fprop")
-    return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, slices, model_of(device)))
+    return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, _slices(choice), model_of(device)))
+
+
+def _slices(choice: Choice) -> int | None:
+    """How many blocks share the sum of a tile, where that is said."""
+    return 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
 
 
 def _time_by_warps(problem: Convolution) -> float:
@@ -161,23 +220,37 @@ def _time_by_warps(problem: Convolution) -> float:
     assert config is not None
     model = model_of(product.device_stream[0])
     shape = problem.sizes.implicit_gemm("fprop")
-    few = FEW if product.a.array.shape[3] * product.a.type.bytes <= WIDEST else 1.0
-    narrow = max(few, float((WIDEST / product.a.widest()) ** NARROW))
-    return narrow * model.convolution(config, product.a.type, shape, config.split_k)
+    return _slowness(problem) * model.convolution(config, product.a.type, shape, config.split_k)
+
+
+def _slowness(problem: Convolution) -> float:
+    """How many times as long the sm_80 path takes for narrow copies of pixels."""
+    a = problem.product.a
+    few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
+    return max(few, float((WIDEST / a.widest()) ** NARROW))
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
     """Tiles on the sm_90a path; None where another one takes less, `other_time` in microseconds, or where tensor copies
     cannot bring the images."""
+    known, model = _by_windows(problem), model_of(problem.product.device_stream[0])
+    if known is None:
+        return None
+    before, facts = known
+    time, config = choose_windows(facts, model)
+    return config if before + time < time_by_warps(facts, other_time, model) else None
+
+
+def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
+    """The microseconds that it takes to pack images first, and what the choice of tiles depends on then; None where
+    tensor copies cannot bring the images."""
     packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
     if packing is not None:
         sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
-    facts = window_facts(sizes, problem.product)
-    time, config = choose_windows(facts, model)
-    return config if before + time < time_by_warps(facts, other_time, model) else None
+    return before, window_facts(sizes, problem.product)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

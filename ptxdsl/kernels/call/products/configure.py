@@ -230,7 +230,7 @@ def check_is_config(config: object) -> None:
     if config is not None and not isinstance(config, GemmConfig):
         help = "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"
         if isinstance(config, str):
-            help += ', or None to have it chosen; gemm and grouped products take "tune" too, which times tiles'
+            help += ', or None to have it chosen; all but gradients of convolutions take "tune" too, which times tiles'
         raise LaunchError(f"`config` is {config!r}", help=help)
 
 

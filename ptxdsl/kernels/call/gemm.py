@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, cast
 
-from ptxdsl.kernels.call.groups.batched import batch_of, is_list, lists_of, run_lists
+from ptxdsl.kernels.call.groups.batched import (
+    ListedBatch,
+    batch_of,
+    candidates_by_wgmma,
+    class_of_lists,
+    general_text,
+    is_list,
+    lists_of,
+    run_lists,
+)
 from ptxdsl.kernels.call.launching.launches import carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.products.candidates import candidates_of, class_traits, describe_class
@@ -17,7 +27,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.choice import Schedule
 
@@ -86,31 +96,45 @@ class ProductCall:
     def best(self) -> TuningCandidate | None:
         """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
         libraries than torch and CuPy."""
-        selection = self._selection()
-        if selection is None:
+        out, a, b, c, *_ = self.arrays
+        if is_list(a) or is_list(b):
+            batch = batch_of(lists_of(a, b, c, out), self.factors[1])
+            return self._best_of_lists(batch) if batch else None
+        if placement_of(self.arrays) is None:
             return None
-        subject = TuningSubject("gemm", describe_class(selection), selection.problem.device_stream)
+        selection = Selection(self._problem().row_major, self.choice)
 
-        def text(candidate: TuningCandidate) -> str:
-            traits = class_traits(selection, candidate)
-            return text_of(self.kernels.of(traits), {"traits": traits.general}, selection.device)
+        def trials() -> Trials:
+            return Trials(candidates_of(selection), self._to_be_timed()._again, partial(self._text, selection))
 
-        return tuned_once(
-            subject, self.kernels, lambda: Trials(candidates_of(selection), self._to_be_timed()._again, text)
-        )
+        return self._best_of(selection, describe_class(selection), trials)
 
     def _problem(self) -> GemmProblem:
         out, a, b, c, *_ = self.arrays
         return problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands)
 
-    def _selection(self) -> Selection | None:
-        """What decides about the candidates; None where there are none. Lists go by the sm_80 path."""
-        out, a, b, c, *_ = self.arrays
-        if is_list(a) or is_list(b):
-            batch = batch_of(lists_of(a, b, c, out), self.factors[1])
-            return Selection(batch.problem, self.choice, False, batch.facts) if batch else None
-        is_told = placement_of(self.arrays) is not None
-        return Selection(self._problem().row_major, self.choice) if is_told else None
+    def _best_of_lists(self, batch: ListedBatch) -> TuningCandidate | None:
+        """The same of lists: on the sm_80 path by the kernels of products, else by those of groups."""
+        selection = Selection(batch.problem, self.choice, takes_warpgroups=False, all_operands=batch.facts)
+
+        def text(candidate: TuningCandidate) -> str:
+            by_wgmma = candidate.config.atom == WGMMA
+            return general_text(batch, candidate.config) if by_wgmma else self._text(selection, candidate)
+
+        def trials() -> Trials:
+            timed = candidates_of(selection) + candidates_by_wgmma(batch, self.choice)
+            return Trials(timed, self._to_be_timed()._again, text)
+
+        return self._best_of(selection, f"{describe_class(selection)}, {class_of_lists(batch)}", trials)
+
+    def _best_of(self, selection: Selection, shape_class: str, trials: Callable[[], Trials]) -> TuningCandidate | None:
+        """The best of the trials of a class."""
+        return tuned_once(TuningSubject("gemm", shape_class, selection.problem.device_stream), self.kernels, trials)
+
+    def _text(self, selection: Selection, candidate: TuningCandidate) -> str:
+        """PTX of the kernel of a candidate that is the same for all of the class."""
+        traits = class_traits(selection, candidate)
+        return text_of(self.kernels.of(traits), {"traits": traits.general}, selection.device)
 
     def _to_be_timed(self) -> ProductCall:
         """The same call; with a new output where `out` is read, which must not change before the last launch."""

@@ -19,6 +19,7 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     depths,
     estimate,
     options,
+    options_in_turns,
     options_shared,
     ranked_products,
 )
@@ -69,12 +70,16 @@ def _shared_ways(facts: ProductFacts, model: CostModel) -> Ranked:
 
 
 def _swapped(facts: ProductFacts) -> Iterator[Option]:
-    """Tiles of as many rows as there are, where these are more than A and B are usually swapped for."""
+    """Tiles of as many rows as there are: that warpgroups take in turns, of single products; and whole ones, where
+    these are more than A and B are usually swapped for."""
     rows = COLUMNS * ceil_div(facts.m, COLUMNS)
-    if not FEW_ROWS < rows <= MOST_COLUMNS:
+    if rows > MOST_COLUMNS:
         return
-    for columns in SWAPPED:
-        yield from (Option((rows, columns), True, *depth) for depth in depths((rows, columns), True, facts.operands))
+    for tile in ((rows, columns) for columns in SWAPPED):
+        if facts.operands.batches == "none":
+            yield from options_in_turns(tile, facts)
+        if rows > FEW_ROWS:
+            yield from (Option(tile, True, *depth) for depth in depths(tile, True, facts.operands))
 
 
 def _timed(known: list[Option] | Iterator[Option], facts: ProductFacts, model: CostModel) -> Ranked:

@@ -15,17 +15,20 @@ import numpy as np
 
 from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST, AddressTable
-from ptxdsl.errors import LaunchError
+from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
     ListCall,
+    candidates_of,
     carry_out,
     faster_by_wgmma,
     needs_wgmma,
+    text_by_wgmma,
     traits_by_wgmma,
 )
 from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
+from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, are_lists_mappable
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.workspace import is_kept
@@ -46,6 +49,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
@@ -257,3 +261,28 @@ def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
     if choice.config is not None or not is_dealt:
         return None
     return faster_by_wgmma(group, epilogue=choice.epilogue)
+
+
+def class_of_lists(batch: ListedBatch) -> str:
+    """What the path of lists depends on beside the shape class of their products."""
+    return f"listed mapped {are_lists_mappable(batch.group)}, boxed {are_lists_boxed(batch.group)}"
+
+
+def candidates_by_wgmma(batch: ListedBatch, choice: Choice) -> list[tuple[float, TuningCandidate]]:
+    """What may be timed of lists on the sm_90a path, with the microseconds that each should take: none where the
+    caller says how blocks share tiles."""
+    known = candidates_of(batch.group, "device", False)
+    return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(batch, choice, each.config)]
+
+
+def general_text(batch: ListedBatch, config: GemmConfig) -> str:
+    """PTX of such a candidate that is the same for all of the shape class."""
+    return text_by_wgmma(_group_kernels(), batch.group, config)
+
+
+def _goes(batch: ListedBatch, choice: Choice, config: GemmConfig) -> bool:
+    """Whether a configuration goes with what the caller says, and the GPU has enough for it."""
+    try:
+        return _traits_by_wgmma(batch.group, choice._replace(config=config)) is not None
+    except Error:
+        return False

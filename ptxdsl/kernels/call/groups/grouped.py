@@ -169,14 +169,21 @@ def _best(
         run(kernels, a, b, c, written, *factors, schedule, candidate.config, sort, balance)
 
     def text(candidate: TuningCandidate) -> str:
-        """Of whole tiles."""
-        by_wgmma, usual = candidate.config.atom == WGMMA, _usual(problems, balanced)
-        config = of_groups(candidate.config, AHEAD if by_wgmma else usual, staggers=candidate.config.swap_ab)
-        traits = configure(config, operands, subject.device, takes_warpgroups=True)
-        constants = {} if by_wgmma else {"mode": "parts" if balance else schedule, "sort": False}
-        return text_of(kernels.of(traits), {"traits": traits, **constants}, subject.device)
+        if candidate.config.atom == WGMMA:
+            return text_by_wgmma(kernels, problems, candidate.config)
+        traits = configure(of_groups(candidate.config, _usual(problems, balanced)), operands, subject.device)
+        constants = {"traits": traits, "mode": "parts" if balance else schedule, "sort": False}
+        return text_of(kernels.of(traits), constants, subject.device)
 
     return tuned_once(subject, kernels, lambda: Trials(candidates_of(problems, schedule, balanced), run_with, text))
+
+
+def text_by_wgmma(kernels: Kernels, group: ProblemGroup, config: GemmConfig) -> str:
+    """PTX of a configuration on the sm_90a path, of whole tiles: the same for all problems of the shape class."""
+    device, _ = group.device_stream
+    of_tiles = of_groups(config, AHEAD, staggers=config.swap_ab)
+    traits = configure(of_tiles, _facts_of(group), device, takes_warpgroups=True)
+    return text_of(kernels.of(traits), {"traits": traits}, device)
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:

@@ -181,13 +181,8 @@ def gemm(
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
     per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
     int32 out. It computes in float32, or in the float64 or int32 of out. A kernel is made for each function, by its
-    text and what it reads. `config` gives the tiles, which are chosen otherwise, and the epilogue where the call has
-    none; what it says of the arrays must be so.
-
-    config="tune" times up to 24 configurations, for 20 seconds at most, at the first call of a shape class, and keeps
-    the best on disk, for the GPU. Of a class are arrays that lie alike, with or without an epilogue, whose M, N, K and
-    batches are the same rounded up: M and N to multiples of 16, or 8, K to 128 bytes, and each to an eighth of the
-    power of two below it. Where the best does not run for one of them, the model chooses, as on the emulator.
+    text and what it reads. `config` gives the tiles and, where the call has none, the epilogue; what it says of arrays
+    must be so. "tune" times tiles at the first call of a shape class (docs/howto/tune.md) and keeps the best on disk.
 
     Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
     of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.

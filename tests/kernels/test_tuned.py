@@ -13,6 +13,7 @@ from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
 from ptxdsl.kernels.call.convolutions import conv as conv_calls
 from ptxdsl.kernels.call.convolutions.problem import Window, convolution_of
+from ptxdsl.kernels.call.groups import batched as list_calls
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
@@ -31,12 +32,15 @@ from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.grouped import grouped_gemm, grouped_kernel
+from ptxdsl.kernels.grouped import KERNELS as GROUPED
+from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged, ragged_kernel
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k, ragged_k_kernel
 from ptxdsl.kernels.reorder.lines import lines_kernel
+from ptxdsl.kernels.reorder.transposed import transposed_kernel
 from ptxdsl.kernels.scaled import KERNELS as SCALED
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
+from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k, scaled_ragged_k_kernel
 from ptxdsl.runtime import timing
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.tune import records
@@ -44,7 +48,7 @@ from tests.fake_driver import TimedCuda, installed
 from tests.kernels import tensors
 from tests.kernels.placed import zeros
 from tests.kernels.tensors import Tensor
-from tests.machines import MACHINES, machine
+from tests.machines import MACHINES, NAMES, machine
 
 
 def halves(*shape):
@@ -97,6 +101,7 @@ class TestCandidates:
             assert f"wgmma {how}" in kinds
         assert "wgmma stream-k together" in kinds
         assert {"wgmma whole swapped", "wgmma split cluster swapped", "wgmma stream-k swapped"} <= few
+        assert "wgmma whole swapped in turns" in few
 
     def test_all_of_a_class_have_the_same(self):
         with settings.using(arch="sm_90a"):
@@ -123,10 +128,74 @@ class TestCandidates:
                 config = selection(aligned(256, 2048), aligned(2048, 256), Choice(each.config, schedule)).config()
                 assert config.schedule == schedule
 
-    def test_lists_go_by_mma_sync(self):
+    @pytest.mark.parametrize("inputs", ["e4m3", "s8"])
+    def test_operands_that_wgmma_reads_along_k_alone_are_transposed_before(self, inputs):
+        a, along_k = (zeros(256, 256, NAMES[inputs]) for _ in range(2))
         with settings.using(arch="sm_90a"):
-            known = candidates_of(selection(aligned(512, 512), aligned(512, 512), takes_warpgroups=False))
-            assert known and all(each.config.atom != WGMMA for _, each in known)
+            for left, right, copied in ((a, along_k.T, ""), (a, along_k, "b"), (a.T, along_k.T, "a"), (a.T, a, "ab")):
+                known = [each for _, each in candidates_of(selection(left, right))]
+                assert {each.copied for each in known if each.config.atom == WGMMA} == {copied}
+                assert {each.config.atom for each in known} == ({WGMMA} if inputs == "e4m3" else {"", WGMMA})
+                assert ("copies" in describe_class(selection(left, right))) and len(known) > 1
+
+    def test_outputs_to_which_wgmma_alone_rounds_are_for_it(self):
+        a, out = aligned(128, 128), np.zeros((128, 128), NAMES["e5m2"])
+        chosen = Selection(problem_of(a, a, None, out, 0.0).row_major, Choice())
+        assert candidates_of(chosen) == []
+        with settings.using(arch="sm_90a"):
+            known = candidates_of(chosen)
+            shared = candidates_of(Selection(chosen.problem, Choice(schedule=PersistentScheduler())))
+        assert {each.config.atom for _, each in known} == {each.config.atom for _, each in shared} == {WGMMA}
+
+    def test_lists_go_by_either_path(self):
+        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, 0.0)
+        with settings.using(arch="sm_90a"):
+            by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
+            by_wgmma = list_calls.candidates_by_wgmma(batch, Choice())
+            said = list_calls.candidates_by_wgmma(batch, Choice(schedule=PersistentScheduler()))
+        assert by_warps and all(each.config.atom != WGMMA for _, each in by_warps)
+        assert by_wgmma and all(each.config.atom == WGMMA for _, each in by_wgmma)
+        assert said == list_calls.candidates_by_wgmma(batch, Choice()) == []
+        assert "mapped True" in list_calls.class_of_lists(batch)
+
+    @pytest.mark.parametrize("name", MACHINES)
+    @pytest.mark.parametrize(("inputs", "n"), [("f16", 40), ("bf16", 24), ("e4m3", 40)])
+    def test_those_of_lists_compute_them(self, rng, name, inputs, n, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+        where, type = machine(name), NAMES[inputs]
+        lefts = [rng.integers(-3, 4, (70, 64)).astype(type) for _ in range(3)]
+        rights = [rng.integers(-3, 4, (n, 64)).astype(type).T for _ in range(3)]
+        expected = [a.astype(np.float64) @ b.astype(np.float64) for a, b in zip(lefts, rights, strict=True)]
+        a, b = ([where.array(each) for each in many] for many in (lefts, rights))
+        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), 0.0)
+        by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
+        known = promising(by_warps + list_calls.candidates_by_wgmma(batch, Choice()))
+        firsts = {each.kind: each for each in reversed(known)}
+        assert any(each.config.atom == WGMMA for each in firsts.values())
+        for each in firsts.values():
+            out = [where.array(np.full((70, n), np.nan, np.float32)) for _ in range(3)]
+            assert product_call(out, a, b).launch(each, None) is out
+            assert all(np.array_equal(where.values(one), e) for one, e in zip(out, expected, strict=True)), each.label
+
+    @pytest.mark.parametrize("name", MACHINES)
+    @pytest.mark.parametrize(
+        ("inputs", "output"), [("e4m3", "f16"), ("e5m2", "e4m3"), ("s8", "s32"), ("f16", "e5m2"), ("bf16", "e4m3")]
+    )
+    def test_those_that_transpose_or_round_to_8_bits_compute_the_product(self, rng, name, inputs, output, monkeypatch):
+        """Of sums that 8 bits hold."""
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+        where, (m, n, k) = machine(name), (70, 33, 50)
+        a, b = rng.integers(-3, 4, (m, k)).astype(NAMES[inputs]), np.zeros((k, n), NAMES[inputs])
+        b[rng.integers(0, k, n), np.arange(n)] = 1
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        left, right, like = where.array(a), where.array(b), where.array(np.zeros((m, n), NAMES[output]))
+        chosen = Selection(problem_of(left, right, None, like, 0.0).row_major, Choice())
+        firsts = {each.kind + each.copied: each for each in reversed(promising(candidates_of(chosen)))}
+        assert any(each.config.atom == WGMMA and each.copied for each in firsts.values())
+        for each in firsts.values():
+            out = where.array(np.full((m, n), 99).astype(NAMES[output]))
+            assert product_call(out, left, right, factors=(1, 0)).launch(each, None) is out
+            assert np.array_equal(where.values(out), expected), each.label
 
     @pytest.mark.parametrize("name", MACHINES)
     @pytest.mark.parametrize(
@@ -217,6 +286,9 @@ class TestOnTheEmulator:
             assert np.array_equal(rows, np.concatenate([expected[0, :9], expected[1, 9:]]))
             whole = scaled_gemm_masked(np.stack([a, a]), b, np.array([24, 24], np.int32), one, one, config="tune")
             assert np.array_equal(whole, expected)
+            ends = np.array([32, 64], np.int32)
+            along_k = scaled_gemm_ragged_k(a, b[0], ends, one, one, config="tune")
+            assert np.array_equal(along_k, scaled_gemm_ragged_k(a, b[0], ends, one, one))
 
     def test_gradients_of_convolutions_are_not_tuned(self):
         with pytest.raises(pd.LaunchError) as refused, settings.using(arch="sm_90a"):
@@ -361,9 +433,11 @@ class TestThroughTheDriver:
             *SCALED,
             *CONVOLUTIONS[:2],
             lines_kernel,
-            grouped_kernel,
+            transposed_kernel,
+            *GROUPED,
             ragged_kernel,
             ragged_k_kernel,
+            scaled_ragged_k_kernel,
         ):
             for remembered in ("handles", "_variants", "_asked"):
                 monkeypatch.setattr(kernel, remembered, {})
@@ -436,6 +510,28 @@ class TestThroughTheDriver:
             gemm(a, b, config="tune")
             assert len(hopper.launches) == before + 3
 
+    def test_operands_are_transposed_before_each_launch(self, hopper):
+        a, b = Bytes(256, 128), Bytes(128, 256)
+        for launches in (None, 2, 2):
+            before = len(hopper.launches)
+            gemm(a, b, config="tune")
+            assert launches in (None, len(hopper.launches) - before)
+        (chosen,) = tuning.TUNED.values()
+        assert chosen.copied == "b" and chosen.config.atom == WGMMA
+
+    @pytest.mark.parametrize("array", [Tensor, lambda *shape: Bytes(*shape, strides=(1, shape[0]))])
+    def test_lists_are_tuned_by_wgmma(self, hopper, array):
+        """As of larger blocks, which take less here."""
+        a = [Bytes(256, 128) if array is not Tensor else Tensor(256, 128)] * 2
+        b, c = [array(128, 256), array(128, 256)], [Tensor(256, 256), Tensor(256, 256)]
+        for launches in (None, 1, 1):
+            before = len(hopper.launches)
+            gemm(a, b, out=c, config="tune")
+            assert launches in (None, len(hopper.launches) - before)
+        ((key, chosen),) = tuning.TUNED.items()
+        assert key[0] == "gemm" and chosen.config.atom == WGMMA
+        assert "listed mapped True" in key[1]
+
     @pytest.mark.parametrize(
         ("call", "kernel"),
         [
@@ -444,6 +540,8 @@ class TestThroughTheDriver:
              "scaled_gemm_masked"),
             (lambda a, b, s: scaled_gemm_ragged(a[0], b, Tensor(2, dtype="torch.int32"), s, s, config="tune"),
              "scaled_gemm_ragged"),
+            (lambda a, b, s: scaled_gemm_ragged_k(a[0], b[0], Tensor(2, dtype="torch.int32"), s, s, config="tune"),
+             "scaled_gemm_ragged_k"),
         ],
     )  # fmt: skip
     def test_scaled_products_are_tuned(self, hopper, call, kernel):

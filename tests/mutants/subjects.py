@@ -385,9 +385,9 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     ),
     "gemm, swapped, ping-pong": lambda: tensor_product(SWAPPED_TURNS, ((70, 72, 264), (40, 136, 64))),
     "gemm, stream-K, sm_90a": stream_k_warpgroups,
-    "gemm, split K, last block adds, sm_90a": lambda: tensor_product(ALL_ADD, ((70, 24, 264), (40, 16, 72))),
+    "gemm, split K, last block adds, sm_90a": lambda: tensor_product(ALL_ADD, ((70, 24, 584), (40, 16, 72))),
     "gemm, split K, shares, sm_90a": lambda: tensor_product(
-        replace(ALL_ADD, reduction="scatter"), ((70, 24, 264), (40, 16, 72))
+        replace(ALL_ADD, reduction="scatter"), ((70, 24, 584), (40, 16, 72))
     ),
     "gemm, clusters, interleaved rows": interleaved,
     "gemm, along a curve, sm_90a": lambda: tensor_product(CURVED, ((100, 40, 136), (70, 24, 264))),

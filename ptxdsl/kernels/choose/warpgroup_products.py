@@ -60,6 +60,7 @@ MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
 # Of swapped tiles for more rows: the N and K of which they were measured, at least, and tiles along M, at most
 LEAST_MEASURED, MOST_PARTS = 1536, 3
+MOST_OF_MANY_ROUNDS = 352  # rows of which such tiles were quicker than large ones that fill the GPU often
 EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
 LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
@@ -233,7 +234,7 @@ def _has_few_rows(facts: ProductFacts) -> bool:
     if facts.m <= FEW_ROWS:
         return True
     rows, tiles = ceil_div(facts.m, COLUMNS) * COLUMNS, ceil_div(facts.m, 2 * GROUP_ROWS) * 2 * GROUP_ROWS
-    return was_measured(facts) and facts.m <= MOST_ROWS and rows + 2 * COLUMNS <= tiles
+    return was_measured(facts) and facts.m <= MOST_OF_MANY_ROUNDS and rows + 2 * COLUMNS <= tiles
 
 
 def _is_deep(facts: ProductFacts, model: CostModel) -> bool:
@@ -319,8 +320,9 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
         if count > multiprocessors:
             yield from options_in_turns(tile, facts)
             continue
-        for way, schedule in (("", PERSISTENT), (COPIES, PAIRS)) if not parts % 2 else (("", PERSISTENT),):
-            yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=schedule), way=way)
+        yield Option(tile, True, stages_beside_boxes(tile, facts))
+        if not parts % 2:
+            yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=PAIRS), way=COPIES)
         stages = stages_of(extents, facts.operands, True, schedule=tile_schedule(IN_COLUMNS, 1, ""))
         for slices in range(2, MOST_BLOCKS + 1) if columns == GROUP_ROWS else ():
             option = Option(tile, True, stages, 1, slices, "cluster")
@@ -331,8 +333,16 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
 def options_in_turns(tile: tuple[int, int], facts: ProductFacts) -> Iterator[Option]:
     """Swapped tiles that warpgroups take in turns."""
     if tile[0] * tile[1] <= MOST_SUMS * WARPGROUP:
-        stages = stages_of((*tile, _depth(facts)), facts.operands, True, pingpong=True)
+        stages = stages_beside_boxes(tile, facts, pingpong=True)
         yield from (Option(tile, True, n, way=TURNS) for n in (stages,) if n >= LEAST_STAGES)
+
+
+def stages_beside_boxes(tile: tuple[int, int], facts: ProductFacts, pingpong: bool = False) -> int:
+    """Of a swapped tile of persistent blocks: where others lie below it, it may be stored in boxes, which are turned in
+    memory behind the ring."""
+    boxed = (False, True) if facts.m > tile[0] else (False,)
+    known = (replace(facts.operands, out_boxes=each) for each in boxed)
+    return min(stages_of((*tile, _depth(facts)), each, True, pingpong=pingpong) for each in known)
 
 
 def parts_of_rows(m: int) -> Iterator[int]:

@@ -65,7 +65,7 @@ EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or
 LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
 MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
-LEAST_ALONE = 5  # stages of a block that is alone on a multiprocessor, where memory has room for them
+LEAST_ALONE = 6  # stages of a block that is alone on a multiprocessor, where memory has room for them
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 COPIES = "copies of b"  # what two blocks of a cluster share, instead of K

@@ -520,7 +520,7 @@ def test_groups_of_few_rows_stream_their_weights_by_low_tiles_where_k_is_long(gr
     arrays = call.groups_of("ragged", a, b.transpose(0, 2, 1), np.empty(groups, np.int32), out)
     assert call.traits_of(arrays, "ragged", None).tile[0] == height
     known = call.candidates_of(arrays, "ragged")
-    assert (min(known, key=itemgetter(0))[1].tile[0] == 16) == (height == 16)
+    assert (min(known, key=itemgetter(0))[1].config.tile[0] == 16) == (height == 16)
 
 
 def test_low_tiles_are_chosen_of_what_was_measured_alone():

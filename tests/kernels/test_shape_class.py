@@ -66,6 +66,8 @@ class TestClasses:
 
     def test_of_groups_rows_are_those_of_one_on_average(self):
         assert class_of_groups(GroupFacts(33.3, 1000, 64, 17, Operands())) == GroupFacts(48, 1024, 64, 18, Operands())
+        for rows, known in ((0.0, 0), (0.2, 8), (16.06, 16), (16.6, 32)):
+            assert class_of_groups(GroupFacts(rows, 64, 64, 8, Operands())).rows == known
 
     def test_of_lists_the_largest_counts_beside_the_mean(self):
         m, n, k = np.array([100, 20, 300]), np.array([64, 64, 64]), np.array([0, 100, 700])

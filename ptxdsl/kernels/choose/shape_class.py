@@ -56,9 +56,11 @@ def class_of(facts: ProductFacts) -> ProductFacts:
 
 
 def class_of_groups(facts: GroupFacts) -> GroupFacts:
-    """The same of groups of rows, by the rows of one on average."""
+    """The same of groups of rows, by the rows of one on average, to the nearest: some rows that one of many groups has
+    more do not make another class."""
     rows, n, k, groups, operands = facts
-    sizes = class_extent(ceil(rows)), class_extent(n), class_extent(k, _line(operands)), class_extent(groups, 1)
+    average = max(round(rows), 1 if rows else 0)
+    sizes = class_extent(average), class_extent(n), class_extent(k, _line(operands)), class_extent(groups, 1)
     return GroupFacts(*sizes, operands)
 
 

@@ -143,12 +143,12 @@ class TestChoice:
     def test_shares_are_among_what_is_tuned(self):
         a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
         known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
-        assert [config.stagger for _, config in known if config.swap_ab] == [3]
+        assert [each.config.stagger for _, each in known if each.config.swap_ab] == [3]
 
     def test_of_fp8_only_wgmma_is_tuned(self):
         a, b = [np.ones((64, 64), NAMES["e4m3"])] * 2, [np.ones((64, 64), NAMES["e4m3"]).T] * 2
         known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
-        assert {config.atom for _, config in known} == {"wgmma"}
+        assert {each.config.atom for _, each in known} == {"wgmma"}
 
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
     def test_small_ones_and_lines_that_no_tensor_copy_can_address_go_another_way(self, sizes):

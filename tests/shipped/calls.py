@@ -111,7 +111,7 @@ def rows(draw: Draw) -> object:
 
 def tiles_of_rows(draw: Draw, form: str, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> GemmConfig | None:
     """One of those that the choice for groups of rows is made of."""
-    return draw.candidate(candidates_of(groups_of(form, a, b, np.zeros(len(b), np.int32), out), form))
+    return draw.tuned(candidates_of(groups_of(form, a, b, np.zeros(len(b), np.int32), out), form))
 
 
 def along_k(draw: Draw) -> object:
@@ -135,7 +135,7 @@ def lists(draw: Draw) -> object:
     beta = float(draw.chance(0.3))
     c = out if beta else None
     group = group_of(a, b, c, out, beta)
-    config = draw.candidate(candidates_of_lists(group.row_major, "device", False)) if group else None
+    config = draw.tuned(candidates_of_lists(group.row_major, "device", False)) if group else None
     return grouped_gemm(a, b, c, out=out, beta=beta, config=config)
 
 

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ptxdsl.kernels.call.products.candidates import candidates_of
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.warpgroup_products import ranked_products
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.types import f32
@@ -81,8 +83,13 @@ class Draw:
         float32 by wgmma are only those that a caller asks for."""
         is_f32 = problem.a.type is f32
         selection = Selection(problem.row_major, Choice(epilogue=epilogue), True)
-        known = ranked_products(selection.facts, selection.model) if is_f32 else selection.candidates()
-        return self.candidate(known, always=is_f32)
+        if is_f32:
+            return self.candidate(ranked_products(selection.facts, selection.model), always=True)
+        return self.tuned(candidates_of(selection))
+
+    def tuned(self, known: Sequence[tuple[float, TuningCandidate]]) -> GemmConfig | None:
+        """One of those that may be tuned to for operands as they lie, or None."""
+        return self.candidate([(time, each.config) for time, each in known if not each.copied])
 
     def candidate(self, known: Sequence[tuple[float, GemmConfig]], always: bool = False) -> GemmConfig | None:
         """One of the configurations of warpgroups, with times that do not count, or at times, unless `always`, None."""

@@ -7,7 +7,7 @@ What differs from `ragged_k.py` is that lines are the K of products, which wgmma
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -128,7 +128,7 @@ def scaled_gemm_ragged_k(
     scale_b: Any,
     *,
     out: Any = None,
-    config: GemmConfig | None = None,
+    config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
     """out[i] = (scale_a·a)[:, K of i] @ (scale_b·b)[K of i] for each group i, of 8-bit floats on sm_90a. Returns out.
@@ -144,7 +144,7 @@ def scaled_gemm_ragged_k(
 
     Groups end at multiples of 16, where tensor copies can begin, or at K. An offset between two of these is taken for
     the next one; for others that make no sense, and with `validate`, see `grouped_gemm_ragged`. `config` has
-    atom="wgmma"; its tile has up to 192 columns.
+    atom="wgmma"; its tile has up to 192 columns; "tune" times some, as in `scaled_gemm`.
 
     Raises LaunchError for arrays that do not fit, for other GPUs, and with `validate` for such offsets in host memory;
     nothing is written then.

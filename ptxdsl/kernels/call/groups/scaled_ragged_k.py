@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -33,15 +33,18 @@ from ptxdsl.kernels.call.groups.scaled import (
     scales_of,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import room
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, settled
 from ptxdsl.kernels.call.products.lines import LinedMatrix
 from ptxdsl.kernels.call.products.problem import check_devices
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
+from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled, ranked_scaled
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8, outputs
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
@@ -59,13 +62,15 @@ def run(
     scale_a: object,
     scale_b: object,
     out: object,
-    config: GemmConfig | None,
+    config: GemmConfig | Literal["tune"] | None,
     validate: bool,
 ) -> Any:
     """The products of the groups, by a kernel. Returns out."""
     check_is_bool("validate", validate)
-    arrays, options, config = (out, a, b, scale_a, scale_b, offsets), (out is None, bool(validate)), settled(config)
-    key = key_of(kernel, config, options, a, b)
+    arrays, options = (out, a, b, scale_a, scale_b, offsets), (out is None, bool(validate))
+    is_tuned = wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
+    key = key_of(kernel, tiles or config, options, a, b)
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
@@ -75,8 +80,47 @@ def run(
         _check_offsets(groups.sizes, groups.a.shape[1])
     plan = None
     if groups.out.array.size:
-        plan = plan_of(kernel, groups, scaled, traits_of(groups, scaled.scaling, config), bool(validate))
+        best = _best(kernel, groups, scaled, arrays, bool(validate)) if is_tuned else None
+
+        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
+            traits = traits_of(groups, scaled.scaling, candidate.config if candidate else tiles)
+            return plan_of(kernel, groups, scaled, traits, bool(validate))
+
+        plan = with_best(best, planned)
     return carry_out(plan, key, arrays, groups.out.owner)
+
+
+def _best(
+    kernel: Kernel, groups: Groups, scaled: ScaledOperands, arrays: tuple[object, ...], validate: bool
+) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model: on the emulator, for arrays of other libraries
+    than torch and CuPy, and where there is nothing to multiply."""
+    if placement_of(arrays) is None or not groups.a.shape[1]:
+        return None
+    (out, a, b, scale_a, scale_b, offsets), average, constants = (
+        arrays,
+        _list_facts(groups),
+        _constants(scaled, validate),
+    )
+    shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {constants}"
+    subject = TuningSubject("scaled_gemm_ragged_k", shape_class, groups.device_stream)
+
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernel, a, b, offsets, scale_a, scale_b, out, candidate.config, validate)
+
+    def text(candidate: TuningCandidate) -> str:
+        traits = traits_of(groups, scaled.scaling, candidate.config)
+        return text_of(kernel, {"traits": traits, **constants}, subject.device)
+
+    def timed() -> list[tuple[float, TuningCandidate]]:
+        known = replace(average, sizes=class_of_list(average).sizes)
+        return [
+            (time, TuningCandidate(each))
+            for time, each in ranked_scaled(known, model_of(subject.device), MOST_COLUMNS)
+            if not each.swap_ab or scaled.scaling == "tensors"
+        ]
+
+    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
 
 
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
@@ -129,12 +173,9 @@ def _check_offsets(offsets: ArrayArgument, k: int) -> None:
 
 def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> WarpgroupTraits:
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
-    (count, m, n), (device, _), k = groups.out.full_shape, groups.device_stream, groups.a.shape[1]
-    groups = _with_k(groups)
-    operands = facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n)), batches="strided")
+    known, (device, _) = _list_facts(groups), groups.device_stream
+    groups, operands = _with_k(groups), replace(known.operands, out_boxes=False)
     if config is None:
-        sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
-        known = ListFacts(sizes, replace(operands, out_boxes=is_boxed(groups.out)))
         config = choose_scaled(known, model_of(device), MOST_COLUMNS)
     check_config(config, operands, scaling, device)
     if config.tile[1] > MOST_COLUMNS:
@@ -148,14 +189,26 @@ def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> Warpgr
     return in_boxes(traits, device) if is_boxed(groups.out) else traits
 
 
+def _list_facts(groups: Groups) -> ListFacts:
+    """What is known of groups of average size."""
+    (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
+    operands = facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n)), batches="strided")
+    sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
+    return ListFacts(sizes, replace(operands, out_boxes=is_boxed(groups.out)))
+
+
+def _constants(scaled: ScaledOperands, validate: bool) -> dict[str, object]:
+    """What the kernel is made for beside its traits."""
+    in_pairs = {"in_pairs": _are_pairs(scaled.b)} if scaled.scaling == "blocks" else {}
+    return {"scaling": scaled.scaling, "validate": validate, **in_pairs}
+
+
 def plan_of(
     kernel: Kernel, groups: Groups, scaled: ScaledOperands, traits: WarpgroupTraits, validate: bool
 ) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there are tiles."""
     (count, m, n), k, (device, stream) = groups.out.full_shape, groups.a.shape[1], groups.device_stream
-    constants = {"traits": traits, "scaling": scaled.scaling, "validate": validate}
-    if scaled.scaling == "blocks":
-        constants["in_pairs"] = _are_pairs(scaled.b)
+    constants = {"traits": traits, **_constants(scaled, validate)}
     blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
     values = scaled_ragged_k_parameters(traits)(**mapped(_with_k(groups), traits, blocks), **numbers, **scaled.values)

@@ -73,7 +73,7 @@ def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
 
 @pytest.mark.parametrize(("k", "kernel"), [(2600, word_lines_kernel), (2602, lines_kernel)])
 def test_lines_of_words_take_the_faster_copies(k, kernel):
-    assert {each.kernel for each in plan(2600, 2600, k).before} == {kernel}
+    assert {each.kernel for each in plan(2600, 2000, k).before} == {kernel}
 
 
 def plan(m, n, k, type=np.float16, config=None):
@@ -88,8 +88,11 @@ def test_large_products_are_worth_copies_of_both(k):
     assert [each.kernel for each in launch.before] == [lines_kernel] * 2
 
 
-@pytest.mark.parametrize(("m", "n", "k", "copies"), [(2600, 2600, 2600, 1), (2608, 2608, 2608, 0), (500, 500, 500, 0)])
+@pytest.mark.parametrize(
+    ("m", "n", "k", "copies"), [(2600, 2000, 2600, 1), (2600, 2600, 2600, 0), (2608, 2608, 2608, 0), (500, 500, 500, 0)]
+)
 def test_lines_in_the_midst_of_sectors_are_copied_where_that_pays(m, n, k, copies):
+    """Clusters bring those of 2600³ faster than copies would."""
     assert len(plan(m, n, k).before) == copies
 
 

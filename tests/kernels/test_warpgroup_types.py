@@ -290,12 +290,12 @@ REFUSED = {
     ),
     "a table of the host": (
         lambda: grouped_gemm([A["e4m3"]], [A["e4m3"].T], schedule="host"),
-        f"{FP8} takes wgmma, whose blocks find their tiles themselves",
+        f"{OF_FP8} takes wgmma, whose blocks find their tiles themselves",
         'take schedule="device", without balance',
     ),
     "groups without K": (
         lambda: grouped_gemm([A["e4m3"], A["e4m3"][:, :0]], [A["e4m3"].T, A["e4m3"].T[:0]]),
-        f"{FP8} takes wgmma, and K of problem 1 is 0: there is nothing to multiply",
+        f"{OF_FP8} takes wgmma, and K of problem 1 is 0: there is nothing to multiply",
         "leave such problems out, and scale their c by beta",
     ),
     "groups along N": (

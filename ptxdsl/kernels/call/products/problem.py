@@ -112,7 +112,8 @@ def problem_of(
     known = gemm_outputs(left.type)
     results = empty(left, shape, known[0]) if out is None else out
     written = matrix("out", results, batched=True, types=describe_types(known))
-    addend = matrix("c", c, batched=True, types=describe_types(known)) if c is not None else None
+    added_types = describe_types([type for type in known if type not in FP8])
+    addend = matrix("c", c, batched=True, types=added_types) if c is not None else None
     for argument in filter(None, (written, addend)):
         _check_result(argument, shape, left.type, written)
     if addend is not None and addend.type in FP8:

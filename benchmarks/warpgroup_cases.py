@@ -4,7 +4,7 @@ by name. Needs no GPU.
 | kind | a problem |
 |---|---|
 | product | M, N, K, in bf16: few rows, and squares |
-| product by protocols | the same of few rows, at rest and held |
+| product by protocols | the same of few rows and of medium sizes, at rest and held |
 | large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
 | large by protocols | the same, at rest and held: by `large_tiles.py`, not by `variants.py`, whose turns are short |
 | bytes | M, N, K, and a type of 8 bits |
@@ -76,6 +76,11 @@ PRODUCTS = [
 ]
 MATRICES = [*WEIGHTS, (5120, 5120), (7168, 2048), (8192, 8192), (14336, 4096), (4096, 14336), (2048, 7168)]
 ROWS = (1, 16, 32, 48, 64, 80, 96, 128, 136, 160, 192, 224, 240, 256, 272, 288, 320, 352, 384, 448, 512, 640)
+MEDIUM = [
+    *((size,) * 3 for size in (512, 768, 1024, 1536, 2048)),
+    *((m, n, k) for m in (768, 1024, 1536, 2048) for n, k in ((2112, 7168), (3072, 3072), (4096, 4096), (7168, 2048))),
+    *((m, 1024, 4096) for m in (512, 1024, 2048)), (1536, 1536, 7168), (768, 5120, 5120), (1024, 6144, 4096),
+]  # fmt: skip
 LARGE = [
     (16384, 4096, 7168, "none"), (16384, 4096, 1024, "none"),
     (8192, 4096, 2048, "gelu"), (6144, 4096, 4096, "gelu"), (16384, 4096, 1024, "gelu"),
@@ -126,7 +131,7 @@ LAYERS = [  # pixels along a side, channels, filters, pixels along a window's si
 CONVOLUTIONS = [(batch, *layer) for batch in (1, 32, 128) for layer in LAYERS if batch != 128 or layer[0] != 112]
 PROBLEMS: dict[str, list[Problem]] = {
     "product": PRODUCTS,
-    BY_PROTOCOLS: [(m, *matrix) for m in ROWS for matrix in MATRICES],
+    BY_PROTOCOLS: [*((m, *matrix) for m in ROWS for matrix in MATRICES), *MEDIUM],
     "large": LARGE,
     "bytes": BYTES,
     "list": LISTS,

@@ -52,8 +52,9 @@ FEW_ROWS, MOST_ROWS = 128, 448  # of which A and B may be swapped: always; where
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
-# Beside those of 128 rows: of tiles that are computed all at once; and of those that warpgroups take in turns
-FOR_A_ROUND, FOR_TURNS = (144, 176, 240), 144
+FOR_A_ROUND = 144, 176, 240  # beside those of 128 rows: of tiles that are computed all at once
+FOR_TURNS = 96, 112, 128, 144, 160, 192, 208  # of tiles of 128 rows that warpgroups take in turns
+STAGED_IN_RING = 64, *FOR_A_ROUND  # of one tile a block: quicker even where the ring gains no stage
 LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
@@ -175,8 +176,6 @@ def with_longest_ring(config: GemmConfig, facts: ProductFacts, multiprocessors: 
     """The same, with as little beside the ring as its blocks need."""
     if config.split_k > 1:
         return meeting_in_ring(config, facts)
-    if config.tile[1] == FOR_TURNS and facts.tiles(config.tile) > multiprocessors:
-        return replace(config, stages=stages_of(config.tile, facts.operands, pingpong=True), pingpong=True)
     return one_tile_each(config, facts, multiprocessors)
 
 
@@ -197,7 +196,7 @@ def was_measured(facts: ProductFacts) -> bool:
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
     """The same; or, where persistent blocks would have one tile each that two warpgroups share, and the ring a stage
-    more but for the memory in which the output is staged, by blocks that stage it in the ring; so are tiles for a round
+    more but for the memory in which the output is staged, by blocks that stage it in the ring; so are some
     where no stage is gained. Where it is stored in boxes their warpgroups end the tile one after the other; else K is
     long, of which it was measured."""
     tile, operands = config.tile, facts.operands
@@ -208,7 +207,7 @@ def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int)
     if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
         return config
     stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
-    if config.stages != stages_of(tile, operands) or stages < config.stages + (tile[1] not in FOR_A_ROUND):
+    if config.stages != stages_of(tile, operands) or stages < config.stages + (tile[1] not in STAGED_IN_RING):
         return config
     return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER if in_boxes else 0)
 
@@ -295,17 +294,20 @@ def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
 
 
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
-    """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once, or, where K is long,
+    """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once; or, of several rounds,
     in turns."""
     iterations = ceil_div(facts.k, _depth(facts))
-    if iterations < LEAST_OF_A_ROUND or not was_measured(facts):
+    if iterations < LEAST_OF_A_ROUND or facts.m <= GROUP_ROWS or not was_measured(facts):
         return
-    for columns in FOR_A_ROUND:
+    for columns in sorted({*FOR_A_ROUND, *FOR_TURNS}):
         tile = 2 * GROUP_ROWS, columns
         is_round = facts.tiles((*tile, 0)) <= multiprocessors
-        is_for_turns = columns == FOR_TURNS and iterations >= LONG_ITERATIONS
-        if (is_round or is_for_turns) and facts.m > GROUP_ROWS and columns < 2 * facts.n:
+        if columns >= 2 * facts.n:
+            continue
+        if is_round and columns in FOR_A_ROUND:
             yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
+        if not is_round and columns in FOR_TURNS:
+            yield Option(tile, False, stages_of((*tile, _depth(facts)), facts.operands, pingpong=True), way=TURNS)
 
 
 def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:

@@ -34,7 +34,7 @@ class TileQueue:
 
     def __init__(self, counters: PointerValue, holders: int) -> None:
         self.counters = counters
-        self.ring = pd.Ring(self.held, producers=1, consumers=holders, each="warp")
+        self.ring = pd.Ring(self.held, producers=1, consumers=holders)
         self.numbers = pd.shared(u32, self.held * self.words, name="queue")
         self.number: Var = pd.var(u32, 0)
 

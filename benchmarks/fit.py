@@ -155,8 +155,8 @@ def trials_of(inputs: Type, shape: Shape, width: int, model: CostModel, arch: st
 
 
 def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
-    """The products of published tables in each type, with the ways that rates near those of `model` choose most often; and
-    its lists."""
+    """The products and lists of published tables in each type, with the ways that rates near those of `model` choose
+    most often."""
     models = [model, *(neighbour(rng, model) for _ in range(NEIGHBOURS))]
     for name in sorted({name for name, *_ in TYPES_OF_PRODUCTS}):
         for shape in ALIGNED:
@@ -396,7 +396,7 @@ def main() -> None:
     kinds = "to measure and to fit; rows and rates of the others stay as they are (default: all)"
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
-    parser.add_argument("--tables", action="store_true", help="measure the shapes of published tables, and add their rows")
+    parser.add_argument("--tables", action="store_true", help="measure shapes of published tables, add their rows")
     parser.add_argument("--starts", type=int, default=0, help="fits also begin at ones, and so often but one at random")
     options = parser.parse_args()
     rows, measured = options.json or common.RESULTS / "fit.json", ["table"] if options.tables else options.kinds

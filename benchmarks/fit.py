@@ -2,7 +2,7 @@
 
 `fit.py measure` writes what each took to benchmarks/results/fit.json, and with `--budget SECONDS` ends in time:
 problems come in a random order, so that fewer are fewer of each kind. `fit.py measure --tables` adds rows of the shapes
-of the tables of BENCHMARKS.md, with the candidates that rates near those of now choose. `fit.py fit` turns such rows
+of published tables (`shapes.py`), with the candidates that rates near those of now choose. `fit.py fit` turns such rows
 into the file of the GPU in ptxdsl/kernels/choose/, and says how far off the model is then. Without either, both.
 """
 
@@ -155,8 +155,8 @@ def trials_of(inputs: Type, shape: Shape, width: int, model: CostModel, arch: st
 
 
 def tables(rng: random.Random, model: CostModel, arch: str) -> Iterator[Problem]:
-    """The products of BENCHMARKS.md in each type, with the ways that rates near those of `model` choose most often; and
-    its lists."""
+    """The products and lists of published tables in each type, with the ways that rates near those of `model` choose
+    most often."""
     models = [model, *(neighbour(rng, model) for _ in range(NEIGHBOURS))]
     for name in sorted({name for name, *_ in TYPES_OF_PRODUCTS}):
         for shape in ALIGNED:
@@ -396,7 +396,7 @@ def main() -> None:
     kinds = "to measure and to fit; rows and rates of the others stay as they are (default: all)"
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help=kinds)
     parser.add_argument("--budget", type=float, metavar="SECONDS", help="for all that is measured; fewer problems")
-    parser.add_argument("--tables", action="store_true", help="measure the shapes of BENCHMARKS.md, and add their rows")
+    parser.add_argument("--tables", action="store_true", help="measure shapes of published tables, add their rows")
     parser.add_argument("--starts", type=int, default=0, help="fits also begin at ones, and so often but one at random")
     options = parser.parse_args()
     rows, measured = options.json or common.RESULTS / "fit.json", ["table"] if options.tables else options.kinds

@@ -1,4 +1,4 @@
-"""The shapes of products, (M, N, K), that the tables of BENCHMARKS.md have."""
+"""The shapes of products, (M, N, K), that the tables of BENCHMARKS.md and docs/measured have."""
 
 import numpy as np
 

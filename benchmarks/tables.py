@@ -1,4 +1,4 @@
-"""The tables of BENCHMARKS.md from result files: a row for a case, a column for a contender, rest / held in a cell.
+"""Tables of result files: a row for a case, a column for a contender, rest / held in a cell, as in BENCHMARKS.md.
 
 python benchmarks/tables.py benchmarks/results/gemm.json --value TFLOP/s
 """

@@ -50,7 +50,7 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.types import bf16, f16
 
 KINDS = {
-    "warpgroups": ("product", BY_PROTOCOLS),
+    "warpgroups": (BY_PROTOCOLS,),
     "large": ("large", "large by protocols"),
     "groups": ("list", "ragged", "masked", "along k", "bytes"),
     "windows": ("conv", "conv at rest", "dgrad"),
@@ -204,7 +204,8 @@ def of_large(kind: str, problem: Problem, model: CostModel) -> EstimateOf:
             return None
         copies, how = ("a" in letters, "b" in letters), read["how"] or ""
         blocks = int(read["count"]) if how in CLUSTERS else 1
-        tile = LargeTile(int(read["n"]), bool(read["turns"]), blocks, how == "interleaved")
+        shared = {"interleaved": how == "interleaved", "rows": int(read["m"]), "across": how == "across"}
+        tile = LargeTile(int(read["n"]), bool(read["turns"]), blocks, **shared)
         if tile not in large_products.TILES:
             return None
         facts = large_facts(*problem, copies=copies)

@@ -60,7 +60,11 @@ NAME = re.compile(
     r"(?: (?P<how>\w+) (?P<count>\d+))?$"
 )
 ONE_TILE = "single"  # blocks have one tile each; the number is their stagger
-CLUSTERS = {"clusters": ClusterStrips((2, 1)), "interleaved": InterleavedStrips((2, 1))}
+CLUSTERS = {
+    "clusters": ClusterStrips((2, 1)),
+    "interleaved": InterleavedStrips((2, 1)),
+    "across": ClusterStrips((1, 2)),
+}
 STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
 SCHEDULES = {**CLUSTERS, "streamed": STREAMED, ONE_TILE: IN_COLUMNS}
 BY_PROTOCOLS = "product by protocols"
@@ -155,7 +159,7 @@ def name_of(config: GemmConfig) -> str:
     if schedule == IN_COLUMNS and config.split_k == 1:
         how = f" {ONE_TILE} {config.stagger}"
     if isinstance(schedule, ClusterStrips):
-        kind = "streamed" if schedule.streamed else "interleaved" if schedule.joins_batches else "clusters"
+        kind = next(kind for kind, each in SCHEDULES.items() if each == replace(schedule, width=0))
         how = f" {kind} {schedule.size}"
     return f"{'swap ' * config.swap_ab}{'turns ' * config.pingpong}{m}x{n}/{config.stages}{how}"
 

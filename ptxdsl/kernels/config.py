@@ -42,8 +42,8 @@ class GemmConfig:
 
     | field | what it is | takes |
     |---|---|---|
-    | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64 or 128, N a \
-multiple of 16 up to 256, 128 bytes of K |
+    | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64, 128 or \
+192, N a multiple of 16 up to 256, or 192 beside an M of 192, 128 bytes of K |
     | `warp` | M and N of a warp, and K where several share the K of a tile | the same, of which a tile is a multiple; \
 none of "wgmma" |
     | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |
@@ -55,8 +55,8 @@ global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel
     | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", the name of an atom, \
 or "wgmma": on sm_90a, products of warpgroups with tensor copies |
     | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows or columns, and for groups of \
-rows, whose tiles then have even shares: BᵀAᵀ | True or False; with "wgmma" alone, whose N is then 64 or 128 and M 8 \
-or a multiple of 16 up to 256 |
+rows, whose tiles then have even shares: BᵀAᵀ | True or False; with "wgmma" alone, whose N is then 64, 128 or 192 and \
+M 8 or a multiple of 16 up to 256 |
     | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
 else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
     | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \

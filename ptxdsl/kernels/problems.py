@@ -90,7 +90,7 @@ class ProblemTiles:
         if not traits.shares_rows:
             compute_rows(ring, mma, store, walk, consumer)
         elif traits.tiling.stagger:
-            compute_shares(ring, mma, store, StaggeredWalk(walk, traits.tiling.stagger, consumer))
+            compute_shares(ring, mma, store, StaggeredWalk(walk, traits.tiling, consumer))
         else:
             compute_shares(ring, mma, store, walk)
 

@@ -30,7 +30,7 @@ from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
@@ -101,7 +101,7 @@ def warpgroup_ragged_kernel(
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
-    halves = tiling.consumers == 2 and tiling.rows_apart > 0
+    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
@@ -112,8 +112,7 @@ def warpgroup_ragged_kernel(
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
         elif traits.shares_rows:
-            stagger = tiling.stagger
-            compute_shares(ring, mma, store, StaggeredWalk(tiles, stagger, consumer) if stagger else tiles)
+            compute_shares(ring, mma, store, StaggeredWalk(tiles, tiling, consumer) if tiling.stagger else tiles)
         else:
             compute_rows(ring, mma, store, tiles, consumer)
 

@@ -73,7 +73,7 @@ def warpgroup_ragged_k_kernel(
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         told = TileQueueWalk(queue, partial(_told, p, traits))
         if tiling.stagger:
-            compute_tiles(ring, mma, store, StaggeredWalk(told, tiling.stagger, consumer))
+            compute_tiles(ring, mma, store, StaggeredWalk(told, tiling, consumer))
         else:
             compute_rows(ring, mma, store, told, consumer)
 

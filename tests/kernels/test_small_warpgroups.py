@@ -170,7 +170,7 @@ def test_sums_of_a_cluster_have_room_behind_the_ring():
 
 REFUSED = {
     "rows": (lambda: tiles(24, 64), "GemmConfig: tile is (24, 64, 64); with swapped wgmma its M is 8 or a multiple of 16, 256 at most"),
-    "columns": (lambda: tiles(16, 96), "GemmConfig: tile is (16, 96, 64); with swapped wgmma its N is 64 or 128"),
+    "columns": (lambda: tiles(16, 96), "GemmConfig: tile is (16, 96, 64); with swapped wgmma its N is 64, 128 or 192"),
     "no bool": (lambda: tiles(16, 64, 1), "GemmConfig: swap_ab is 1; it takes True or False"),
     "swapped mma.sync": (
         lambda: GemmConfig(swap_ab=True),

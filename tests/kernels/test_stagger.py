@@ -206,11 +206,11 @@ REFUSED = {
     ),
     "one warpgroup": (
         lambda: staggered(m=64),
-        "tile is (64, 64, 64), and stagger is 2: warpgroups share tiles with M of 128",
+        "tile is (64, 64, 64), and stagger is 2: warpgroups share tiles with M of 128 or 192",
     ),
     "one warpgroup, swapped": (
         lambda: staggered(swap_ab=True),
-        "tile is (128, 64, 64), and stagger is 2: warpgroups share tiles with N of 128",
+        "tile is (128, 64, 64), and stagger is 2: warpgroups share tiles with N of 128 or 192",
     ),
 }
 

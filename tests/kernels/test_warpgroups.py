@@ -218,7 +218,7 @@ REFUSED = {
         "inputs; they are f64",
         None,
     ),
-    "rows": (lambda: tiles(96, 64), "GemmConfig: tile is (96, 64, 64); with wgmma its M is 64 or 128", None),
+    "rows": (lambda: tiles(96, 64), "GemmConfig: tile is (96, 64, 64); with wgmma its M is 64, 128 or 192", None),
     "columns": (
         lambda: tiles(64, 72),
         "GemmConfig: tile is (64, 72, 64); with wgmma its N is a multiple of 16, 256 at most",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import WindowRates
-from ptxdsl.kernels.choose.warpgroups import STAGGER, ProductFacts, overlapped, stages_of
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, most_stagger, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
@@ -104,7 +104,7 @@ class WindowOption(NamedTuple):
             _extents(tile, facts), stages=stages, schedule=tile.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong
         )
         if slices == 1:
-            return replace(whole, stagger=min(STAGGER, stages - 1)) if tile.is_shared else whole
+            return replace(whole, stagger=most_stagger(stages)) if tile.is_shared else whole
         stages = _shared_stages(tile, slices, facts)
         return replace(whole, stages=stages, schedule=IN_COLUMNS, split_k=slices, reduction="cluster")
 

@@ -11,10 +11,10 @@ from ptxdsl.kernels.choose import candidates
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import CostModel, Sizes, model_of
 from ptxdsl.kernels.choose.warpgroups import (
-    STAGGER,
     GroupFacts,
     ListFacts,
     choose_warpgroups,
+    most_stagger,
     ranked_warpgroups,
     stages_of,
 )
@@ -187,7 +187,7 @@ def by_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors
     if not is_large or operands.a_major != "k" or not operands.out_boxes:
         return config
     stages = stages_of(tile, operands, swap_ab=True)
-    stagger = min(STAGGER, stages - 1)
+    stagger = most_stagger(stages)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=stagger)
 
 
@@ -200,9 +200,10 @@ def with_shares(
 
 
 def staggered(config: GemmConfig) -> GemmConfig:
-    """The same, where two warpgroups that share a tile end it one after the other."""
-    is_shared = config.atom == WGMMA and config.tile[0] > GROUP_ROWS and not config.pingpong
-    return specialise(config, stagger=min(STAGGER, config.stages - 1)) if is_shared else config
+    """The same, where warpgroups that share a tile end it one after the other."""
+    warpgroups = config.tile[config.swap_ab] // GROUP_ROWS
+    is_shared = config.atom == WGMMA and warpgroups > 1 and not config.pingpong
+    return specialise(config, stagger=most_stagger(config.stages, warpgroups)) if is_shared else config
 
 
 def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.ndarray | int) -> GemmConfig:

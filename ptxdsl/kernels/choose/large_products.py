@@ -7,39 +7,45 @@ end it one after the other, else in the end alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import ceil
 from operator import itemgetter
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import LargeRates
-from ptxdsl.kernels.choose.warpgroups import PERSISTENT, STAGGER, ProductFacts, stages_of
+from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts, most_stagger, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.schedule.arithmetic import ceil_div
 
-ROWS = 128
+ROWS, HIGHEST = 128, 192
+HIGH_TILES = 144, 160, 176, 192  # columns of the highest tiles
 
 
 class LargeTile(NamedTuple):
-    """Of 128 rows, and so many columns; of blocks alone, or of clusters of so many along M that share columns of B,
-    where rows of A may be interleaved batches. Warpgroups that share a tile may end it `together`."""
+    """Of so many rows and columns; of blocks alone, or of clusters of so many along M that share columns of B, where
+    rows of A may be interleaved batches, or `across` them, along N, that share rows of A. Warpgroups that share a tile
+    may end it `together`."""
 
     columns: int
     pingpong: bool = False
     blocks: int = 1
     interleaved: bool = False
     together: bool = False
+    rows: int = ROWS
+    across: bool = False
 
     @property
     def name(self) -> str:
         """As tables of rates have it."""
-        how = "" if self.blocks == 1 else f" {'interleaved' if self.interleaved else 'clusters'} {self.blocks}"
-        return f"{'turns ' * self.pingpong}{ROWS}x{self.columns}{how}"
+        kind = "interleaved" if self.interleaved else "across" if self.across else "clusters"
+        how = "" if self.blocks == 1 else f" {kind} {self.blocks}"
+        return f"{'turns ' * self.pingpong}{self.rows}x{self.columns}{how}"
 
     @property
     def is_staggered(self) -> bool:
@@ -52,19 +58,31 @@ class LargeTile(NamedTuple):
         return of_a and not self.interleaved, of_b
 
     def config(self, operands: Operands) -> GemmConfig:
-        extents = ROWS, self.columns, LINE_BYTES // operands.inputs.bytes
+        extents = self.rows, self.columns, LINE_BYTES // operands.inputs.bytes
         stages = stages_of(extents, operands, pingpong=self.pingpong)
         clusters = InterleavedStrips if self.interleaved else ClusterStrips
-        schedule = clusters((self.blocks, 1)) if self.blocks > 1 else PERSISTENT
-        stagger = min(STAGGER, stages - 1) if self.is_staggered else 0
+        schedule = clusters(self._cluster) if self.blocks > 1 else PERSISTENT
+        stagger = most_stagger(stages, self.rows // GROUP_ROWS) if self.is_staggered else 0
         return GemmConfig(
             extents, stages=stages, atom=WGMMA, schedule=schedule, pingpong=self.pingpong, stagger=stagger
         )
 
     def taken(self, facts: ProductFacts) -> float:
         """How many tiles clusters have, with those outside of the product."""
-        m = CLASSES * ceil_div(ceil_div(facts.m, CLASSES), ROWS) * ROWS if self.interleaved else facts.m
-        return facts._replace(m=m).tiles((ROWS * self.blocks, self.columns, 0)) * self.blocks
+        m = CLASSES * ceil_div(ceil_div(facts.m, CLASSES), self.rows) * self.rows if self.interleaved else facts.m
+        rows, columns = self._cluster
+        return facts._replace(m=m).tiles((self.rows * rows, self.columns * columns, 0)) * self.blocks
+
+    @property
+    def lines(self) -> tuple[float, float]:
+        """Of A and of B, that come to a block."""
+        down, across = self._cluster
+        return self.rows / across, self.columns / down
+
+    @property
+    def _cluster(self) -> tuple[int, int]:
+        """Blocks along M and N."""
+        return (1, self.blocks) if self.across else (self.blocks, 1)
 
 
 TILES = (
@@ -81,7 +99,10 @@ TILES = (
     LargeTile(208, blocks=2),
     LargeTile(192, blocks=2),
     LargeTile(192, blocks=2, interleaved=True),
+    *(LargeTile(columns, blocks=2, rows=HIGHEST) for columns in HIGH_TILES),
+    *(LargeTile(columns, blocks=2, rows=HIGHEST, across=True) for columns in HIGH_TILES),
 )
+HIGH = tuple(LargeTile(columns, rows=HIGHEST) for columns in HIGH_TILES)  # for one round: of several they hide less
 LARGEST = ROWS * 256
 SHORT = 384  # a K of which other tiles lose, as was measured
 MANY = 2  # rounds of the largest tile, of which tiles need not fill each
@@ -124,19 +145,24 @@ def shares_lines(facts: ProductFacts) -> bool:
 
 
 def large_tiles(facts: ProductFacts) -> list[LargeTile]:
-    """Those whose lines of B are whole lines of shared memory, where operands do not lie along K; turns are for single
-    products, of which they were measured. Clusters gain nothing where lines begin at sectors. Where K is short, tiles
-    are stored more than multiplied: the largest are best, and what one warpgroup leaves to the next tile finds no
-    iterations there."""
-    operands, is_single = facts.operands, facts.operands.batches == "none"
+    """Turns are for single products, of which they were measured. Clusters gain nothing where lines begin at sectors.
+    Where K is short, tiles are stored more than multiplied: the largest are best, and what one warpgroup leaves to the
+    next tile finds no iterations there."""
+    is_single = facts.operands.batches == "none"
     if facts.k < SHORT:
         blocks = 2 if is_single and any(facts.split_lines) else 1
         return [LargeTile(LARGEST // ROWS, blocks=blocks, together=True)]
-    whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
     known = [tile for tile in TILES if is_single or not tile.pingpong]
     known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
     known = [tile for tile in known if facts.interleaves or not tile.interleaved]
-    return [tile for tile in known if along_k or not tile.columns % whole]
+    return usable(known, facts)
+
+
+def usable(tiles: Iterable[LargeTile], facts: ProductFacts) -> list[LargeTile]:
+    """Those whose lines are whole lines of shared memory, where operands do not lie along K."""
+    operands = facts.operands
+    whole, along_k = LINE_BYTES // operands.inputs.bytes, operands.a_major == operands.b_major == "k"
+    return [tile for tile in tiles if along_k or not tile.columns % whole]
 
 
 def has_many_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
@@ -147,14 +173,13 @@ def has_many_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
 def filling_tiles(facts: ProductFacts, multiprocessors: int) -> list[LargeTile]:
     """Those of which all rounds are full, and little lies behind the edges, where all lines begin at sectors: of a
     round or two, the rates of long products say no more. Turns are for more than one tile a block."""
-    tiles = [] if any(facts.split_lines) else large_tiles(facts)
-    full = [
-        tile
-        for tile in tiles
-        if fills(tile.taken(facts), multiprocessors) and (not tile.pingpong or tile.taken(facts) > multiprocessors)
-    ]
+    if any(facts.split_lines):
+        return []
+    for_one = [tile for tile in usable(HIGH, facts) if tile.taken(facts) <= multiprocessors]
+    for_any = [tile for tile in large_tiles(facts) if not tile.pingpong or tile.taken(facts) > multiprocessors]
+    full = [tile for tile in for_one + for_any if fills(tile.taken(facts), multiprocessors)]
     elements = facts.m * facts.n * facts.batches
-    return [tile for tile in full if elements >= FILLED * tile.taken(facts) * ROWS * tile.columns]
+    return [tile for tile in full if elements >= FILLED * tile.taken(facts) * tile.rows * tile.columns]
 
 
 def fills(tiles: float, multiprocessors: int) -> bool:
@@ -175,7 +200,7 @@ def estimate(tile: LargeTile, facts: ProductFacts, rates: LargeRates, multiproce
 
 def _copying(tile: LargeTile, facts: ProductFacts, rates: LargeRates) -> float:
     """Microseconds of an iteration in which lines come to a multiprocessor."""
-    lines, (of_a, of_b) = (ROWS, tile.columns / tile.blocks), tile.split_lines(facts)
+    lines, (of_a, of_b) = tile.lines, tile.split_lines(facts)
     return lines[0] / _lines(of_a, rates) + lines[1] / _lines(of_b, rates)
 
 
@@ -187,7 +212,7 @@ def slowness_of_lines(split_lines: tuple[bool, bool], rates: LargeRates) -> floa
     """How many times as long as it multiplies a block waits for lines of A and B, where that is longer."""
     tile = LargeTile(256)
     copying = sum(
-        count / _lines(is_split, rates) for count, is_split in zip((ROWS, tile.columns), split_lines, strict=True)
+        count / _lines(is_split, rates) for count, is_split in zip((tile.rows, tile.columns), split_lines, strict=True)
     )
     return max(1.0, copying / rates.iteration[tile.name])
 

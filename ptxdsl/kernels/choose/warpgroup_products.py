@@ -14,6 +14,8 @@ from math import ceil, inf
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.large_products import (
+    HIGH_TILES,
+    HIGHEST,
     MANY,
     choose_large,
     filling_tiles,
@@ -27,9 +29,9 @@ from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
     CLEARLY,
     LEAST_STAGES,
-    STAGGER,
     ProductFacts,
     choose_warpgroups,
+    most_stagger,
     ranked_warpgroups,
     shortest,
     stages_of,
@@ -195,21 +197,23 @@ def was_measured(facts: ProductFacts) -> bool:
 
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
-    """The same; or, where persistent blocks would have one tile each that two warpgroups share, and the ring a stage
+    """The same; or, where persistent blocks would have one tile each that warpgroups share, and the ring a stage
     more but for the memory in which the output is staged, by blocks that stage it in the ring; so are some
     where no stage is gained. Where it is stored in boxes their warpgroups end the tile one after the other; else K is
     long, of which it was measured."""
     tile, operands = config.tile, facts.operands
-    is_shared = config.schedule == PERSISTENT and tile[0] == 2 * GROUP_ROWS and not (config.pingpong or config.swap_ab)
+    is_shared = config.schedule == PERSISTENT and tile[0] > GROUP_ROWS and not (config.pingpong or config.swap_ab)
     has_matrices = any(extra.is_matrix for extra in operands.extras)
     in_boxes = operands.output.bits == 16 and operands.out_bytes == WIDEST and not has_matrices
     is_measured = in_boxes or ceil_div(facts.k, tile[2]) >= LONG_ITERATIONS
     if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
         return config
     stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
-    if config.stages != stages_of(tile, operands) or stages < config.stages + (tile[1] not in STAGED_IN_RING):
+    gains_a_stage = tile[1] not in STAGED_IN_RING and tile[0] < HIGHEST
+    if config.stages != stages_of(tile, operands) or stages < config.stages + gains_a_stage:
         return config
-    return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=STAGGER if in_boxes else 0)
+    stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
+    return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=stagger)
 
 
 def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
@@ -294,11 +298,15 @@ def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
 
 
 def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
-    """Tiles of 128 rows, of columns that leave fewer multiprocessors idle: computed all at once; or, of several rounds,
-    in turns."""
+    """Tiles of 128 or 192 rows, of columns that leave fewer multiprocessors idle: computed all at once; or, of several
+    rounds, in turns."""
     iterations = ceil_div(facts.k, _depth(facts))
     if iterations < LEAST_OF_A_ROUND or facts.m <= GROUP_ROWS or not was_measured(facts):
         return
+    for columns in HIGH_TILES:
+        tile = HIGHEST, columns
+        if facts.m > MOST_ROWS and facts.tiles((*tile, 0)) <= multiprocessors and columns < 2 * facts.n:
+            yield Option(tile, False, stages_of((*tile, _depth(facts)), facts.operands))
     for columns in sorted({*FOR_A_ROUND, *FOR_TURNS}):
         tile = 2 * GROUP_ROWS, columns
         is_round = facts.tiles((*tile, 0)) <= multiprocessors
@@ -429,8 +437,18 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     moved = facts.moved + (rates.again * larger if is_read_again else 0.0)
     reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
     meeting = _meeting(option, rates)
+    if option.way == "cluster" and is_read_again:
+        meeting += rates.cluster_again * larger / rates.dram_bandwidth
     launch = rates.launch + rates.alone * (option.resident == 1)
+    if _has_one_tile(option, blocks, multiprocessors):
+        launch -= min(launch, rates.one_tile)
     return launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
+
+
+def _has_one_tile(option: Option, blocks: int, multiprocessors: int) -> bool:
+    """Whether its blocks have one tile each that warpgroups share, as `one_tile_each` has them."""
+    is_whole = option.way == "" and option.slices == 1 and option.resident == 1 and not option.swap_ab
+    return is_whole and option.tile[0] > GROUP_ROWS and blocks <= multiprocessors
 
 
 def _held(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:
@@ -450,7 +468,7 @@ def _meeting(option: Option, rates: WarpgroupRates) -> float:
         return 0.0
     elements = option.tile[0] * option.tile[1]
     if option.way == "cluster":
-        return option.slices * rates.cluster + (0 if option.swap_ab else elements * rates.cluster_sum)
+        return option.slices * rates.cluster + elements * (rates.swapped_sum if option.swap_ab else rates.cluster_sum)
     adding = elements * rates.scatter_sum
     if option.way == "serial":
         return option.slices * (rates.scatter + adding)

@@ -45,8 +45,10 @@ class WarpgroupRates(PathRates):
     `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top where several tiles
     read it; `hidden` is the part of the shorter of computing and reading that does not hide behind the other.
 
-    Blocks that share K in a cluster take `cluster` for each, and `cluster_sum` for an element of a tile that is not
-    swapped; by way of global memory `scatter`, and `scatter_sum` for an element. A launch takes `alone` longer where a
+    Blocks that share K in a cluster take `cluster` for each, and `cluster_sum` for an element of a tile, or
+    `swapped_sum` of one that is swapped; `cluster_again` is the part of reading the larger operand that comes on top of
+    that where several tiles read it. By way of global memory they take `scatter`, and `scatter_sum` for an element.
+    Blocks of one tile each that warpgroups share take `one_tile` less. A launch takes `alone` longer where a
     multiprocessor has no room for a block of the next one beside its own. `in_clusters` are the parts of the GPU that
     clusters of 1, 2, … blocks fill.
     """
@@ -68,6 +70,9 @@ class WarpgroupRates(PathRates):
     hidden: float
     cluster: float
     cluster_sum: float
+    swapped_sum: float
+    cluster_again: float
+    one_tile: float
     scatter: float
     scatter_sum: float
     alone: float

@@ -29,7 +29,7 @@ MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
 RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
 PERSISTENT = Strips()
-STAGGER = 3  # iterations by which two warpgroups end a tile one after the other: as many stages are held meanwhile
+STAGGER = 3  # iterations by which warpgroups end a tile one after the other: as many stages are held meanwhile by two
 
 
 class ProductFacts(NamedTuple):
@@ -139,7 +139,7 @@ class RaggedTile(NamedTuple):
         """Of persistent blocks; where it `staggers`, warpgroups that share tiles end them one after the other."""
         tile = self.m, self.n, LINE_BYTES // operands.inputs.bytes
         stages, is_shared = stages_of(tile, operands, pingpong=self.pingpong), self.m > GROUP_ROWS and not self.pingpong
-        stagger = min(STAGGER, stages - 1) if staggers and is_shared else 0
+        stagger = most_stagger(stages) if staggers and is_shared else 0
         return GemmConfig(
             tile=tile, stages=stages, atom=WGMMA, schedule=PERSISTENT, pingpong=self.pingpong, stagger=stagger
         )
@@ -237,6 +237,12 @@ def _beside_ring(
     if bytes > shared_bytes(ARCH) or any(tiling.shortages(operands, ARCH)):
         return None
     return bytes - tiling.ring_bytes(operands)
+
+
+def most_stagger(stages: int, warpgroups: int = 2) -> int:
+    """Iterations by which so many warpgroups that share a tile end it one after the other, with a ring of so many
+    stages."""
+    return min(STAGGER, (stages - 1) // (warpgroups - 1))
 
 
 @lru_cache(maxsize=1024)

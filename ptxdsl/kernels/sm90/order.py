@@ -1,9 +1,9 @@
-"""Warpgroups that take turns at the tensor cores, so that one multiplies while the other stores.
+"""Warpgroups that take turns at the tensor cores, so that one multiplies while another stores.
 
 Ping-pong: each has every second tile of a block. It begins to multiply when all products of the other one's tile have
 begun, so that slots of the ring are read in order; they take turns at the memory in which output is staged, too.
 
-Staggered: they share tiles, of which one ends before the other.
+Staggered: they share tiles, which one ends after the other.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from ptxdsl import u32
 from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.store import TensorStore, WarpgroupStore
-from ptxdsl.kernels.sm90.tiling import MOST_CONSUMERS, WARP, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
 
-PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each
+PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three, where nobody takes turns at staging
 
 
 class OrderedBarrier:
-    """Turns of two warpgroups, by a named barrier each: at its own one it waits, at the other it arrives."""
+    """Turns of warpgroups, by a named barrier each: at its own one it waits, at that of the next it arrives."""
 
-    def __init__(self, first: int, consumer: pd.warpgroup) -> None:
-        """`first` is the barrier of the first warpgroup; the next one is of the second."""
+    def __init__(self, first: int, consumer: pd.warpgroup, warpgroups: int = IN_TURN) -> None:
+        """`first` is the barrier of the first warpgroup; those behind it are of the others."""
         self.number = first + consumer.index
-        self.others = 2 * first + 1 - self.number
+        self.others = first + (consumer.index + 1) % warpgroups
 
     def wait(self) -> None:
-        """Until the other warpgroup has passed the turn on."""
-        pd.ptx.bar.sync(self.number, MOST_CONSUMERS * WARPGROUP)
+        """Until the warpgroup before has passed the turn on."""
+        pd.ptx.bar.sync(self.number, 2 * WARPGROUP)
 
     def pass_on(self) -> None:
-        """Gives the turn to the other warpgroup."""
-        pd.ptx.bar.arrive(self.others, MOST_CONSUMERS * WARPGROUP)
+        """Gives the turn to the next warpgroup."""
+        pd.ptx.bar.arrive(self.others, 2 * WARPGROUP)
 
 
 class PingPongWalk(Walk):
@@ -112,28 +112,28 @@ class DelegatingWalk(Walk):
 
 
 class StaggeredWalk(DelegatingWalk):
-    """Another walk, of two warpgroups that share its tiles. The last products of a tile are of one after the other: the
-    first stores its rows while the second multiplies, and begins the next tile while that one stores."""
+    """Another walk, of warpgroups that share its tiles. The last products of a tile are of one after the other: the
+    first stores its rows while the next multiplies, and begins the next tile while the last stores."""
 
     def __init__(
         self,
         walk: Walk,
-        iterations: int,
+        tiling: WarpgroupTiling,
         consumer: pd.warpgroup,
         adding: TensorStore | None = None,
         deferring: TensorStore | None = None,
     ) -> None:
-        """These are the products of so many iterations along K. A store that is `adding` C brings it meanwhile; one
+        """These are the products of `stagger` iterations along K. A store that is `adding` C brings it meanwhile; one
         that is `deferring` the last boxes of a tile stores them beside the first products of the next."""
         super().__init__(walk)
-        self.iterations, self.adding, self.deferring = iterations, adding, deferring
-        self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer)
-        self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
+        self.iterations, self.adding, self.deferring = tiling.stagger, adding, deferring
+        self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, tiling.consumers)
+        self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         last = pd.min(iterations, self.iterations)
         yield from self._by_both(iterations - last)
-        with pd.if_(self.follows == 1):
+        with pd.if_(self.follows != 0):
             self.turn.wait()
         self.follows.set(1)
         yield from super().along_k(last)
@@ -188,5 +188,5 @@ def consumer_walk(
         adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None
         if deferring:
             deferring.defer()
-        walk = StaggeredWalk(walk, traits.tiling.stagger, consumer, adding, deferring)
+        walk = StaggeredWalk(walk, traits.tiling, consumer, adding, deferring)
     return MeetingWalk(walk) if traits.meets_before_staging else walk

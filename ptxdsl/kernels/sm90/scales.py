@@ -16,7 +16,7 @@ from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -98,7 +98,7 @@ class BlockScales(Scales):
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
-        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers > 1 else None
+        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""
@@ -165,7 +165,7 @@ class SpanScales(Scales):
         self.in_pairs = in_pairs
         self.halves = 2 if self.tile_n > MOST_SCALED else 1
         self.columns = self.tile_n // self.halves  # that are multiplied at a time
-        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers > 1 else None
+        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""

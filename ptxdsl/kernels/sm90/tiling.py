@@ -20,8 +20,9 @@ WARP, WARPGROUP = 32, 128
 HOLDERS_BARRIER = 15  # at which warps that multiply meet: the last one, as roles take the first
 WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
-MOST_CONSUMERS = 2  # more leave each thread too few registers
+IN_TURN, MOST_CONSUMERS = 2, 3  # warpgroups that multiply: in turns; at most, since more have too few registers each
 MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
+MOST_OF_THREE = 192  # where three multiply: ptxas takes sums of more for too many beside what a launch gives
 LEAST_COLUMNS = {"wgmma": 16, "swapped wgmma": 8}
 # Types, and how the instruction names those of sums and of inputs
 INPUTS = {
@@ -32,6 +33,7 @@ TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; 
 DEPTH_BYTES = 32  # of K in one instruction
 ARCH = "sm_90a"
 ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a thread that copies, and of one that multiplies
+SHARED_BY_THREE = 32, 160  # the same where three warpgroups multiply
 FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
 OWN_REGISTERS = 24  # addresses and counters, at least
 REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thread
@@ -45,8 +47,8 @@ class WarpgroupTiling:
     With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
     wgmma takes few as well, may be small. With `pingpong` there are two warpgroups that multiply, each a tile of its
     own, in turns: 64 rows of it, or columns of a swapped one, after the other. With a `stagger` the last so many
-    iterations of a tile that two share are of one after the other. Raises LaunchError for what the path is not written
-    for."""
+    iterations of a tile that several share are of one after the other. Raises LaunchError for what the path is not
+    written for."""
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
@@ -61,7 +63,7 @@ class WarpgroupTiling:
     @property
     def consumers(self) -> int:
         """The warpgroups that multiply."""
-        return MOST_CONSUMERS if self.pingpong else self.multiplied[0] // GROUP_ROWS
+        return IN_TURN if self.pingpong else self.multiplied[0] // GROUP_ROWS
 
     @property
     def pieces(self) -> int:
@@ -108,6 +110,8 @@ class WarpgroupTiling:
         """Of a thread that copies, and of one that multiplies; where sums are few, what a launch gives is enough."""
         if self.held_sums <= FEW_SUMS:
             return None, None
+        if self.consumers > IN_TURN:
+            return SHARED_BY_THREE
         return ROLE_REGISTERS if self.held_sums <= MANY_SUMS else TIGHT_REGISTERS
 
     @property
@@ -216,29 +220,35 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
             yield from _misfit_turns(tile, choice.swap_ab)
     if type(choice.stages) is not int or choice.stages < 2:
         yield f"stages is {choice.stages!r}; the ring takes 2 or more"
-    elif type(choice.stagger) is not int or not 0 <= choice.stagger < choice.stages:
-        most = choice.stages - 1
-        yield f"stagger is {choice.stagger!r}; it takes an int from 0 to {most}, less than the ring has stages"
-    elif choice.stagger:
+    elif type(choice.stagger) is not int or choice.stagger:
         yield from _misfit_stagger(choice)
 
 
 def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: str) -> Iterator[str]:
     """`rows` and `columns` are the extents of a tile that give wgmma its own."""
     extents, least = dict(zip("MNK", tile, strict=True)), LEAST_COLUMNS[name]
-    if extents[rows] not in [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]:
-        yield f"tile is {tile}; with {name} its {rows} is {GROUP_ROWS} or {GROUP_ROWS * MOST_CONSUMERS}"
+    known = [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]
+    if extents[rows] not in known:
+        yield f"tile is {tile}; with {name} its {rows} is {either(known)}"
     elif (extents[columns] % COLUMNS and extents[columns] != least) or extents[columns] > MOST_COLUMNS:
         few = f"{least} or " if least < COLUMNS else ""
         yield f"tile is {tile}; with {name} its {columns} is {few}a multiple of {COLUMNS}, {MOST_COLUMNS} at most"
+    elif extents[rows] > GROUP_ROWS * IN_TURN and extents[columns] > MOST_OF_THREE:
+        yield f"tile is {tile}; with {name} and {rows} of {extents[rows]} its {columns} is {MOST_OF_THREE} at most"
 
 
 def _misfit_stagger(choice: Any) -> Iterator[str]:
-    """Of warpgroups that share a tile."""
-    if choice.pingpong:
+    """Of warpgroups that share a tile, of which each is so far behind the one before."""
+    behind = max(1, choice.tile[1 if choice.swap_ab else 0] // GROUP_ROWS - 1)
+    most = (choice.stages - 1) // behind
+    if type(choice.stagger) is not int or not 0 <= choice.stagger <= most:
+        stages = f"{f'{behind} times it ' if behind > 1 else ''}less than the ring has stages"
+        yield f"stagger is {choice.stagger!r}; it takes an int from 0 to {most}, {stages}"
+    elif choice.pingpong:
         yield f"stagger is {choice.stagger}, and pingpong is True: each warpgroup has tiles of its own"
     elif choice.tile[1 if choice.swap_ab else 0] == GROUP_ROWS:
-        shared = f"{'N' if choice.swap_ab else 'M'} of {GROUP_ROWS * MOST_CONSUMERS}"
+        shared = either(GROUP_ROWS * n for n in range(2, MOST_CONSUMERS + 1))
+        shared = f"{'N' if choice.swap_ab else 'M'} of {shared}"
         yield f"tile is {choice.tile}, and stagger is {choice.stagger}: warpgroups share tiles with {shared}"
 
 

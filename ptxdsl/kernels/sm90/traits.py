@@ -11,13 +11,13 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, WARP, WARPGROUP, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.types import b32
 
-MOST_STAGED_BYTES = 16384  # of a warpgroup
+MOST_STAGED_BYTES, STAGED_BY_THREE = 16384, 8192  # of a warpgroup; where three multiply, to leave room for the ring
 EPILOGUES = "ptxdsl.kernels.epilogue"  # whose functions were tried in the registers that deferred boxes leave
 DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside sums that are stored late
 SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
@@ -102,7 +102,8 @@ class WarpgroupTraits(Traits):
         m, n, _ = self.tile
         rows, line_bytes = self._out_box
         boxes = m // rows if self.tiling.swap_ab else n * self.operands.output.bytes // line_bytes
-        return min(MOST_STAGED_BYTES // (rows * line_bytes), boxes)
+        most = MOST_STAGED_BYTES if self.tiling.consumers <= IN_TURN else STAGED_BY_THREE
+        return min(most // (rows * line_bytes), boxes)
 
     @property
     def boxes_in_ring(self) -> int:

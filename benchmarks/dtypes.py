@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as functional
 from protocols import Run
 
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_gelu, per_column, relu
 from ptxdsl.kernels.gemm import gemm
 
@@ -35,7 +36,13 @@ def scaled_mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tens
     return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out, use_fast_accum=True)
 
 
+def copied_mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """The same of matrices that do not lie along K: cuBLAS takes 8-bit floats that do, so torch users copy them."""
+    return scaled_mm(a.contiguous(), b.T.contiguous().T, out)
+
+
 PRODUCTS = {"s8": torch._int_mm, "e4m3": scaled_mm}
+WGMMA = GemmConfig(atom="wgmma")
 
 
 class Case(NamedTuple):
@@ -74,7 +81,8 @@ def by_torch(case: Case) -> dict[str, Run]:
     torch.backends.cuda.matmul.allow_tf32 = True
     a, b, bias, residual, out = matrices(case)
     if case.function == PRODUCT:
-        return {"cublas": functools.partial(PRODUCTS.get(case.dtype, torch.mm), a, b, out=out)}
+        multiply = copied_mm if case.dtype == "e4m3" and case.layout != "tn" else PRODUCTS.get(case.dtype, torch.mm)
+        return {"cublas": functools.partial(multiply, a, b, out=out)}
     fused = {
         GELU: lambda: functional.gelu(torch.addmm(bias, a, b), approximate="tanh"),
         RESIDUAL: lambda: torch.relu(torch.addmm(bias, a, b)) + residual,
@@ -90,6 +98,8 @@ def by_us(case: tuple[str, int, str, str]) -> dict[str, Run]:
     function = case[0]
     a, b, bias, residual, out = matrices(Case(*case))
     alone = {"ptxdsl" if function == PRODUCT else "ptxdsl, product alone": lambda: gemm(a, b, out=out)}
+    if case[2] == "tf32" and torch.cuda.get_device_capability()[0] == 9:
+        alone["ptxdsl, wgmma"] = lambda: gemm(a, b, out=out, config=WGMMA)
     fused = {
         GELU: lambda: gemm(a, b, out=out, epilogue=add_gelu, operands=(per_column(bias),)),
         RESIDUAL: lambda: gemm(a, b, out=out, epilogue=add_relu_add, operands=(per_column(bias), residual)),
@@ -108,12 +118,13 @@ def operations(case: Case) -> float:
 def main() -> None:
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--size", type=int, action="append", help="M = N = K, may be repeated (default: 4096, 8192)")
+    options.add_argument("--dtype", choices=DTYPES, action="append", help="may be repeated (default: all)")
     chosen = options.parse_args()
     sizes = chosen.size or SIZES
     cases = [Case(PRODUCT, size, dtype) for dtype in DTYPES for size in sizes]
-    turned = [dtype for dtype in DTYPES if dtype != "e4m3"]  # which is read along K alone
-    cases += [Case(PRODUCT, sizes[0], dtype, layout) for dtype in turned for layout in ("tt", "nn", "nt")]
+    cases += [Case(PRODUCT, sizes[0], dtype, layout) for dtype in DTYPES for layout in ("tt", "nn", "nt")]
     cases += [Case(function, size, "bf16") for function in (GELU, RESIDUAL) for size in sizes]
+    cases = [case for case in cases if case.dtype in (chosen.dtype or DTYPES)]
     common.main(common.Benchmark(by_torch, by_us, label, operations), cases, chosen)
 
 

@@ -154,6 +154,8 @@ PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "ragged": ragged(TILE),
     "ping-pong": product(PINGPONG, (200, 136, 264)),
     "staggered": product(replace(PERSISTENT, tile=(128, 256, 64), stagger=2), (300, 520, 264)),
+    "three warpgroups": product(replace(PERSISTENT, tile=(192, 64, 64), stagger=1), (300, 264, 264)),
+    "three warpgroups, pairs": product(replace(TILE, tile=(192, 64, 64), schedule=ClusterStrips((1, 2))), (300, 264, 264)),
     "swapped": product(SWAPPED, (20, 776, 264)),
     "swapped, in turns": product(replace(SWAPPED, tile=(16, 64, 64), pingpong=True), (40, 264, 264)),
     "swapped, pairs": product(replace(SWAPPED, tile=(16, 128, 64), schedule=ClusterStrips((2, 1))), (40, 520, 264)),

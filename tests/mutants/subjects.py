@@ -38,6 +38,7 @@ TALL, BYTES = GemmConfig(tile=(128, 16, 64), stages=4, atom="wgmma"), GemmConfig
 IN_TURN = replace(WARPGROUPS, stages=3, schedule=Strips())
 PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(IN_TURN, schedule=ClusterStrips())
 STAGGERED = replace(IN_TURN, tile=(128, 16, 64), stagger=2)
+THREE = replace(IN_TURN, tile=(192, 16, 64), stagger=1)
 HELD = replace(STAGGERED, tile=(128, 256, 64))  # half of the C of a tile goes to registers
 SHARES = GemmConfig((64, 64, 64), stages=3, atom="wgmma", swap_ab=True)
 STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
@@ -374,6 +375,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),
     "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264)), beta=1),
     "gemm, staggered, sm_90a": lambda: tensor_product(STAGGERED, ((150, 24, 264), (70, 72, 64))),
+    "gemm, three warpgroups, sm_90a": lambda: tensor_product(THREE, ((250, 24, 264), (70, 72, 64))),
     "gemm, staggered, with C, sm_90a": lambda: tensor_product(HELD, ((150, 256, 264), (70, 264, 64)), beta=1),
     "gemm, ping-pong": lambda: tensor_product(PINGPONG, ((150, 24, 264), (70, 72, 64))),
     "gemm, clusters that share copies": lambda: tensor_product(SHARED, ((136, 40, 136), (70, 24, 264)), blocks=2),

@@ -62,6 +62,7 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
     | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \
 first one: each stores while the other multiplies | 0 or more, less than `stages`; with "wgmma" alone, tiles that two \
 warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
+    | `copies_rows` | whether rows of A that an index names are copied to a workspace before; else the warps beside those that multiply gather them | True or False; with "wgmma" alone, of grouped_gemm_ragged |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -78,6 +79,7 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
     swap_ab: bool = False
     pingpong: bool = False
     stagger: int = 0
+    copies_rows: bool = False
     epilogue: Callable[..., Any] | None = None
 
     def __hash__(self) -> int:
@@ -154,6 +156,10 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
             yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
         if (type(self.stagger) is not int or self.stagger != 0) and self.atom != WGMMA:
             yield f"stagger is {self.stagger!r}; only warpgroups that multiply share tiles"
+        if type(self.copies_rows) is not bool:
+            yield f"copies_rows is {self.copies_rows!r}; it takes True or False"
+        elif self.copies_rows and self.atom != WGMMA:
+            yield "copies_rows is True; other atoms gather them always"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         try:
             schedule = tile_schedule(self.schedule, self.split_k, self.reduction)

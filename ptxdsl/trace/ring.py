@@ -97,6 +97,8 @@ class Ring:
     Positions and phases are kept by the ring, those of the filling side apart from those of the reading side.
     """
 
+    writers = 0  # threads that write to a stage which others fill by bulk copies: a ring of a derived class has some
+
     def __init__(
         self,
         stages: int,
@@ -114,11 +116,12 @@ class Ring:
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
-        self._note(builder, producers or 1, consumers // ARRIVALS[each] * cluster)
+        fillers = (producers or 1) + self.writers
+        self._note(builder, fillers, consumers // ARRIVALS[each] * cluster)
         self._written, self._read = Position(stages, 1), Position(stages, 0)
         self._held: Var = var(u32, 0)
         self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each], cluster)
-        self._initialise(producers or 1, consumers // ARRIVALS[each] * cluster)
+        self._initialise(fillers, consumers // ARRIVALS[each] * cluster)
 
     def _note(self, builder: Builder, fillers: int, readers: int) -> None:
         """For messages: whose the mbarriers are."""

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, f32, ptr, s64, u32
+from ptxdsl import b8, f32, ptr, s32, s64, u32
 from ptxdsl.kernels.product.product import Index, Product, Products, Tile, Work
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
@@ -16,6 +16,7 @@ from ptxdsl.kernels.traits.parameters import (
     batch,
     extra_values,
     gemm_fields,
+    group_view,
     product_of,
     ragged_fields,
     ragged_k_fields,
@@ -38,10 +39,13 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
     of B, a plane of each group; `counters` are those of TileQueue; `boxes` is out as a tensor, where it is stored
-    so; else as `ragged_kernel`."""
+    so; else as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = ragged_fields(traits, traits.map_of_rows, traits.b.map, scatters)
-    return pd.Parameters.of("TensorRagged", **fields, counters=ptr[u32], **boxes)
+    gathers = traits.operands.a_gathered
+    a = group_view(traits.operands.inputs) if gathers else traits.map_of_rows
+    index = {"index": ptr[s32], "a_rows": u32} if gathers else {}
+    fields = ragged_fields(traits, a, traits.b.map, scatters)
+    return pd.Parameters.of("TensorRagged", **fields, **index, counters=ptr[u32], **boxes)
 
 
 @lru_cache(maxsize=1024)

@@ -368,8 +368,10 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
     if config.atom != WGMMA:
         return configure(config, operands, device)
-    config = in_pairs(config, operands, 1, groups.shape[1])
-    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True, shares_copies=True)
+    gathers = groups.index is not None and not config.copies_rows
+    config = config if gathers else in_pairs(config, operands, 1, groups.shape[1])
+    known = replace(operands, batches="strided", a_gathered=gathers)
+    traits = configure(config, known, device, takes_warpgroups=True, shares_copies=True)
     check_mappable(k, a, b)
     if not _begins_well(groups, form):
         raise LaunchError(
@@ -446,10 +448,11 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     before: tuple[LaunchPlan, ...] = ()
-    if groups.index is not None and isinstance(traits, WarpgroupTraits):
+    gathers = groups.index is not None and (traits.operands.a_gathered or not isinstance(traits, WarpgroupTraits))
+    if groups.index is not None and not gathers:
         copy, launch = copied_rows(groups.a, groups.index, *groups.device_stream)
         groups, before = replace(groups, a=copy, index=None), (launch,)
-    elif groups.index is not None:
+    elif gathers and not isinstance(traits, WarpgroupTraits):
         constants["gathers"] = True
     if groups.out_index is not None:
         constants["scatters"] = True
@@ -482,17 +485,17 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     a, b, out = groups.a, groups.b, groups.out
     index, scatters = groups.out_index, groups.out_index is not None
     scattered: dict[str, Any] = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
-    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index}
+    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index, "a_rows": a.shape[0]}
     if groups.operands:
         scattered["extras"] = extra_values(groups.operands, traits.operands)
     if not isinstance(traits, WarpgroupTraits):
         matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
-        count = {"a_rows": a.shape[0]} if gathered else {}
-        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
+        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes and not scatters else {}
-    mapped = {"a": a.mapped(traits.map_of_rows), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
+    of_a = group_values(a) if gathered else a.mapped(traits.map_of_rows)
+    mapped = {"a": of_a, "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
     _, counters = workspace(*groups.device_stream, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, scatters), {**mapped, **scattered, "counters": counters}
+    return tensor_ragged_parameters(traits, scatters), {**mapped, **gathered, **scattered, "counters": counters}
 
 
 def group_values(matrix: Matrix) -> Parameters:

@@ -113,7 +113,7 @@ def warpgroup_ragged_kernel(
         if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
-                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue))
+                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)

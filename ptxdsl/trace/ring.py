@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ptxdsl.errors import called_elsewhere, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
@@ -190,6 +191,13 @@ class Ring:
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def reader(self) -> Self:
+        """The same ring for a role that reads beside another one: with positions of its own, since the assembler takes
+        what two roles write for no uniform register in either."""
+        other = copy(self)
+        other._read, other._held = Position(self.stages, 0), var(u32, 0)
+        return other
 
     def _fence_reads(self) -> None:
         """Bulk copies need not wait for reads by threads, which go through another proxy, unless these are fenced."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import u32
+from ptxdsl import b8, u32
 from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView, WorkCopies
@@ -19,7 +19,7 @@ from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GATHERING_WARPS, WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
-from ptxdsl.kernels.tiles.visitor import from_lane
+from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.ring import Slot
 
@@ -27,6 +27,7 @@ CHUNK_BYTES = 16
 CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a line
 LINES = WARP // CHUNKS  # that a warp brings at a time
 TOGETHER = GATHERING_WARPS * LINES  # lines that all of them bring
+OF_A_LINE = (WARP - CHUNKS) << 8 | CHUNKS - 1  # of a shuffle: from a lane of the same eight, by its number there
 NOWHERE = 0xFFFFFFFF  # the number of no row
 
 
@@ -53,16 +54,15 @@ class ColumnCopies(TensorCopies):
 
 
 class GatheredRows:
-    """The copies of the rows of A of some work, by warps of which this is the one of a number: each lane keeps the
-    numbers of some of its warp's rows, and tells them. A number that is none of a row stands for zeros."""
+    """The copies of the rows of A of some work, by warps of which this is the one of a number. Eight lanes bring a line,
+    and each of them keeps the numbers of the rows of some turns. A number that is none of a row stands for zeros."""
 
     def __init__(self, p: Any, traits: WarpgroupTraits, memory: SharedTiles, warp: Scalar | int) -> None:
         boxes, lane, each = traits.a, pd.laneid, CHUNK_BYTES // traits.operands.inputs.bytes
-        self.p, self.depth, self.each = p, traits.tile[2], each
-        self.line, self.column = lane // CHUNKS, lane % CHUNKS * each
-        self.first = warp * LINES
-        self.target = memory.a + boxes.layout(self.first + self.line, self.column)
-        self.stage, self.rows = memory.stage, traits.tile[0]
+        self.p, self.depth, self.each, self.is_whole = p, traits.tile[2], each, traits.operands.a_bytes == CHUNK_BYTES
+        self.line, self.column = warp * LINES + lane // CHUNKS, lane % CHUNKS * each
+        self.target = memory.a + boxes.layout(self.line, self.column)
+        self.type, self.stage, self.rows = traits.operands.inputs, memory.stage, traits.tile[0]
         self.piece, self.apart = traits.piece or self.rows, TOGETHER * boxes.line
         self.numbers = [pd.var(u32, NOWHERE) for _ in range(0, self.rows, TOGETHER * CHUNKS)]
         self.left = pd.var(u32, 0)
@@ -73,29 +73,33 @@ class GatheredRows:
         self.left.set(work.product.m - first)
         begin = work.product.a.line(first)
         for count, number in enumerate(self.numbers):
-            line = (count * CHUNKS + pd.laneid // LINES) * TOGETHER + self.first + pd.laneid % LINES
+            line = (count * CHUNKS + pd.laneid % CHUNKS) * TOGETHER + self.line
             named = self.p.index[pd.min(begin + line, self.p.rows - 1)].bitcast(u32)
             number.set(pd.select((line < self.left) & (named < self.p.a_rows), named, NOWHERE))
 
     def fetch(self, iteration: Scalar, slot: Slot) -> None:
         """Begins to copy the rows of an iteration along K to a slot of the ring."""
-        type, k = self.p.a.pointer.element, iteration * self.depth + self.column
-        source, row_bytes = self.p.a.pointer + k, (self.p.a.stride * type.bytes).to(u32)
-        target = self.target + slot.index * self.stage
-        width = pd.min(self.p.k - pd.min(k, self.p.k), self.each) * type.bytes
+        k = iteration * self.depth + self.column
+        source, row_bytes = (self.p.a.pointer + k).bitcast(b8), (self.p.a.stride * self.type.bytes).to(u32)
+        target, left = self.target + slot.index * self.stage, self._left(k)
         for piece in range(0, self.rows, self.piece):
             with pd.if_(self.left > piece):
                 for line in range(piece, min(piece + self.piece, self.rows), TOGETHER):
-                    self._fetch(line // TOGETHER, target, source, row_bytes, width)
+                    self._fetch(line // TOGETHER, target, source, row_bytes, left)
 
-    def _fetch(self, turn: int, target: Any, source: Any, row_bytes: Scalar, width: Scalar) -> None:
-        """Of the lines that all warps bring at a turn, those of this one."""
-        named = from_lane(self.numbers[turn // CHUNKS], turn % CHUNKS * LINES + self.line)
+    def _left(self, k: Scalar) -> Scalar:
+        """How much of a chunk that begins at k is before the end of rows: all or nothing, a predicate, or bytes."""
+        if self.is_whole:
+            return k < self.p.k
+        return pd.min(self.p.k - pd.min(k, self.p.k), self.each) * self.type.bytes
+
+    def _fetch(self, turn: int, target: Any, source: Any, row_bytes: Scalar, left: Scalar) -> None:
+        """Of the lines that all warps bring at a turn, that of this lane."""
+        named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
         exists = named != NOWHERE
-        behind = pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)
-        row = (source.bitcast(pd.b8) + behind).bitcast(source.element)
-        bytes = pd.select(exists, width, 0)
-        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, bytes)
+        row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)
+        what = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)
+        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, what)
 
 
 def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:

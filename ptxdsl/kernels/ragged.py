@@ -439,8 +439,8 @@ def grouped_gemm_ragged(
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
     With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
-    tokens, each of which several experts may have, are gathered on their way to shared memory, or on Hopper's tensor
-    cores to a workspace before. A number that is none of a row stands for a row of zeros.
+    tokens, each of which several experts may have, are gathered on their way to shared memory, or to a workspace before
+    where `config` has copies_rows=True. A number that is none of a row stands for a row of zeros.
 
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.

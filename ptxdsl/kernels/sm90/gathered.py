@@ -54,8 +54,9 @@ class ColumnCopies(TensorCopies):
 
 
 class GatheredRows:
-    """The copies of the rows of A of some work, by warps of which this is the one of a number. Eight lanes bring a line,
-    and each of them keeps the numbers of the rows of some turns. A number that is none of a row stands for zeros."""
+    """The copies of the rows of A of some work, by the warp of a number among those that gather. Eight lanes bring a
+    line, and each of them keeps the numbers of the rows of some turns. A number that is none of a row stands for
+    zeros."""
 
     def __init__(self, p: Any, traits: WarpgroupTraits, memory: SharedTiles, warp: Scalar | int) -> None:
         boxes, lane, each = traits.a, pd.laneid, CHUNK_BYTES // traits.operands.inputs.bytes
@@ -98,8 +99,8 @@ class GatheredRows:
         named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
         exists = named != NOWHERE
         row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)
-        what = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)
-        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, what)
+        amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # whether it is zeros, or bytes
+        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, amount)
 
 
 def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:

@@ -20,6 +20,7 @@ from ptxdsl.kernels.epilogue import per_row
 from ptxdsl.kernels.grouped import grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import warpgroup_ragged_kernel
+from ptxdsl.kernels.scaled import scaled_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -129,9 +130,8 @@ def test_numbers_of_rows(name, config, kind, rng):
 
 @every_machine
 @pytest.mark.parametrize("k, pad", [(64, 0), (8, 0), (69, 3), (137, 7), (1, 7)])
-@pytest.mark.parametrize("config", [LOW, SHARES], ids=["rows", "shares"])
-def test_k_ends_anywhere_in_a_chunk(name, config, k, pad, rng):
-    check_gathered(machine(name), rng, config, k=k, pad=pad)
+def test_k_ends_anywhere_in_a_chunk(name, k, pad, rng):
+    check_gathered(machine(name), rng, LOW, k=k, pad=pad)
 
 
 @every_machine
@@ -139,9 +139,8 @@ def test_k_ends_anywhere_in_a_chunk(name, config, k, pad, rng):
     "inputs, depth, output",
     [("f16", 64, "f16"), ("bf16", 64, "f32"), ("f32", 32, "f32"), ("s8", 128, "s32"), ("u8", 128, "f32")],
 )
-@pytest.mark.parametrize("config", [LOW, SHARES], ids=["rows", "shares"])
-def test_types(name, config, inputs, depth, output, rng):
-    config = replace(config, tile=(*config.tile[:2], depth))
+def test_types(name, inputs, depth, output, rng):
+    config = replace(SHARES if inputs == "s8" else LOW, tile=(128 if inputs == "s8" else 64, 64, depth))
     k, pad = (150, 10) if depth == 128 else (68, 4)
     check_gathered(machine(name), rng, config, inputs=inputs, output=output, k=k, pad=pad)
 
@@ -175,6 +174,24 @@ def test_copies_of_rows_before_give_the_same_bits(name, config, rng):
         how = replace(config, copies_rows=copies_rows)
         both.append(check_gathered(machine(name), np.random.default_rng(seed), how, n=136))
     assert (both[0].view(np.uint16) == both[1].view(np.uint16)).all()
+
+
+@every_machine
+@pytest.mark.parametrize("copies_rows", [False, True])
+def test_scaled_rows_end_anywhere_in_a_chunk(name, copies_rows, rng):
+    """Of 8-bit floats, which are small integers, with scales of rows and columns that are powers of 2."""
+    where, ends, (tokens, n, k) = machine(name), [1, 1, 66], (20, 72, 133)
+    a, b = (rng.integers(-3, 4, shape).astype(NAMES["e4m3"])[..., :k] for shape in ((tokens, 144), (3, n, 144)))
+    of_a, of_b = (np.exp2(rng.integers(-2, 3, shape)).astype(np.float32) for shape in ((tokens, 1), (3, 1, n)))
+    index = pattern(rng, "any", 66, tokens)
+    config = GemmConfig(tile=(64, 64, 128), stages=3, atom="wgmma", copies_rows=copies_rows)
+    sides = where.array(a), where.array(b).swapaxes(1, 2), where.array(np.array(ends, np.int32))
+    scales = where.array(of_a), where.array(of_b)
+    values = where.values(scaled_gemm_ragged(*sides, *scales, rows=where.array(index), config=config))
+    exists = ((index >= 0) & (index < tokens))[:, None]
+    x = np.where(exists, (a.astype(np.float64) * of_a)[index.clip(0, tokens - 1)], 0)
+    y = b.astype(np.float64).swapaxes(1, 2) * of_b
+    assert (values == np.concatenate([x[:1] @ y[0], x[1:] @ y[2]])).all()
 
 
 def test_which_way_is_chosen():

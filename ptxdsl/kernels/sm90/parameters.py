@@ -41,11 +41,15 @@ def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) ->
     of B, a plane of each group; `counters` are those of TileQueue; `boxes` is out as a tensor, where it is stored
     so; else as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    gathers = traits.operands.a_gathered
-    a = group_view(traits.operands.inputs) if gathers else traits.map_of_rows
-    index = {"index": ptr[s32], "a_rows": u32} if gathers else {}
-    fields = ragged_fields(traits, a, traits.b.map, scatters)
-    return pd.Parameters.of("TensorRagged", **fields, **index, counters=ptr[u32], **boxes)
+    fields = _tensor_ragged_fields(traits, traits.map_of_rows, scatters)
+    return pd.Parameters.of("TensorRagged", **fields, counters=ptr[u32], **boxes)
+
+
+def _tensor_ragged_fields(traits: WarpgroupTraits, a: pd.TensorMap, scatters: bool) -> dict[str, Any]:
+    if not traits.operands.a_gathered:
+        return ragged_fields(traits, a, traits.b.map, scatters)
+    rows = ragged_fields(traits, group_view(traits.operands.inputs), traits.b.map, scatters)
+    return {**rows, "index": ptr[s32], "a_rows": u32}
 
 
 @lru_cache(maxsize=1024)
@@ -60,7 +64,7 @@ def scaled_parameters(traits: WarpgroupTraits) -> Group:
 def scaled_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = ragged_fields(traits, traits.a.map, traits.b.map, scatters)
+    fields = _tensor_ragged_fields(traits, traits.a.map, scatters)
     return pd.Parameters.of("ScaledRagged", **fields, **SCALES, counters=ptr[u32], **boxes)
 
 

@@ -9,6 +9,7 @@ took as long as torch.amax of as many bytes as their matrices have.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -35,6 +36,8 @@ Lists = tuple[list[torch.Tensor], ...]
 
 BOUND_BY_MEMORY = {"64 small"}
 RAGGED = [(8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (8, 4096, 14336, 4096), (256, 4112, 512, 7168)]
+GATHERED = [(8, 8192, 4096, 7168), (64, 8192, 1408, 2048), (256, 4112, 512, 7168), (8, 4096, 14336, 4096)]
+FEW_ROWS = 32  # of a group on average
 ALONG_K = [(4, 8192, 7168, 2048), (8, 16384, 4096, 2048)]  # groups, rows, M, N
 VISITED = (8192, 8192, 4096)
 SCHEDULES: dict[str, dict[str, Any]] = {
@@ -193,6 +196,61 @@ def ragged_by_us(*shape: int) -> dict[str, Run]:
     return {"ptxdsl": lambda: grouped_gemm_ragged(a, b, offsets, out=out)}
 
 
+@functools.lru_cache(maxsize=1)
+def gathered(groups: int, rows: int, n: int, k: int) -> tuple[Any, ...]:
+    """A of half as many tokens as rows, B, the token of each row, and where the groups end."""
+    a, b, ends = ragged(groups, rows, n, k)
+    index = torch.randint(rows // 2, (rows,), device="cuda", dtype=torch.int32)
+    return a[: rows // 2], b, index, torch.tensor(ends, device="cuda", dtype=torch.int32)
+
+
+def gathered_by_torch(*shape: int) -> dict[str, Run]:
+    a, b, index, offsets = gathered(*shape)
+    return {
+        "torch: index, _grouped_mm": lambda: torch._grouped_mm(a[index], b, offsets),
+        "torch: index_select, ptxdsl": lambda: grouped_gemm_ragged(torch.index_select(a, 0, index), b, offsets),
+    }
+
+
+def gathered_by_us(*shape: int) -> dict[str, Run]:
+    """As chosen; gathered and copied before by the same tile; and the same number of rows as they lie."""
+    a, b, index, offsets = gathered(*shape)
+    out, rows = torch.empty(shape[1], shape[2], device="cuda", dtype=torch.bfloat16), a[index]
+    exact = torch._grouped_mm(rows, b, offsets)
+    runs: dict[str, Run] = {
+        "ptxdsl": functools.partial(grouped_gemm_ragged, a, b, offsets, rows=index, out=out),
+        "rows as they lie": functools.partial(grouped_gemm_ragged, rows, b, offsets, out=out),
+    }
+    for name, config in tiles_of_rows(shape[1] / shape[0]).items():
+        for way, copies_rows in (("gathered", False), ("copied before", True)):
+            how = dataclasses.replace(config, copies_rows=copies_rows)
+            runs[f"{way}, {name}"] = functools.partial(
+                grouped_gemm_ragged, a, b, offsets, rows=index, out=out, config=how
+            )
+    for name, run in runs.items():
+        out.fill_(float("nan"))
+        run()
+        assert (out - exact).abs().max() <= 2e-2 * exact.abs().max(), f"a wrong product: {name}"
+    return runs
+
+
+def tiles_of_rows(average: float) -> dict[str, GemmConfig]:
+    """Tiles for groups of so many rows."""
+    tile = functools.partial(GemmConfig, atom="wgmma")
+    if average < FEW_ROWS:
+        few = {f"{m}x128": tile(tile=(m, 128, 64), stages=8, swap_ab=True) for m in (16, 32)}
+        return {**few, "64x128": tile(tile=(64, 128, 64), stages=6)}
+    return {
+        "shares": tile(tile=(256, 128, 64), stages=4, swap_ab=True, stagger=3),
+        "128x256": tile(tile=(128, 256, 64), stages=4),
+        "128x128 in turns": tile(tile=(128, 128, 64), stages=5, pingpong=True),
+    }
+
+
+def gathered_label(groups: int, rows: int, n: int, k: int) -> common.Row:
+    return {"set": f"gathered {groups} groups, {rows}x{n}x{k}", "data": "N(0,1)"}
+
+
 def ragged_label(groups: int, rows: int, n: int, k: int) -> common.Row:
     return {"set": f"ragged {groups} groups, {rows}x{n}x{k}", "data": "N(0,1)"}
 
@@ -256,6 +314,7 @@ class Kind(NamedTuple):
 KINDS = {
     "set": Kind(set_by_cublas, set_by_us, set_label, set_operations),
     "ragged": Kind(ragged_by_torch, ragged_by_us, ragged_label, ragged_operations),
+    "gathered": Kind(gathered_by_torch, gathered_by_us, gathered_label, ragged_operations),
     "along k": Kind(along_k_by_torch, along_k_by_us, along_k_label, ragged_operations),
     "visitor": Kind(dict, visitor_by_us, lambda: {"set": "one problem"}, lambda: 2.0 * math.prod(VISITED)),
 }
@@ -282,7 +341,7 @@ def host_cost(name: str) -> dict[str, object]:
 
 
 def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Those of the named sets, of "ragged", "along k" and "visitor"."""
+    """Those of the named sets, of "ragged", "gathered", "along k" and "visitor"."""
     columns = ("column", "column", "column")
     for name in GROUPED:
         if name in shapes:
@@ -290,6 +349,8 @@ def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
             yield from (("set", name, columns, data) for data in ("N(0,1)", "integers"))
     if "ragged" in shapes:
         yield from (("ragged", *shape) for shape in RAGGED)
+    if "gathered" in shapes:
+        yield from (("gathered", *shape) for shape in GATHERED)
     if "along k" in shapes:
         yield from (("along k", *shape) for shape in ALONG_K)
     if "visitor" in shapes:
@@ -297,7 +358,7 @@ def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def main() -> None:
-    every = [*GROUPED, "ragged", "along k", "visitor", "host"]
+    every = [*GROUPED, "ragged", "gathered", "along k", "visitor", "host"]
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--shapes", choices=every, action="append", help="may be repeated (default: all)")
     chosen = options.parse_args()

@@ -36,6 +36,7 @@ TILE = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
 SHARED = replace(TILE, split_k=3, reduction="cluster")
 PERSISTENT, IN_COLUMNS = replace(TILE, schedule=Strips()), IdentityThreadblockSwizzle(1)
 PINGPONG, SHARES = replace(PERSISTENT, pingpong=True), replace(TILE, swap_ab=True)
+PINGPONG_GROUPS = replace(TILE, tile=(128, 80, 64), pingpong=True)
 SWAPPED = replace(PERSISTENT, tile=(32, 128, 64), swap_ab=True)
 IN_RING = GemmConfig(
     (160, 64, 64), stages=8, atom="wgmma", swap_ab=True, schedule=IN_COLUMNS, split_k=2, reduction="cluster"
@@ -81,6 +82,21 @@ def ragged(config: GemmConfig) -> Callable[[Machine], float]:
         a, b = whole(rng, 67, 136, name="f16"), whole(rng, 3, 72, 136, name="f16")
         out = grouped_gemm_ragged(where.array(a), turned(where, b), where.array(ends), config=config)
         return off(where.values(out), np.concatenate((exact(a[:1], b[0].T), exact(a[1:], b[2].T))), "f16")
+
+    return run
+
+
+def gathered(config: GemmConfig) -> Callable[[Machine], float]:
+    """Groups of 1, 0 and 66 rows of 20, of which an index names some again and again, and some that are none."""
+
+    def run(where: Machine) -> float:
+        rng, ends = np.random.default_rng(12), np.array([1, 1, 67], np.int32)
+        a, b = whole(rng, 20, 136, name="f16"), whole(rng, 3, 136, 136, name="f16")
+        index = rng.integers(-1, 21, 67).astype(np.int32)
+        rows = a[index.clip(0, 19)] * ((index >= 0) & (index < 20))[:, np.newaxis]
+        sides = where.array(a), turned(where, b), where.array(ends)
+        out = where.values(grouped_gemm_ragged(*sides, rows=where.array(index), config=config))
+        return off(out, np.concatenate((exact(rows[:1], b[0].T), exact(rows[1:], b[2].T))), "f16")
 
     return run
 
@@ -155,7 +171,9 @@ PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "ping-pong": product(PINGPONG, (200, 136, 264)),
     "staggered": product(replace(PERSISTENT, tile=(128, 256, 64), stagger=2), (300, 520, 264)),
     "three warpgroups": product(replace(PERSISTENT, tile=(192, 64, 64), stagger=1), (300, 264, 264)),
-    "three warpgroups, pairs": product(replace(TILE, tile=(192, 64, 64), schedule=ClusterStrips((1, 2))), (300, 264, 264)),
+    "three warpgroups, pairs": product(
+        replace(TILE, tile=(192, 64, 64), schedule=ClusterStrips((1, 2))), (300, 264, 264)
+    ),
     "swapped": product(SWAPPED, (20, 776, 264)),
     "swapped, in turns": product(replace(SWAPPED, tile=(16, 64, 64), pingpong=True), (40, 264, 264)),
     "swapped, pairs": product(replace(SWAPPED, tile=(16, 128, 64), schedule=ClusterStrips((2, 1))), (40, 520, 264)),
@@ -166,6 +184,10 @@ PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "last tile of few rows": product(replace(PERSISTENT, tile=(128, 64, 64)), (136, 264, 264)),
     "stream-K": product(replace(TILE, schedule=StreamKThreadblockSwizzle(BLOCKS)), (40, 328, 1000)),
     "ragged, shares": ragged(SHARES),
+    "gathered": gathered(TILE),
+    "gathered, in turns": gathered(PINGPONG_GROUPS),
+    "gathered, shares": gathered(replace(SHARES, tile=(64, 128, 64), stagger=1)),
+    "gathered by copies": gathered(replace(SHARES, tile=(64, 128, 64), stagger=1, copies_rows=True)),
     "masked": masked(TILE),
     "masked, shares": masked(SHARES),
     "ragged along K": along_k,

@@ -62,6 +62,8 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
     | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \
 first one: each stores while the other multiplies | 0 or more, less than `stages`; with "wgmma" alone, tiles that two \
 warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
+    | `copies_rows` | whether rows of A that an index names are copied to a workspace before, as clusters take them; \
+else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of rows |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
@@ -78,6 +80,7 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
     swap_ab: bool = False
     pingpong: bool = False
     stagger: int = 0
+    copies_rows: bool = False
     epilogue: Callable[..., Any] | None = None
 
     def __hash__(self) -> int:
@@ -154,6 +157,11 @@ warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
             yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
         if (type(self.stagger) is not int or self.stagger != 0) and self.atom != WGMMA:
             yield f"stagger is {self.stagger!r}; only warpgroups that multiply share tiles"
+        copies_rows: Any = self.copies_rows
+        if type(copies_rows) is not bool:
+            yield f"copies_rows is {copies_rows!r}; it takes True or False"
+        elif copies_rows and self.atom != WGMMA:
+            yield "copies_rows is True; only groups of rows by wgmma take copies, others gather rows always"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         try:
             schedule = tile_schedule(self.schedule, self.split_k, self.reduction)

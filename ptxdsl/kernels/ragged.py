@@ -24,6 +24,7 @@ from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tensor_copies
+from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
@@ -91,21 +92,28 @@ def warpgroup_ragged_kernel(
     scatters: bool = False,
 ) -> None:
     """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
-    the rows behind it, which are not stored."""
-    memory, tiling = SharedTiles(traits), traits.tiling
-    ring = tile_ring(traits)
+    the rows behind it, which are not stored. Rows of A that `p.index` names are gathered by warps of their own."""
+    memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
+    ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
     _, blocks = traits.schedule.multicast
-    told = p.counters, tiling.multiplying
+    told = p.counters, tiling.multiplying + gathers * GatheredRing.writers
     queue = ClusterTileQueue(*told, blocks) if blocks > 1 else TileQueue(*told)
-    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
+    boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
+    await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
-    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0
+    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0 and not gathers
     copying, multiplying = tiling.role_registers
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
-        copy_queued_tiles(ring, tensor_copies(traits, memory, traits.piece), walk, queue)
+    with pd.warpgroup(tiling.producer, registers=copying):
+        with pd.warp(tiling.copying_warp):
+            walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
+            by_tensors = ColumnCopies(traits, memory) if gathers else tensor_copies(traits, memory, traits.piece)
+            copy_queued_tiles(ring, by_tensors, walk, queue)
+        if gathers:
+            with pd.warp(*tiling.gathering_warps) as gatherer:
+                rows = GatheredRows(p, traits, memory, gatherer.index)
+                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)
@@ -430,8 +438,8 @@ def grouped_gemm_ragged(
     Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
 
     With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
-    tokens, each of which several experts may have, are gathered on their way to shared memory, or on Hopper's tensor
-    cores to a workspace before. A number that is none of a row stands for a row of zeros.
+    tokens, each of which several experts may have, are gathered on their way to shared memory, or to a workspace before
+    where `config` has copies_rows=True. A number that is none of a row stands for a row of zeros.
 
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.

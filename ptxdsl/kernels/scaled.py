@@ -16,7 +16,8 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles, groups_walk, rows_of_groups, told_walk
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
+from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
 from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, Scales
@@ -64,16 +65,21 @@ def scaled_ragged_kernel(
     scatters: bool = False,
 ) -> None:
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
-    memory, tiling = SharedTiles(traits), traits.tiling
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    queue = TileQueue(p.counters, tiling.holders)
-    await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
+    memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
+    ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
+    queue = TileQueue(p.counters, tiling.holders + gathers * GatheredRing.writers)
+    boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
+    await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
     matrices, alpha = rows_of_groups(p, traits, form, scatters), _alpha(p, scaling)
     copying, multiplying = ROLE_REGISTERS
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
-        copy_queued_tiles(
-            ring, TensorCopies(traits, memory), groups_walk(p, traits, form, matrices, queue.taken), queue
-        )
+    with pd.warpgroup(tiling.producer, registers=copying):
+        with pd.warp(tiling.copying_warp):
+            by_tensors = (ColumnCopies if gathers else TensorCopies)(traits, memory)
+            copy_queued_tiles(ring, by_tensors, groups_walk(p, traits, form, matrices, queue.taken), queue)
+        if gathers:
+            with pd.warp(*tiling.gathering_warps) as gatherer:
+                rows = GatheredRows(p, traits, memory, gatherer.index)
+                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
@@ -135,7 +141,7 @@ def scaled_gemm_ragged(
     a is (rows, K), b (groups, K, N) with column-major matrices, out (rows, N); `offsets`, `rows` and `out_rows` are as
     in `grouped_gemm_ragged`. Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or
     (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row,
-    which lie in rows as well; both are gathered to a workspace before.
+    which lie in rows as well: those of A are gathered as in `grouped_gemm_ragged`, scales to a workspace before.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

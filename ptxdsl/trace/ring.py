@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from ptxdsl.errors import called_elsewhere, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
@@ -97,6 +98,8 @@ class Ring:
     Positions and phases are kept by the ring, those of the filling side apart from those of the reading side.
     """
 
+    writers = 0  # threads that write to a stage which others fill by bulk copies: a ring of a derived class has some
+
     def __init__(
         self,
         stages: int,
@@ -114,11 +117,12 @@ class Ring:
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
-        self._note(builder, producers or 1, consumers // ARRIVALS[each] * cluster)
+        fillers = (producers or 1) + self.writers
+        self._note(builder, fillers, consumers // ARRIVALS[each] * cluster)
         self._written, self._read = Position(stages, 1), Position(stages, 0)
         self._held: Var = var(u32, 0)
         self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each], cluster)
-        self._initialise(producers or 1, consumers // ARRIVALS[each] * cluster)
+        self._initialise(fillers, consumers // ARRIVALS[each] * cluster)
 
     def _note(self, builder: Builder, fillers: int, readers: int) -> None:
         """For messages: whose the mbarriers are."""
@@ -187,6 +191,13 @@ class Ring:
         with steps():
             self._held += 1
             self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def reader(self) -> Self:
+        """The same ring for a role that reads beside another one: with positions of its own, since the assembler takes
+        what two roles write for no uniform register in either."""
+        other = copy(self)
+        other._read, other._held = Position(self.stages, 0), var(u32, 0)
+        return other
 
     def _fence_reads(self) -> None:
         """Bulk copies need not wait for reads by threads, which go through another proxy, unless these are fenced."""

@@ -337,11 +337,13 @@ def test_another_gpu():
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
 SHIPPED += [(groups, (128, n), bf16, "blocks") for groups in (False, True) for n in (192, 256)]
 SHIPPED += [(groups, (128, n), f32, "blocks") for groups, n in ((True, 128), (False, 256), (True, 256))]
+SHIPPED += [("gathered", (128, n), bf16, scaling) for n, scaling in ((192, "rows"), (192, "blocks"), (256, "blocks"))]
 
 
 @pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)
 def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
-    operands = Operands(e4m3, output, batches="strided" if is_ragged else "none", out_boxes=output is bf16)
+    batches, gathers = "strided" if is_ragged else "none", is_ragged == "gathered"
+    operands = Operands(e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
     try:
         kernel = scaled_ragged_kernel if is_ragged else scaled_kernel

@@ -28,6 +28,7 @@ from ptxdsl.types import bf16, f16
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
+GAIN_OF_PAIRS = 0.02  # of the time of shares: what clusters of two save of it, which bring rows once for both
 MANY = 16  # tiles, beside which one more is little
 STREAMED = tuple(Operands(type, type) for type in (bf16, f16))  # low tiles were measured of bf16, which is as fast
 LOW, LOW_COLUMNS, MOST_LOW = 16, 64, 1.1  # M and N of such a tile, and how many times its rows a group has at most
@@ -147,14 +148,12 @@ def ranked_of_groups(
     model: CostModel,
     takes_wgmma: bool,
     in_turns: bool = False,
-    copying: float = 0.0,
 ) -> list[tuple[float, GemmConfig]]:
-    """Configurations of both paths, without a schedule, with the microseconds that they should take; for that of
-    warpgroups rows are copied before, which takes as many."""
+    """Configurations of both paths, without a schedule, with the microseconds that they should take."""
     known = [(time_by_warps(time, facts, model), config) for time, config in by_warps]
     if takes_wgmma:
         ranked = ranked_warpgroups(facts, model, in_turns)
-        known += [(time + copying, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
+        known += [(time, specialise(config, schedule=USUAL.schedule)) for time, config in ranked]
     return known
 
 
@@ -164,11 +163,10 @@ def choose_warpgroup_tiles(
     model: CostModel,
     computing: float,
     in_turns: bool = False,
-    copying: float = 0.0,
 ) -> GemmConfig | None:
     """The configuration by this schedule on the sm_90a path; None where another path, whose tensor cores are busy for
-    `computing` microseconds, should take less time, or would but for `copying` rows before."""
-    config = choose_warpgroups(facts, model, time_by_warps(computing, facts, model), in_turns, copying)
+    `computing` microseconds, should take less time."""
+    config = choose_warpgroups(facts, model, time_by_warps(computing, facts, model), in_turns)
     return config and specialise(config, schedule=schedule)
 
 
@@ -197,6 +195,19 @@ def with_shares(
     """Configurations, and the first of those that they are `in_shares`."""
     shared = [(time, in_shares(config)) for time, config in ranked if config.atom == WGMMA]
     return ranked + [pair for pair in shared if pair[1].swap_ab][:1]
+
+
+def with_copies(config: GemmConfig, facts: GroupFacts, model: CostModel, copying: float) -> GemmConfig:
+    """The same for groups whose rows an index names: these are gathered, but where clusters, which cannot gather, would
+    gain more by shares than copies of the rows take before, `copying` microseconds."""
+    time = min(time for time, _ in ranked_warpgroups(facts, model, in_turns=True))
+    return specialise(config, copies_rows=config.swap_ab and copying < GAIN_OF_PAIRS * time)
+
+
+def ranked_copies(ranked: list[tuple[float, GemmConfig]], copying: float) -> list[tuple[float, GemmConfig]]:
+    """Those of some configurations that may gain by clusters, with copies of rows before."""
+    shared = [(time, config) for time, config in ranked if config.atom == WGMMA and config.swap_ab]
+    return [(time + copying, specialise(config, copies_rows=True)) for time, config in shared]
 
 
 def staggered(config: GemmConfig) -> GemmConfig:

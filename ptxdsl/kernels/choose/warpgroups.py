@@ -145,13 +145,11 @@ class RaggedTile(NamedTuple):
         )
 
 
-def choose_warpgroups(
-    facts: Facts, model: CostModel, other_time: float, in_turns: bool = False, before: float = 0.0
-) -> GemmConfig | None:
+def choose_warpgroups(facts: Facts, model: CostModel, other_time: float, in_turns: bool = False) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
-    microseconds, than this one with what it does `before`. Warpgroups may take turns where `in_turns` says so."""
+    microseconds. Warpgroups may take turns where `in_turns` says so."""
     time, config = min(ranked_warpgroups(facts, model, in_turns), default=(other_time, None), key=itemgetter(0))
-    return config if time + before < CLEARLY * other_time else None
+    return config if time < CLEARLY * other_time else None
 
 
 def choose_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> GemmConfig:

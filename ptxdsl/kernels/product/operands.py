@@ -60,7 +60,8 @@ class Operands:
     `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output; `a_rows` are the
     rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
     of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
-    once. Raises LaunchError for what no kernel is written for.
+    once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B. Raises
+    LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -77,6 +78,7 @@ class Operands:
     out_boxes: bool = False
     a_rows: int = 0
     streamed: str = "none"
+    a_gathered: bool = False
 
     def __post_init__(self) -> None:
         for message in self._misfits():

@@ -41,11 +41,11 @@ def _one(type: Type) -> PointerValue:
     return one.address(0)
 
 
-def tile_ring(traits: WarpgroupTraits) -> pd.Ring:
-    """The ring of a block, which others of a cluster fill as well where they share copies."""
+def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring:
+    """The ring of a block, of a kind, which others of a cluster fill as well where they share copies."""
     tiling, cluster = traits.tiling, prod(traits.schedule.multicast)
     stages, stage_bytes, holders = tiling.stages, traits.stage_bytes, tiling.holders
-    ring = pd.Ring(stages, stage_bytes=stage_bytes, consumers=holders, each="warpgroup", cluster=cluster)
+    ring = kind(stages, stage_bytes=stage_bytes, consumers=holders, each="warpgroup", cluster=cluster)
     return ring  # by this name its registers are known
 
 

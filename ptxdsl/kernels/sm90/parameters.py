@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import b8, f32, ptr, s64, u32
+from ptxdsl import b8, f32, ptr, s32, s64, u32
 from ptxdsl.kernels.product.product import Index, Product, Products, Tile, Work
 from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
@@ -16,6 +16,7 @@ from ptxdsl.kernels.traits.parameters import (
     batch,
     extra_values,
     gemm_fields,
+    group_view,
     product_of,
     ragged_fields,
     ragged_k_fields,
@@ -38,10 +39,17 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
     of B, a plane of each group; `counters` are those of TileQueue; `boxes` is out as a tensor, where it is stored
-    so; else as `ragged_kernel`."""
+    so; else as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = ragged_fields(traits, traits.map_of_rows, traits.b.map, scatters)
+    fields = _tensor_ragged_fields(traits, traits.map_of_rows, scatters)
     return pd.Parameters.of("TensorRagged", **fields, counters=ptr[u32], **boxes)
+
+
+def _tensor_ragged_fields(traits: WarpgroupTraits, a: pd.TensorMap, scatters: bool) -> dict[str, Any]:
+    if not traits.operands.a_gathered:
+        return ragged_fields(traits, a, traits.b.map, scatters)
+    rows = ragged_fields(traits, group_view(traits.operands.inputs), traits.b.map, scatters)
+    return {**rows, "index": ptr[s32], "a_rows": u32}
 
 
 @lru_cache(maxsize=1024)
@@ -56,7 +64,7 @@ def scaled_parameters(traits: WarpgroupTraits) -> Group:
 def scaled_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
     """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = ragged_fields(traits, traits.a.map, traits.b.map, scatters)
+    fields = _tensor_ragged_fields(traits, traits.a.map, scatters)
     return pd.Parameters.of("ScaledRagged", **fields, **SCALES, counters=ptr[u32], **boxes)
 
 

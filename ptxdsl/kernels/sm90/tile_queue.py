@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import ptxdsl as pd
 from ptxdsl import u32
@@ -65,6 +66,12 @@ class TileQueue:
         values = [self.numbers[first + word] for word in range(self.words)]
         self.ring.release()
         return values
+
+    def reader(self) -> TileQueue:
+        """The same for warps of another role that are told as well."""
+        other = copy(self)
+        other.ring = self.ring.reader()
+        return other
 
     def close(self) -> None:
         """By the lane that took them, when there are no more: the last block leaves the counters as they were."""

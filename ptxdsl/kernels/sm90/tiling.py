@@ -18,6 +18,7 @@ from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
 WARP, WARPGROUP = 32, 128
 HOLDERS_BARRIER = 15  # at which warps that multiply meet: the last one, as roles take the first
+GATHERING_WARPS = 2
 WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
 IN_TURN, MOST_CONSUMERS = 2, 3  # warpgroups that multiply: in turns; at most, since more have too few registers each
@@ -104,6 +105,11 @@ class WarpgroupTiling:
     @property
     def copying_warp(self) -> int:
         return self.producer * WARPGROUP // WARP
+
+    @property
+    def gathering_warps(self) -> range:
+        """Beside it, those that gather the rows of A that an index names."""
+        return range(self.copying_warp + 1, self.copying_warp + 1 + GATHERING_WARPS)
 
     @property
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:

@@ -1,8 +1,4 @@
-"""Rows of A that an index names, for kernels that bring boxes of rows: they are copied first, to a workspace.
-
-Tensor copies can bring rows one by one too, each as a box of its own, at a rate of about one in eleven cycles: too few
-for tensor cores, which multiply one in four to eight.
-"""
+"""Rows of A that an index names, for kernels that bring boxes of rows: they are copied first, to a workspace."""
 
 from __future__ import annotations
 

@@ -45,10 +45,12 @@ from ptxdsl.kernels.choose.grouped import (
     in_pairs,
     least_of_tiles,
     of_groups,
+    ranked_copies,
     ranked_of_groups,
     ranked_tiles,
     streams_weights,
     time_of_tiles,
+    with_copies,
     with_shares,
 )
 from ptxdsl.kernels.choose.model import model_of
@@ -166,7 +168,7 @@ def _best(
         """Of whole tiles, without what rows are gathered from and what is computed of them."""
         config, operands = of_groups(candidate.config, AHEAD, takes_turns=True), _facts_of(groups, form)
         batches = "strided" if config.atom == WGMMA else operands.batches
-        known = replace(operands, batches=batches, extras=())
+        known = replace(operands, batches=batches, extras=(), a_gathered=_gathers(groups, config))
         traits = configure(config, known, subject.device, takes_warpgroups=True)
         constants = {"traits": traits, "form": form, "validate": validate}
         return text_of(kernels.of(traits), constants, subject.device)
@@ -194,10 +196,11 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidat
     by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True, streams=streams)
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    copying = 0.0 if groups.index is None else time_of_copies(int(average * count), groups.a, model)
-    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True, copying=copying)
+    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True)
     boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
     shared = with_shares(ranked, lambda config: by_shares(config, boxed, model.multiprocessors))
+    if groups.index is not None:
+        shared += ranked_copies(shared, time_of_copies(int(average * count), groups.a, model))
     return [(time, TuningCandidate(config)) for time, config in shared]
 
 
@@ -368,8 +371,10 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
     if config.atom != WGMMA:
         return configure(config, operands, device)
-    config = in_pairs(config, operands, 1, groups.shape[1])
-    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True, shares_copies=True)
+    gathers = _gathers(groups, config)
+    config = config if gathers else in_pairs(config, operands, 1, groups.shape[1])
+    known = replace(operands, batches="strided", a_gathered=gathers)
+    traits = configure(config, known, device, takes_warpgroups=True, shares_copies=True)
     check_mappable(k, a, b)
     if not _begins_well(groups, form):
         raise LaunchError(
@@ -379,6 +384,11 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
         )
     may_be_staged = groups.out_index is None or config.swap_ab
     return in_boxes(traits, device, turned=True) if is_boxed(out) and may_be_staged else traits
+
+
+def _gathers(groups: Groups, config: GemmConfig) -> bool:
+    """Whether warps beside those that multiply gather the rows of A on the sm_90a path."""
+    return groups.index is not None and config.atom == WGMMA and not config.copies_rows
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
@@ -414,12 +424,15 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
     known = by_boxes._replace(operands=replace(boxed, out_boxes=boxed.out_boxes and groups.out_index is None))
     is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
     is_open = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    copying = 0.0 if groups.index is None else time_of_copies(rows, groups.a, model)
 
     def by_warpgroups(computing: float) -> GemmConfig | None:
         """None where tiles that keep tensor cores busy for so long on the other path should take less time."""
-        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True, copying=copying)
-        return None if config is None else by_shares(config, by_boxes, model.multiprocessors)
+        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
+        if config is None:
+            return None
+        config = by_shares(config, by_boxes, model.multiprocessors)
+        is_gathered = groups.index is not None
+        return with_copies(config, known, model, time_of_copies(rows, groups.a, model)) if is_gathered else config
 
     streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
     least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0
@@ -446,10 +459,11 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     before: tuple[LaunchPlan, ...] = ()
-    if groups.index is not None and isinstance(traits, WarpgroupTraits):
+    by_warpgroups = isinstance(traits, WarpgroupTraits)
+    if groups.index is not None and by_warpgroups and not traits.operands.a_gathered:
         copy, launch = copied_rows(groups.a, groups.index, *groups.device_stream)
         groups, before = replace(groups, a=copy, index=None), (launch,)
-    elif groups.index is not None:
+    elif groups.index is not None and not by_warpgroups:
         constants["gathers"] = True
     if groups.out_index is not None:
         constants["scatters"] = True
@@ -482,17 +496,17 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
     a, b, out = groups.a, groups.b, groups.out
     index, scatters = groups.out_index, groups.out_index is not None
     scattered: dict[str, Any] = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
-    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index}
+    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index, "a_rows": a.shape[0]}
     if groups.operands:
         scattered["extras"] = extra_values(groups.operands, traits.operands)
     if not isinstance(traits, WarpgroupTraits):
         matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
-        count = {"a_rows": a.shape[0]} if gathered else {}
-        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **count, **scattered}
+        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **scattered}
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes and not scatters else {}
-    mapped = {"a": a.mapped(traits.map_of_rows), "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
+    of_a = group_values(a) if gathered else a.mapped(traits.map_of_rows)
+    mapped = {"a": of_a, "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
     _, counters = workspace(*groups.device_stream, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, scatters), {**mapped, **scattered, "counters": counters}
+    return tensor_ragged_parameters(traits, scatters), {**mapped, **gathered, **scattered, "counters": counters}
 
 
 def group_values(matrix: Matrix) -> Parameters:

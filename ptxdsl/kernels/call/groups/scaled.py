@@ -221,26 +221,28 @@ def _plan_of_groups(
     if not groups.out.array.size or not count or not rows:
         return None
     device, stream = groups.device_stream
-    operands = replace(facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n))), batches="strided")
+    widths = groups.a.widest(groups.a.length), 16, groups.out.widest(n)
+    operands = replace(facts(groups.a, groups.b, None, groups.out, widths), batches="strided")
     average = rows if form == "masked" else rows / count
     known = GroupFacts(average, n, k, count, replace(operands, out_boxes=is_boxed(groups.out)))
     config = chosen(known, scaled.scaling, groups.device_stream)
-    traits = _traits_of(operands, known, scaled.scaling, config, device, AHEAD)
+    gathers = groups.index is not None and not (config and config.copies_rows)
+    traits = _traits_of(replace(operands, a_gathered=gathers), known, scaled.scaling, config, device, AHEAD)
     check_mappable(k, groups.a, groups.b)
     scatters = groups.out_index is not None
     traits = in_boxes(traits, device) if is_boxed(groups.out) and not scatters else traits
-    groups, scaled, before = _gathered(groups, scaled)
+    groups, scaled, before = _gathered(groups, scaled, copies_rows=not gathers)
     constants: dict[str, Any] = {"traits": traits, "scaling": scaled.scaling, "form": form}
-    scattered: dict[str, Any] = {}
+    moved: dict[str, Any] = {"index": groups.index, "a_rows": groups.a.shape[0]} if gathers else {}
     if scatters:
         constants["scatters"] = True
-        scattered = {"out_index": groups.out_index, "out_rows": groups.out.shape[0]}
+        moved |= {"out_index": groups.out_index, "out_rows": groups.out.shape[0]}
     tiles = most_tiles(groups, traits.tile, form)
     grid = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
     _, counters = workspace(device, stream, u32, 0, COUNTERS)
     values = scaled_ragged_parameters(traits, scatters)(
-        a=groups.a.mapped(traits.a.map),
+        a=group_values(groups.a) if gathers else groups.a.mapped(traits.a.map),
         b=groups.b.mapped(traits.b.map),
         out=group_values(groups.out),
         sizes=groups.sizes,
@@ -250,24 +252,29 @@ def _plan_of_groups(
         k=k,
         counters=counters,
         **scaled.values,
-        **scattered,
+        **moved,
         **boxes,
     )
     return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream, before=before)
 
 
-def _gathered(groups: Groups, scaled: ScaledOperands) -> tuple[Groups, ScaledOperands, tuple[LaunchPlan, ...]]:
-    """The groups and scales with copies of the rows of A that an index names, and the launches that make these."""
+def _gathered(
+    groups: Groups, scaled: ScaledOperands, copies_rows: bool
+) -> tuple[Groups, ScaledOperands, tuple[LaunchPlan, ...]]:
+    """The groups and scales with copies of the scales of the rows that an index names, of the rows of A as well where
+    these are not gathered, and the launches that make them."""
     index, (device, stream) = groups.index, groups.device_stream
     if index is None:
         return groups, scaled, ()
-    rows, of_rows = copied_rows(groups.a, index, device, stream)
-    groups = replace(groups, a=rows, index=None)
-    if scaled.scaling == "tensors":
-        return groups, scaled, (of_rows,)
-    owner = matrix(scaled.a.name, scaled.a.owner)
-    scales, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
-    return groups, scaled._replace(a=scales), (of_rows, of_scales)
+    before: list[LaunchPlan] = []
+    if copies_rows:
+        rows, of_rows = copied_rows(groups.a, index, device, stream)
+        groups, before = replace(groups, a=rows, index=None), [of_rows]
+    if scaled.scaling != "tensors":
+        owner = matrix(scaled.a.name, scaled.a.owner)
+        scales, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
+        scaled, before = scaled._replace(a=scales), [*before, of_scales]
+    return groups, scaled, tuple(before)
 
 
 def _check_rows_of_scales(scaled: ScaledOperands) -> None:

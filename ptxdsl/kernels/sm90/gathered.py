@@ -1,0 +1,115 @@
+"""Rows of A that an index names, on their way from global memory to the ring: warps beside the one whose tensor copies
+bring B gather them by cp.async, 16 bytes a lane.
+
+Tensor copies bring rows one by one too, each as a box of its own, at a rate of about one in eleven cycles: too few for
+tensor cores, which multiply one in four to eight.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import b8, u32
+from ptxdsl.kernels.product.product import Work
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView, WorkCopies
+from ptxdsl.kernels.sm90.memory import SharedTiles
+from ptxdsl.kernels.sm90.tiling import GATHERING_WARPS, WARP
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
+from ptxdsl.kernels.tiles.visitor import EVERY_LANE
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.ring import Slot
+
+CHUNK_BYTES = 16
+CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a line
+LINES = WARP // CHUNKS  # that a warp brings at a time
+TOGETHER = GATHERING_WARPS * LINES  # lines that all of them bring
+OF_A_LINE = (WARP - CHUNKS) << 8 | CHUNKS - 1  # of a shuffle: from a lane of the same eight, by its number there
+NOWHERE = 0xFFFFFFFF  # the number of no row
+
+
+class GatheredRing(pd.Ring):
+    """A ring that threads of gathering warps fill as well, whose arrivals come when their copies have. These write
+    through another proxy than wgmma reads by: who waits for a stage fences what it has come to know."""
+
+    writers = GATHERING_WARPS * WARP
+
+    def wait(self) -> Slot:
+        slot = super().wait()
+        pd.ptx.fence.proxy.async_.shared__cta()
+        return slot
+
+
+class ColumnCopies(TensorCopies):
+    """The tensor copies of B alone."""
+
+    def of(self, work: Work) -> WorkCopies:
+        return WorkCopies(work, partial(self.fetch, work), self.b.bytes)
+
+    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+        """Others gather them."""
+
+
+class GatheredRows:
+    """The copies of the rows of A of some work, by the warp of a number among those that gather. Eight lanes bring a
+    line, and each of them keeps the numbers of the rows of some turns. A number that is none of a row stands for
+    zeros."""
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, memory: SharedTiles, warp: Scalar | int) -> None:
+        boxes, lane, each = traits.a, pd.laneid, CHUNK_BYTES // traits.operands.inputs.bytes
+        self.p, self.depth, self.each, self.is_whole = p, traits.tile[2], each, traits.operands.a_bytes == CHUNK_BYTES
+        self.line, self.column = warp * LINES + lane // CHUNKS, lane % CHUNKS * each
+        self.target = memory.a + boxes.layout(self.line, self.column)
+        self.type, self.stage, self.rows = traits.operands.inputs, memory.stage, traits.tile[0]
+        self.piece, self.apart = traits.piece or self.rows, TOGETHER * boxes.line
+        self.numbers = [pd.var(u32, NOWHERE) for _ in range(0, self.rows, TOGETHER * CHUNKS)]
+        self.left = pd.var(u32, 0)
+
+    def seek(self, work: Work) -> None:
+        """Asks for the numbers of the rows of some work."""
+        first = work.first[0]
+        self.left.set(work.product.m - first)
+        begin = work.product.a.line(first)
+        for count, number in enumerate(self.numbers):
+            line = (count * CHUNKS + pd.laneid % CHUNKS) * TOGETHER + self.line
+            named = self.p.index[pd.min(begin + line, self.p.rows - 1)].bitcast(u32)
+            number.set(pd.select((line < self.left) & (named < self.p.a_rows), named, NOWHERE))
+
+    def fetch(self, iteration: Scalar, slot: Slot) -> None:
+        """Begins to copy the rows of an iteration along K to a slot of the ring."""
+        k = iteration * self.depth + self.column
+        source, row_bytes = (self.p.a.pointer + k).bitcast(b8), (self.p.a.stride * self.type.bytes).to(u32)
+        target, left = self.target + slot.index * self.stage, self._left(k)
+        for piece in range(0, self.rows, self.piece):
+            with pd.if_(self.left > piece):
+                for line in range(piece, min(piece + self.piece, self.rows), TOGETHER):
+                    self._fetch(line // TOGETHER, target, source, row_bytes, left)
+
+    def _left(self, k: Scalar) -> Scalar:
+        """How much of a chunk that begins at k is before the end of rows: all or nothing, a predicate, or bytes."""
+        if self.is_whole:
+            return k < self.p.k
+        return pd.min(self.p.k - pd.min(k, self.p.k), self.each) * self.type.bytes
+
+    def _fetch(self, turn: int, target: Any, source: Any, row_bytes: Scalar, left: Scalar) -> None:
+        """Of the lines that all warps bring at a turn, that of this lane."""
+        named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
+        exists = named != NOWHERE
+        row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)
+        amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # whether it is zeros, or bytes
+        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, amount)
+
+
+def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:
+    """As `gemm.copy_tiles`, of the rows of A."""
+    for work in walk.tiles(started_elsewhere):
+        rows.seek(work)
+        for iteration in pd.range(work.begin, work.end, unroll=1):
+            slot = ring.acquire(leads=False)
+            rows.fetch(iteration, slot)
+            pd.ptx.cp.async_.mbarrier.arrive.noinc.shared__cta.b64(slot.full)
+            ring.commit()
+        walk.skip(work)

@@ -50,7 +50,7 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.types import bf16, f16
 
 KINDS = {
-    "warpgroups": (BY_PROTOCOLS,),
+    "warpgroups": ("product", BY_PROTOCOLS),
     "large": ("large", "large by protocols"),
     "groups": ("list", "ragged", "masked", "along k", "bytes"),
     "windows": ("conv", "conv at rest", "dgrad"),

@@ -208,12 +208,19 @@ def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int)
     is_measured = in_boxes or ceil_div(facts.k, tile[2]) >= LONG_ITERATIONS
     if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
         return config
-    stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
-    gains_a_stage = tile[1] not in STAGED_IN_RING and tile[0] < HIGHEST
-    if config.stages != stages_of(tile, operands) or stages < config.stages + gains_a_stage:
+    stages = stages_of_one_tile(tile, config.stages, operands)
+    if not stages:
         return config
     stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
     return replace(config, stages=stages, schedule=IN_COLUMNS, stagger=stagger)
+
+
+def stages_of_one_tile(tile: tuple[int, int, int], stages: int, operands: Operands) -> int:
+    """Of blocks that have one tile each and stage it in the ring, where persistent ones have so many; 0 where that is
+    not quicker."""
+    alone = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+    least = stages + (tile[1] not in STAGED_IN_RING and tile[0] < HIGHEST)
+    return alone if stages == stages_of(tile, operands) and alone >= least else 0
 
 
 def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
@@ -440,15 +447,17 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     if option.way == "cluster" and is_read_again:
         meeting += rates.cluster_again * larger / rates.dram_bandwidth
     launch = rates.launch + rates.alone * (option.resident == 1)
-    if _has_one_tile(option, blocks, multiprocessors):
+    if _has_one_tile(option, facts, blocks, multiprocessors):
         launch -= min(launch, rates.one_tile)
     return launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
 
 
-def _has_one_tile(option: Option, blocks: int, multiprocessors: int) -> bool:
+def _has_one_tile(option: Option, facts: ProductFacts, blocks: int, multiprocessors: int) -> bool:
     """Whether its blocks have one tile each that warpgroups share, as `one_tile_each` has them."""
     is_whole = option.way == "" and option.slices == 1 and option.resident == 1 and not option.swap_ab
-    return is_whole and option.tile[0] > GROUP_ROWS and blocks <= multiprocessors
+    if not is_whole or option.tile[0] <= GROUP_ROWS or blocks > multiprocessors:
+        return False
+    return stages_of_one_tile((*option.tile, _depth(facts)), option.stages, facts.operands) > 0
 
 
 def _held(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:

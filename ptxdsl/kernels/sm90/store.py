@@ -125,7 +125,7 @@ class TensorStore:
                 self.deferred.hold(self._combined(part, last), part.work)
         else:
             self._store_boxes(part, last, in_ring)
-        self.held = []
+        self.held = [] if self.held else self.held  # another list would be traced again
 
     def _store_boxes(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> None:
         """Begins to store the boxes that are staged together, from these columns on."""

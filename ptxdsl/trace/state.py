@@ -399,7 +399,6 @@ _PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func"
 _VIEW = Through(lambda view: [("", view.obj)], "{}")
 _TRACED = Through(lambda traceable: [("", each) for each in traceable.traced], "{}")
 _MODULE = Through(drawn.generators_of, "{}{}")
-_FIELDS = Through(lambda frozen: [(f.name, getattr(frozen, f.name)) for f in fields(frozen)], "{}.{}")
 _DRAWN = DrawnNumbers()
 _STANDARD: list[tuple[Any, Kind | None]] = [
     ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
@@ -423,7 +422,8 @@ def _kind(of: type) -> Kind | None:
     if _is_foreign_type(of):
         return _POSITION if hasattr(of, "__next__") else None
     if _is_frozen(of):
-        return _FIELDS
+        names = [each.name for each in fields(of)]
+        return Through(lambda frozen: [(name, getattr(frozen, name)) for name in names], "{}.{}")
     slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
     if slots and of.__dictoffset__:
         return SeveralKinds(SlotAttributes(slots), _ATTRIBUTES)

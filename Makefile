@@ -25,7 +25,7 @@ demo: $(READY)-test ## a GEMM: traced, assembled, run, and compared with numpy (
 	$(BIN)/python -m ptxdsl demo
 
 test: $(READY)-test ## all tests; those that need a GPU are skipped where there is none
-	$(BIN)/python -m pytest -n auto --maxprocesses 8
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 lint: $(READY)-lint ## ruff check, ruff format and mypy
 	$(BIN)/python -m ruff check

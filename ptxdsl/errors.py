@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from functools import cache, lru_cache, wraps
 from itertools import islice, pairwise
 from traceback import walk_tb
-from types import CodeType, FrameType, MappingProxyType, TracebackType
+from types import CodeType, FrameType, MappingProxyType, SimpleNamespace, TracebackType
 from typing import NoReturn, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -294,7 +294,7 @@ def of_user(error: BaseException) -> BaseException:
         steps.append(step)
         step = step.tb_next
     users = [step for step in steps if not _is_ours(step.tb_frame.f_code.co_filename)]
-    if shows_all_frames or not (isinstance(error, Error) or users[-1:] == steps[-1:]):
+    if tracebacks.show_all or not (isinstance(error, Error) or users[-1:] == steps[-1:]):
         return error
     shown = None
     for step in reversed(users):
@@ -343,7 +343,8 @@ def _instead(error: TypeError, refused: CallError) -> CallError:
     return refused.with_traceback(error.__traceback__)
 
 
-shows_all_frames = False  # for those who work on the package
+# For those who work on the package; an attribute, since kernels are not kept on disk where a module was written to
+tracebacks = SimpleNamespace(show_all=False)
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
@@ -533,7 +534,8 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
     """Frames of user code, innermost first, up to `outermost`; one frame when that is unknown."""
     frames: list[FrameType] = []
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename) and not _is_generated(frame):
+        file = frame.f_code.co_filename
+        if not _is_library(file) and not (file == "<string>" and _is_generated(frame)):
             frames.append(frame)
             if outermost is None or frame.f_code is outermost:
                 break

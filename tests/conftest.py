@@ -21,7 +21,7 @@ hypothesis.settings.register_profile("ptxdsl", deadline=None)
 hypothesis.settings.load_profile("ptxdsl")
 
 
-errors.shows_all_frames = True  # of our own, where a test fails
+errors.tracebacks.show_all = True  # of our own, where a test fails
 
 
 # Kernels are kept, with all their text: to look through them for garbage as often as Python does by itself took a sixth

@@ -267,3 +267,11 @@ class TestFiles:
         monkeypatch.setattr(imported, "LOADED_NS", file.stat().st_ctime_ns + 10**9)  # nearly at the same time
         assert imported.file_stamp("module.py") is None
         assert imported.file_stamp("gone.py") is None
+
+
+def test_tests_keep_traces_too():
+    """What every test shares has written nothing into the package: with that, each process would trace each kernel."""
+    said = "import tests.conftest; from ptxdsl.runtime import kept; print(kept._is_unchanged())"
+    root = os.path.dirname(os.path.dirname(__file__))
+    process = subprocess.run([sys.executable, "-c", said], cwd=root, capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "True"

@@ -33,7 +33,7 @@ def k(x: ptr[f32], *, mode="refused"):
 
 def frames(function, kind, monkeypatch):
     """The functions that a traceback shows, from the caller of `function` on."""
-    monkeypatch.setattr(errors, "shows_all_frames", False)
+    monkeypatch.setattr(errors.tracebacks, "show_all", False)
     with pytest.raises(kind) as caught:
         function()
     return [f.name for f in traceback.extract_tb(caught.value.__traceback__)][2:]

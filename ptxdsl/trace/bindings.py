@@ -29,10 +29,12 @@ class Bindings:
     """What the names of the user's functions meant, and what their objects held, when a branch or loop began."""
 
     def __init__(self, builder: Builder, loops: bool) -> None:
-        self.builder, self.scopes = builder, _scopes(builder)
-        self.state, self.changed = Snapshot(self.scopes), list[Record]()
+        self.builder, self.changed = builder, list[Record]()
         self.rounds: Rounds = builder.memory[Rounds]
-        self.number = self.rounds.begin(builder, self.state, loops)
+        self.number = self.rounds.next()
+        self.scopes = _scopes(builder) if self.rounds.looks_at(self.number) else []
+        self.state = Snapshot(self.scopes)
+        self.rounds.begin(self.number, builder, self.state, loops)
 
     def check(self, region: ControlRegion) -> None:
         """Refuses what was bound anew since then and is read later."""

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache, partial
 from io import IOBase
 from operator import is_, length_hint
@@ -41,6 +41,7 @@ MOST = 2000  # holders that are looked at: the nearest ones
 MOST_BYTES = 1 << 20  # of an array
 _MADE_BY_CLASS = 1 << 9  # of a type's flags
 _OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
+_NUMBERS_AND_TEXTS = {int, float, bool, str, type(None)}
 Path: TypeAlias = tuple[object, ...]  # number of the scope, a name in it, and the keys that lead on from there
 
 
@@ -405,6 +406,7 @@ _STANDARD: list[tuple[Any, Kind | None]] = [
     (memoryview, _VIEW), (SimpleNamespace, _ATTRIBUTES),
     (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), (ModuleType, _MODULE), (Source, None),
 ]  # fmt: skip
+_MAYBE_FOREIGN = (_MODULE, _CELLS, _CLASS)
 _CONTAINERS = (ChainMap, UserDict, UserList)  # of the library, written in Python
 _kinds: dict[type, Kind | None] = {}
 
@@ -419,6 +421,9 @@ def _kind(of: type) -> Kind | None:
         return _DRAWN
     if _is_foreign_type(of):
         return _POSITION if hasattr(of, "__next__") else None
+    if _is_frozen(of):
+        names = [each.name for each in fields(of)]
+        return Through(lambda frozen: [(name, getattr(frozen, name)) for name in names], "{}.{}")
     slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
     if slots and of.__dictoffset__:
         return SeveralKinds(SlotAttributes(slots), _ATTRIBUTES)
@@ -434,6 +439,12 @@ def _is_foreign_type(of: type) -> bool:
     if module == "builtins":  # as are classes of a text that is executed without a module's name
         return not of.__flags__ & _MADE_BY_CLASS
     return top in sys.stdlib_module_names or top == "numpy" or (top == _OURS and not module.startswith(_OUR_KERNELS))
+
+
+def _is_frozen(of: type) -> bool:
+    """Whether a class of shipped kernels has the fields that it is made with, and what follows from them."""
+    is_ours = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
+    return is_ours and bool(of.__dataclass_params__.frozen)  # type: ignore[attr-defined]
 
 
 def _slots(of: type) -> Iterable[str]:
@@ -515,14 +526,16 @@ class Snapshot:
     def _walk(self, pending: list[tuple[object, Kind, Record | int, object]]) -> None:
         """Breadth first; `pending` grows."""
         seen: set[int] = set()
+        records = self.records
         for holder, kind, parent, key in pending:
-            if id(holder) in seen or len(self.records) >= MOST or _is_foreign(holder, kind):
+            if id(holder) in seen or len(records) >= MOST or (kind in _MAYBE_FOREIGN and _is_foreign(holder, kind)):
                 continue
             seen.add(id(holder))
-            record = Record(holder, kind, kind.copy(holder), parent, key)
-            self.records.append(record)
-            if not _has_leaves_alone(record.copy):
-                _queue(kind.items(record.copy), record, pending)
+            copy = kind.copy(holder)
+            record = Record(holder, kind, copy, parent, key)
+            records.append(record)
+            if not _has_leaves_alone(copy):
+                _queue(kind.items(copy), record, pending)
             if isinstance(kind, Attributes):
                 _queue([("", type(holder))], record, pending)
             if isinstance(holder, FunctionType):
@@ -557,6 +570,8 @@ def _queue(
 ) -> None:
     for key, value in items:
         of = type(value)
+        if of is tuple and _NUMBERS_AND_TEXTS.issuperset(map(type, value)):  # type: ignore[call-overload]
+            continue
         if of not in _kinds:
             _kinds[of] = _kind(of)
         kind = _kinds[of]

@@ -53,7 +53,8 @@ def test_every_candidate_computes_the_product(name, config, rng):
 @CANDIDATES
 @pytest.mark.parametrize("major", ["k", "mn"])
 def test_no_candidate_spills(config, major):
-    """As whole tiles and, as it may be chosen, split or by stream-K; with the widest and the narrowest copies."""
+    """As whole tiles and, as it may be chosen, split or by stream-K; with the widest and the narrowest copies. Of widths,
+    orders and whether K is split, where it may be, each two are together."""
     for width in (16, NARROWEST[config]):
         shapes = (300, 500, 9999), (1500, 3200, 9999)
         options = [o for shape in shapes for o in shared(candidate(config, f16), shape, width, major == "k")]
@@ -61,8 +62,11 @@ def test_no_candidate_spills(config, major):
         assert any(is_stream_k(c) for c in found) == (
             width >= 8 and (config == LARGE or (config == SQUARE and major == "k"))
         )
+        splits = (major == "k") == (width == 16) and any(c.split_k > 1 for c in found)
         for option in {
-            replace(c, schedule=ANY) if is_stream_k(c) else replace(c, split_k=min(2, c.split_k)) for c in found
+            replace(c, schedule=ANY) if is_stream_k(c) else replace(c, split_k=2 if splits else 1)
+            for c in found
+            if is_stream_k(c) or (c.split_k > 1) == splits
         }:
             operands = Operands(a_major=major, b_major=major, a_bytes=width, b_bytes=width, out_bytes=width)
             resources = gemm_kernel.resources(arch="sm_90", traits=option.traits(operands))

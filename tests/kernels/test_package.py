@@ -6,6 +6,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,15 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import errors, kernels
 from ptxdsl.kernels import conv, gemm
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.gemm import gemm_kernel, warpgroup_gemm_kernel
+from ptxdsl.kernels.grouped import warpgroup_grouped_kernel
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.stream_k import ANY
 
 A = np.full((4, 4), 2, np.float16)
 REFUSED = {
@@ -70,3 +80,25 @@ def test_names_of_python_are_not_there():
     assert not hasattr(kernels, "__wrapped__")
     with pytest.raises(ImportError, match=r"cannot import name 'gem' from 'ptxdsl\.kernels'"):
         from ptxdsl.kernels import gem  # noqa: F401
+
+
+tracing = importlib.import_module("ptxdsl.trace")
+TILING = WarpgroupTiling((64, 64, 64), 2)
+ONCE = {
+    "K is split": (gemm_kernel, "sm_80", GemmConfig(split_k=2).traits(Operands())),
+    "stream-K": (gemm_kernel, "sm_80", GemmConfig(schedule=ANY).traits(Operands())),
+    "lists": (warpgroup_grouped_kernel, "sm_90a", WarpgroupTraits(TILING, Operands(out_boxes=True), AHEAD)),
+    "boxes": (warpgroup_gemm_kernel, "sm_90a", WarpgroupTraits(TILING, Operands(out_boxes=True), Strips())),
+    "few blocks": (warpgroup_gemm_kernel, "sm_90a", WarpgroupTraits(TILING, Operands(c="separate"), Strips())),
+}
+
+
+@pytest.mark.parametrize("which", ONCE)
+def test_kernels_are_traced_once(which, monkeypatch):
+    """What they change of Python in a loop or branch would be traced thrice."""
+    kernel, arch, traits = ONCE[which]
+    traces, traced = [], tracing._traced
+    monkeypatch.setattr(tracing, "_traced", lambda *given: traces.append(given) or traced(*given))
+    constants = {"traits": replace(traits)}  # of which nothing has been asked yet
+    tracing.trace(kernel.signature, constants, arch=arch, directives=kernel.options.directives(constants))
+    assert len(traces) == 1

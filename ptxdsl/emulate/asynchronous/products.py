@@ -178,7 +178,7 @@ class ProductQueue:
                 self._report(x, "reads", product, read, rows)
 
     def _report(self, x: Executor, verb: str, product: LateProduct, slots: set[int], rows: np.ndarray) -> None:
-        if not np.isin(product.rows, rows).any():
+        if set(product.rows.tolist()).isdisjoint(rows.tolist()):  # a few warps: numpy would take 20 times as long
             return
         register = x.frame.code.slots.registers[min(slots)]
         role = "sums" if slots & set(product.step.outputs) else "fragments of A"

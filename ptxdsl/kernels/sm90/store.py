@@ -76,6 +76,8 @@ class TensorStore:
     def prepare(self, work: Work) -> None:
         """What can be done before the sums are there: the first boxes of C come, and values beside the others. Where
         warpgroups end a tile one after the other, C comes later; and such values, where boxes were deferred."""
+        if not (self.addend or self.vectors or self.deferred):
+            return  # a kernel that changes an object in a loop is traced again
         self.work = work
         if self.deferred:
             with pd.if_(self.deferred.wait == 1):
@@ -125,7 +127,7 @@ class TensorStore:
                 self.deferred.hold(self._combined(part, last), part.work)
         else:
             self._store_boxes(part, last, in_ring)
-        self.held = []
+        self.held = [] if self.held else self.held  # another list would be traced again
 
     def _store_boxes(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> None:
         """Begins to store the boxes that are staged together, from these columns on."""

@@ -173,9 +173,11 @@ class TileAfterTile(Walk):
     stored: this is done here alone."""
 
     ahead = False
+    start: Start = staticmethod(started_elsewhere)
 
     def tiles(self, start: Start) -> Iterator[Work]:
-        self.start = start
+        if start is not self.start:  # in a role: a kernel that changes what it reaches from outside is traced again
+            self.start = start
         self.seek()
         if self.ahead:
             self._start_next()

@@ -55,7 +55,8 @@ LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is ver
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
 LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
 FOR_A_ROUND = 144, 176, 240  # beside those of 128 rows: of tiles that are computed all at once
-FOR_TURNS = 96, 112, 128, 144, 160, 192, 208  # of tiles of 128 rows that warpgroups take in turns
+FOR_LONG_TURNS = 144  # of tiles of 128 rows that warpgroups take in turns, where K is long
+FOR_TURNS = 96, 112, 128, FOR_LONG_TURNS, 160, 192, 208  # of all such tiles
 STAGED_IN_RING = 64, *FOR_A_ROUND  # of one tile a block: quicker even where the ring gains no stage
 LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
@@ -321,7 +322,7 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
             continue
         if is_round and columns in FOR_A_ROUND:
             yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
-        if not is_round and columns in FOR_TURNS:
+        if not is_round and columns in FOR_TURNS and (columns != FOR_LONG_TURNS or iterations >= LONG_ITERATIONS):
             yield Option(tile, False, stages_of((*tile, _depth(facts)), facts.operands, pingpong=True), way=TURNS)
 
 

@@ -17,7 +17,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 ROWS = BENCHMARKS / "results" / "warpgroups.json"
 RATES = known()[DEFAULT]
 SOURCE = json.loads((data.FOLDER / "h200.json").read_text())["source"]
-MOST_LOST, MOST_LOST_BY_ONE = 2, 15  # percent, on average and by one choice
+MOST_LOST, MOST_LOST_BY_ONE = 2, 13  # percent, on average and by one choice
 
 
 @pytest.fixture
@@ -113,10 +113,10 @@ def test_each_number_is_fitted_or_said_to_be_measured_otherwise(fit):
         assert all(f"{section}.{name}" in SOURCE["constants"] for name in fit.CONSTANTS[section])
 
 
-@pytest.mark.parametrize(("kind", "most"), [("product", 1.06), ("product by protocols", 1.11)])
-def test_no_product_takes_longer_than_by_cublas_but_for_few_percent(fit, kind, most):
-    rows = {tuple(row["problem"]): row["us"] for row in rows_of([kind])}
-    known_cases = fit.cases(rows_of([kind]), "warpgroups", CostModel(RATES))
-    assert len(known_cases) > 35
+def test_no_product_takes_longer_than_by_cublas_but_for_few_percent(fit):
+    rows, known = rows_of(fit.KINDS["warpgroups"]), CostModel(RATES)
+    cublas = {tuple(row["problem"]): row["us"]["cublas"] for row in rows if "cublas" in row["us"]}
+    known_cases = [case for case in fit.cases(rows, "warpgroups", known) if case.problem in cublas]
+    assert len(known_cases) > 200
     for case in known_cases:
-        assert fit.chosen(case, RATES.warpgroups).us < most * rows[case.problem]["cublas"], case.problem
+        assert fit.chosen(case, RATES.warpgroups).us < 1.11 * cublas[case.problem], case.problem

@@ -110,7 +110,7 @@ def test_clusters_bring_lines_in_the_midst_of_sectors_of_large_products(size):
     """Without copies, and without lines beside those that are asked for."""
     launch = plan(size + 1, size, size)
     traits, (a, b) = launch.constants["traits"], list(launch.array_arguments.values())[:2]
-    assert launch.before == () and traits.schedule.multicast == (2, 1)
+    assert launch.before == () and traits.schedule.multicast in ((2, 1), (1, 2))
     assert (a.kind.l2_promotion, b.kind.l2_promotion) == (128, 128)
 
 

@@ -101,7 +101,6 @@ CHOSEN = {
     (192, 14336, 4096): swapped(192, 128, 5, Strips()),
     (272, 14336, 4096): swapped(144, 128, 6, Strips(), pingpong=True),
     (272, 24576, 1536): swapped(144, 128, 6, Strips(), pingpong=True),  # two rounds of 128x256 are full
-    (96, 24576, 1536): swapped(96, 64, 11, Strips(), pingpong=True),
     (1, 129280, 7168): swapped(8, 128, 13, Strips(), pingpong=True),
 }
 

@@ -24,7 +24,10 @@ from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.schedule.arithmetic import ceil_div
 
 ROWS, HIGHEST = 128, 192
-HIGH_TILES = 144, 160, 176, 192  # columns of the highest tiles
+HIGH_TILES, HIGH_PAIRS = (
+    (144, 160, 176, 192),
+    (160, 176, 192),
+)  # columns of the highest tiles, of blocks alone and of two
 
 
 class LargeTile(NamedTuple):
@@ -99,8 +102,8 @@ TILES = (
     LargeTile(208, blocks=2),
     LargeTile(192, blocks=2),
     LargeTile(192, blocks=2, interleaved=True),
-    *(LargeTile(columns, blocks=2, rows=HIGHEST) for columns in HIGH_TILES),
-    *(LargeTile(columns, blocks=2, rows=HIGHEST, across=True) for columns in HIGH_TILES),
+    *(LargeTile(columns, blocks=2, rows=HIGHEST) for columns in HIGH_PAIRS),
+    *(LargeTile(columns, blocks=2, rows=HIGHEST, across=True) for columns in HIGH_PAIRS),
 )
 HIGH = tuple(LargeTile(columns, rows=HIGHEST) for columns in HIGH_TILES)  # for one round: of several they hide less
 LARGEST = ROWS * 256

@@ -27,7 +27,7 @@ ROWS, HIGHEST = 128, 192
 HIGH_TILES, HIGH_PAIRS = (
     (144, 160, 176, 192),
     (160, 176, 192),
-)  # columns of the highest tiles, of blocks alone and of two
+)  # columns of the highest, of blocks alone and of two
 
 
 class LargeTile(NamedTuple):

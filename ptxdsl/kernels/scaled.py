@@ -5,25 +5,31 @@ What differs from `gemm.py` and `ragged.py` is where scales come in: `sm90/scale
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.groups.scaled import ScaledKernels, run
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.call.elsewhere import public_group, public_scaled
+from ptxdsl.kernels.call.scaled import groups, product
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Product
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles, groups_walk, rows_of_groups, told_walk
-from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.parameters import TensorProducts, scaled_parameters, scaled_ragged_parameters, tensors_of
+from ptxdsl.kernels.sm90.parameters import (
+    scaled_parameters,
+    scaled_ragged_parameters,
+    tensor_products_of,
+    tensors_of,
+)
 from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, Scales
 from ptxdsl.kernels.sm90.store import group_store, warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.group_visitors import check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import Scene
@@ -41,16 +47,14 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     await_prerequisites(*tensors_of(p, traits))
-    out: Any = TensorView(p.out) if traits.operands.out_boxes else p.out
-    product = Product(p.m, p.n, p.k, TensorView(p.a), TensorView(p.b), out, out, _alpha(p, scaling), 0)
-    scene = Scene(TensorProducts(product, traits.tile), p.schedule, traits.sums, memory.staging, ahead=True)
+    products = tensor_products_of(p, traits, _alpha(p, scaling, p.alpha))
+    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        kind = SCALES[scaling]
-        scales = kind(p, traits, consumer, p.m, lambda work: (0, 0))
+        scales = SCALES[scaling](p, traits, consumer, p.m, lambda work: (work.item, 0))
         compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, _multiplying(scales))
 
 
@@ -61,6 +65,7 @@ def scaled_ragged_kernel(
     traits: WarpgroupTraits = HOPPER_GROUPS,
     scaling: str = "blocks",
     form: str = "ragged",
+    validate: bool = False,
     scatters: bool = False,
 ) -> None:
     """The same of groups of rows, as `warpgroup_ragged_kernel`."""
@@ -68,7 +73,9 @@ def scaled_ragged_kernel(
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     queue = TileQueue(p.counters, tiling.holders)
     await_prerequisites(p.a, p.b, *([p.boxes] if traits.operands.out_boxes and not scatters else []))
-    matrices, alpha = rows_of_groups(p, traits, form, scatters), _alpha(p, scaling)
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, form)
+    matrices, alpha = rows_of_groups(p, traits, form, scatters), _alpha(p, scaling, 1)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         copy_queued_tiles(
@@ -81,9 +88,9 @@ def scaled_ragged_kernel(
         compute_rows(ring, mma, store, walk, consumer, _multiplying(scales))
 
 
-def _alpha(p: Any, scaling: str) -> Scalar | int:
-    """What all sums are multiplied by: the scales of both tensors."""
-    return p.scale_a.pointer[0] * p.scale_b.pointer[0] if scaling == "tensors" else 1
+def _alpha(p: Any, scaling: str, alpha: Scalar | int) -> Any:
+    """What all sums are multiplied by: `alpha`, and the scales of both tensors."""
+    return alpha * (p.scale_a.pointer[0] * p.scale_b.pointer[0]) if scaling == "tensors" else alpha
 
 
 def _multiplying(scales: Scales) -> Multiply:
@@ -96,28 +103,44 @@ def _multiplying(scales: Scales) -> Multiply:
 
 
 SCALES = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}
-KERNELS = ScaledKernels(scaled_kernel, scaled_ragged_kernel)
 
 
-@public_group
+@public_scaled
 def scaled_gemm(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, *, out: Any = None, config: GemmConfig | Literal["tune"] | None = None
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    c: Any = None,
+    *,
+    out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    config: GemmConfig | Literal["tune"] | None = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out = (scale_a·a) @ (scale_b·b), of 8-bit floats on sm_90a. Returns out.
+    """out = epilogue(alpha·(scale_a·a) @ (scale_b·b) + beta·c, *operands), of 8-bit floats on sm_90a. Returns out.
 
-    a (M, K) is row-major and b (K, N) column-major, both float8_e4m3fn or both float8_e5m2. Scales are float32, on the
-    same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each row, (M, 1), and of each
-    column, (1, N); or one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉).
-    By blocks, sums of 128 products are scaled and added up in float32. out is row-major: float32, which is made without
-    it, float16, bfloat16, or one of 8 bits, which saturates. `config` has atom="wgmma"; its tile has up to 192 columns
+    a (M, K) and b (K, N) are both float8_e4m3fn or both float8_e5m2; they are read as they lie where a is row-major and
+    b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace. Either may be a
+    batch, of three dimensions, as in gemm.
+
+    Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
+    row, (M, 1), and of each column, (1, N), which lie side by side; or one of each 128 along K, (M, ⌈K/128⌉), and of
+    each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉). Of a batch, they have three dimensions as well. By blocks, sums of
+    128 products are scaled and added up in float32.
+
+    out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
+    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma"; its tile has up to 192 columns
     with scales of blocks, or 256; "tune" times some, as in gemm, of classes for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, None, a, b, scale_a, scale_b, None, out, config)
+    return product.run(scaled_kernel, a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue, operands)
 
 
-@public_group
+@public_scaled
 def scaled_gemm_ragged(
     a: Any,
     b: Any,
@@ -129,17 +152,23 @@ def scaled_gemm_ragged(
     out_rows: Any = None,
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
+    validate: bool = False,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[rows of i] = (scale_a·a)[rows of i] @ (scale_b[i]·b[i]) for each group i of rows. Returns out.
+    """out[rows of i] = epilogue((scale_a·a)[rows of i] @ (scale_b[i]·b[i]), *operands) for each group i of rows.
+    Returns out.
 
-    a is (rows, K), b (groups, K, N) with column-major matrices, out (rows, N); `offsets`, `rows` and `out_rows` are as
-    in `grouped_gemm_ragged`. Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or
-    (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row,
-    which lie in rows as well; both are gathered to a workspace before.
+    a is (rows, K), b (groups, K, N), out (rows, N); what is copied before is as in `scaled_gemm`, column-major matrices
+    of b are not. `offsets`, `rows`, `out_rows`, `validate`, `epilogue` and `operands` are as in `grouped_gemm_ragged`.
+    Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or (rows, ⌈K/128⌉) and
+    (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row, which lie in rows as
+    well; both are gathered to a workspace before.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, "ragged", a, b, scale_a, scale_b, offsets, out, config, rows, out_rows)
+    moved = rows, out_rows, epilogue, operands
+    return groups.run(scaled_ragged_kernel, "ragged", a, b, scale_a, scale_b, offsets, out, config, validate, *moved)
 
 
 @public_group
@@ -152,13 +181,14 @@ def scaled_gemm_masked(
     *,
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
+    validate: bool = False,
 ) -> Any:
     """out[i, :counts[i]] = (scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]) for each group i. Returns out.
 
-    a is (groups, M, K), b (groups, K, N) with column-major matrices, out (groups, M, N); `counts` are as in
-    `grouped_gemm_masked`. Scales are as in `scaled_gemm`: one of each tensor; or (groups, M, 1) and (groups, 1, N); or
-    (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+    a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts` and `validate` are as in `grouped_gemm_masked`,
+    what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M, 1) and (groups, 1, N);
+    or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(KERNELS, "masked", a, b, scale_a, scale_b, counts, out, config)
+    return groups.run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate)

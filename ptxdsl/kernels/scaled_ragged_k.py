@@ -12,7 +12,7 @@ from typing import Any, Literal
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.groups.scaled_ragged_k import run
+from ptxdsl.kernels.call.scaled.along_k import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
@@ -133,10 +133,11 @@ def scaled_gemm_ragged_k(
 ) -> Any:
     """out[i] = (scale_a·a)[:, K of i] @ (scale_b·b)[K of i] for each group i, of 8-bit floats on sm_90a. Returns out.
 
-    a is (M, K) and row-major, b (K, N) and column-major, both float8_e4m3fn or both float8_e5m2, out (groups, M, N)
-    with row-major matrices, of the types of `scaled_gemm`; `offsets`, int32 (groups,) on the same GPU, say where the
-    K of each group ends: with a of the transposed gradients and b of the activations, the gradients of the weights of a
-    mixture of experts. The output of an empty group is 0. Sums of 128 products are added up in float32.
+    a is (M, K) and b (K, N), both float8_e4m3fn or both float8_e5m2, and are copied before as in `scaled_gemm` where
+    they are not row-major and column-major; out is (groups, M, N) with row-major matrices, of the types of that;
+    `offsets`, int32 (groups,) on the same GPU, say where the K of each group ends: with a of the transposed gradients
+    and b of the activations, the gradients of the weights of a mixture of experts. The output of an empty group is 0.
+    Sums of 128 products are added up in float32.
 
     Scales are float32, on the same GPU: one of each tensor, of the shape () or (1,); or one of each row and each column
     in each group, (groups, M, 1) and (groups, 1, N); or one of each 128 along K of each row and of each column,

@@ -19,6 +19,7 @@ from ptxdsl.kernels.product.product import Product, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles
 from ptxdsl.kernels.ragged_k import GroupsVisitor, output_of_group, walk_along_k
+from ptxdsl.kernels.scaled.sums import TILING, scaled_alpha
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
@@ -27,7 +28,7 @@ from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, RowScales, SpanScales, promoted
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
-from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -35,7 +36,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import bf16, e4m3
 
-HOPPER = WarpgroupTraits(WarpgroupTiling((128, 128, 128)), Operands(e4m3, bf16, batches="strided"), AHEAD)
+HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16, batches="strided"), AHEAD)
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -56,7 +57,7 @@ def scaled_ragged_k_kernel(
     await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged", GROUP_UNIT)
-    alpha = p.scale_a.pointer[0] * p.scale_b.pointer[0] if scaling == "tensors" else 1
+    alpha = scaled_alpha(p, scaling, 1)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()

@@ -47,7 +47,7 @@ def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, A
     matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
     if problem.c is not None and traits.operands.c == "separate":
         matrices["c"] = problem.c
-    nothing = {"c": view(traits.operands.output)(pointer=0, stride=0)}  # a null address, which is not read
+    nothing = {"c": view(traits.operands.added)(pointer=0, stride=0)}  # a null address, which is not read
     views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
     if not isinstance(traits, WarpgroupTraits):
         return {**nothing, **views}

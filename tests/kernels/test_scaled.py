@@ -261,6 +261,19 @@ def test_groups_that_are_copied_before(name, scaling, form, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_matrix_for_all_groups_is_copied_once(name, count, rng):
+    where, (rows, n, k) = machine(name), (3, 24, 133)
+    a, b, scales = values(rng, rows, k), values(rng, k, n), powers(rng, 2, 1)
+    ends, sides = np.arange(1, count + 1, dtype=np.int32), (where.array(lying(a, "row")), where.array(lying(b, "row")))
+    of_all = sides[1][None] if count == 1 else np.broadcast_to(b, (count, k, n))
+    if count > 1 and name != "emulator":
+        of_all = sides[1].expand(count, k, n)
+    results = where.values(scaled_gemm_ragged(sides[0], of_all, where.array(ends), *map(where.array, scales)))
+    assert (results[:count] == reference(a, b, *scales)[:count]).all()
+
+
+@every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("output, shape, config", [("f32", (70, 200, 272), LOW), ("bf16", (66, 136, 144), None)])
 def test_alpha_beta_and_c(name, scaling, output, shape, config, rng):

@@ -93,7 +93,8 @@ def as_wgmma_reads(
     operands, launches = [], []
     for operand, along_k in ((a, ALONG_K["a"]), (b, ALONG_K["b"])):
         if operand.array.size and _is_needed(operand, along_k) and _words(operand, along_k) < MOST_WORDS:
-            operand, launch = _copied(operand, along_k, device_stream)
+            copy, launch = _copied(operand, along_k, device_stream)
+            operand = _for_all(copy, operand)
             launches.append(launch)
         operands.append(operand)
     return operands[0], operands[1], tuple(launches)
@@ -192,6 +193,17 @@ def _copied(operand: Matrix, along_k: str, device_stream: tuple[int | None, int]
     device, stream = device_stream
     copy, target = _workspace(operand, _major(operand, along_k), device, stream)
     return copy, (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
+
+
+def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
+    """A copy as often as the operand has its matrix, where that is one for all batches: the copy is one as well."""
+    if operand.batches is None or operand.batch_stride:
+        return copy
+    if copy.owner is None:
+        return replace(copy, batches=operand.batches)
+    owner = np.broadcast_to(copy.owner, (operand.batches, *copy.owner.shape))
+    array = matrix(copy.name, owner, batched=True).array
+    return replace(copy, owner=owner, array=array, batches=operand.batches)
 
 
 def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> tuple[Matrix, Any]:

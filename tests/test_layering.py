@@ -58,7 +58,7 @@ ROOMS = {
         {"launching"},
         {"products", "tuned"},
         {"groups", "convolutions"},
-        {"gemm"},
+        {"gemm", "scaled"},
     ),
 }
 CUDA = {"assemble", "driver", "runtime"}  # the only modules that may import it

@@ -110,7 +110,7 @@ def warpgroup_ragged_kernel(
             walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
             by_tensors = ColumnCopies(traits, memory) if gathers else tensor_copies(traits, memory, traits.piece)
             copy_queued_tiles(ring, by_tensors, walk, queue)
-        if gathers:
+        if isinstance(ring, GatheredRing):
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))

@@ -12,13 +12,14 @@ from typing import Any, Literal
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.groups.scaled_ragged_k import run
+from ptxdsl.kernels.call.scaled.along_k import run
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles
 from ptxdsl.kernels.ragged_k import GroupsVisitor, output_of_group, walk_along_k
+from ptxdsl.kernels.scaled.sums import TILING, scaled_alpha
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
@@ -27,7 +28,7 @@ from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, RowScales, SpanScales, promoted
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
-from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -35,7 +36,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import bf16, e4m3
 
-HOPPER = WarpgroupTraits(WarpgroupTiling((128, 128, 128)), Operands(e4m3, bf16, batches="strided"), AHEAD)
+HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16, batches="strided"), AHEAD)
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -56,7 +57,7 @@ def scaled_ragged_k_kernel(
     await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged", GROUP_UNIT)
-    alpha = p.scale_a.pointer[0] * p.scale_b.pointer[0] if scaling == "tensors" else 1
+    alpha = scaled_alpha(p, scaling, 1)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
@@ -133,10 +134,11 @@ def scaled_gemm_ragged_k(
 ) -> Any:
     """out[i] = (scale_a·a)[:, K of i] @ (scale_b·b)[K of i] for each group i, of 8-bit floats on sm_90a. Returns out.
 
-    a is (M, K) and row-major, b (K, N) and column-major, both float8_e4m3fn or both float8_e5m2, out (groups, M, N)
-    with row-major matrices, of the types of `scaled_gemm`; `offsets`, int32 (groups,) on the same GPU, say where the
-    K of each group ends: with a of the transposed gradients and b of the activations, the gradients of the weights of a
-    mixture of experts. The output of an empty group is 0. Sums of 128 products are added up in float32.
+    a is (M, K) and b (K, N), both float8_e4m3fn or both float8_e5m2, and are copied before as in `scaled_gemm` where
+    they are not row-major and column-major; out is (groups, M, N) with row-major matrices, of the types of that;
+    `offsets`, int32 (groups,) on the same GPU, say where the K of each group ends: with a of the transposed gradients
+    and b of the activations, the gradients of the weights of a mixture of experts. The output of an empty group is 0.
+    Sums of 128 products are added up in float32.
 
     Scales are float32, on the same GPU: one of each tensor, of the shape () or (1,); or one of each row and each column
     in each group, (groups, M, 1) and (groups, 1, N); or one of each 128 along K of each row and of each column,

@@ -104,7 +104,8 @@ REFUSALS = {
     ),
     "an output of a wrong type": (
         lambda a, b: grouped_gemm(a, b, out=[ones(4, 8, dtype=np.int32), ones(5, 3, dtype=np.int32)]),
-        "`out` is int32; of float16 matrices grouped_gemm writes float16, bfloat16, float32\n"
+        "`out` is int32; of float16 matrices grouped_gemm writes float16, bfloat16, float32, "
+        "float8_e4m3fn, float8_e5m2\n"
         "  help: pass one of these, and convert it afterwards",
     ),
     "c and out of two types": (

@@ -18,7 +18,7 @@ from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.types import f16, f32, s8
 from tests.kernels.placed import zeros
 from tests.kernels.test_gemm import check
-from tests.machines import MACHINES, machine
+from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
 SMALL = GemmConfig(tile=(64, 64, 64), stages=3, atom="wgmma")
@@ -69,6 +69,62 @@ def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
     word_lines_kernel[-(-lines * words // (THREADS * EACH)), THREADS](p, type=type)
     assert (where.values(target)[:, :length] == where.values(source)[:, :length]).all()
     assert (where.values(target)[:, length:] == 7).all()
+
+
+@every_machine
+@pytest.mark.parametrize("type", [f16, s8], ids=str)
+@pytest.mark.parametrize("kernel, length, each", [(lines_kernel, 37, 1), (word_lines_kernel, 48, EACH)])
+def test_lines_of_all_matrices_are_copied(name, type, kernel, length, each, rng):
+    """What lies between the copies stays."""
+    where, (batches, lines) = machine(name), (3, 23)
+    source = where.array(rng.integers(-100, 100, (batches, lines + 1, length + 16)).astype(type.dtype))
+    target = where.array(np.full((batches, lines + 2, 128), 7, type.dtype))
+    p = lines_parameters(type, True)(
+        source=view(type)(pointer=source, stride=length + 16),
+        lined=view(type)(pointer=target, stride=128),
+        lines=lines,
+        length=length,
+        source_batch=(lines + 1) * (length + 16),
+        lined_batch=(lines + 2) * 128,
+        batches=batches,
+    )
+    words = batches * lines * -(-length * type.bytes // 16)
+    kernel[-(-words // (THREADS * each)), THREADS](p, type=type, batched=True)
+    copied = where.values(target)
+    assert (copied[:, :lines, :length] == where.values(source)[:, :lines, :length]).all()
+    assert (copied[:, lines:] == 7).all()
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, output", [("e4m3", "f32"), ("bf16", "e5m2")])
+def test_batches_whose_lines_no_map_takes(name, inputs, output, rng):
+    """Of both operands, of one, and of one for all; matrices that begin between multiples of 16 bytes; backwards."""
+    where, (m, n, k) = machine(name), (40, 48, 37)
+
+    def drawn(*shape, more=0):
+        *count, rows, columns = shape
+        values = rng.integers(-2, 3, (*count, rows * (columns + more) + 3)).astype(NAMES[inputs])
+        return values[..., :-3].reshape(*count, rows, columns + more)[..., :columns]
+
+    a, b, lined = drawn(3, m, k), drawn(3, k, n), rng.integers(-2, 3, (3, m, 64)).astype(NAMES[inputs])[..., :k]
+    cases = [(a, b), (lined, b), (a, b[1]), (a[0], b), (a.swapaxes(1, 2)[:, :, :m], drawn(3, m, n))]
+    cases += [(a[::-1], b)] if name == "emulator" else []  # torch has no strides below 0
+    for left, right in cases:
+        out = where.array(np.zeros((3, left.shape[-2], n), NAMES[output]))
+        results = where.values(gemm(where.array(left), where.array(right), out=out))
+        exact = left.astype(np.float64) @ right.astype(np.float64)
+        assert (results == exact.astype(NAMES[output]).astype(np.float64)).all()
+
+
+def test_batches_are_copied_where_that_pays():
+    """Large ones of 16 bits, which mma.sync multiplies else."""
+    a, b = (zeros(4 * 4096, 4095, np.float16).reshape(4, 4096, 4095) for _ in "ab")
+    b = b.swapaxes(1, 2)
+    launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(), (1.0, 0.0))
+    assert [each.kernel for each in launch.before] == [lines_kernel] * 2
+    assert [each.constants for each in launch.before] == [{"type": f16, "batched": True}] * 2
+    small = problem_of(a[:, :64, :65], b[:, :65, :64], None, None, 0.0).row_major
+    assert call.plan_of(KERNELS, small, Choice(), (1.0, 0.0)).before == ()
 
 
 @pytest.mark.parametrize(("k", "kernel"), [(2600, word_lines_kernel), (2602, lines_kernel)])

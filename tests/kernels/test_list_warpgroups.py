@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -403,6 +404,70 @@ def test_refusals(which):
         call(out)
     assert (caught.value.message, caught.value.help) == (message, help)
     assert np.isnan(out[0]).all()
+
+
+ROUNDED = [np.zeros((64, 64), NAMES["e4m3"])]
+
+
+@pytest.mark.parametrize(("call", "message", "help"), [
+    (
+        lambda: grouped_gemm(A, B, out=ROUNDED * len(A), schedule="host"),
+        "`out` is float8_e4m3fn, which takes wgmma, whose blocks find their tiles themselves",
+        'take schedule="device", without balance',
+    ),
+    (
+        lambda: gemm(A, B, out=ROUNDED * len(A), schedule=PERSISTENT),
+        f"`out` is float8_e4m3fn, which takes wgmma, and schedule is {PERSISTENT!r}; {DEALT}",
+        "leave schedule out",
+    ),
+    (
+        lambda: grouped_gemm(A, B, ROUNDED * len(A), out=ROUNDED * len(A), beta=1.0),
+        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "leave c out, or write to an `out` of float16",
+    ),
+    (
+        lambda: grouped_gemm(A, B, out=ROUNDED * len(A), config=GemmConfig()),
+        'GemmConfig: the tiles are those of mma.sync, whose path does not round to e4m3; with atom="wgmma" sm_90a does',
+        None,
+    ),
+], ids=["host", "schedule", "c", "tiles of warps"])  # fmt: skip
+def test_refusals_of_rounded_outputs(call, message, help):
+    with pytest.raises(pd.LaunchError) as caught:
+        call()
+    assert (caught.value.message, caught.value.help) == (message, help)
+    assert not ROUNDED[0].astype(np.float32).any()
+
+
+def test_rounded_outputs_on_other_gpus(monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_89")
+    for function in (gemm, grouped_gemm):
+        with pytest.raises(pd.LaunchError) as caught:
+            function(A, B, out=ROUNDED * len(A))
+        assert caught.value.message == (
+            "`out` is float8_e4m3fn, to which grouped_gemm rounds on sm_90a; the kernel is for sm_89"
+        )
+        assert caught.value.help == (
+            "convert a float16 `out` afterwards; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+        )
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, output", [("f16", "e4m3"), ("bf16", "e5m2")])
+@pytest.mark.parametrize("function", [gemm, grouped_gemm])
+@pytest.mark.parametrize("config", [None, GemmConfig((64, 64, 64), stages=2, atom="wgmma", swap_ab=True)])
+def test_outputs_rounded_to_8_bits(name, inputs, output, function, config, rng):
+    """They saturate; the matrices are row-major, which wgmma reads of 16 bits."""
+    where = machine(name)
+    shapes = [(70, 48, 72)] * 2 if function is gemm else [(70, 48, 72), (3, 16, 40), (65, 17, 8)]
+    a = [(rng.integers(-2, 3, (m, -(-k // 8) * 8)) * 2.0**9).astype(NAMES[inputs])[:, :k] for m, _, k in shapes]
+    b = [rng.integers(-2, 3, (k, -(-n // 8) * 8)).astype(NAMES[inputs])[:, :n] for _, n, k in shapes]
+    out = [where.array(np.zeros((m, n), NAMES[output])) for m, n, _ in shapes]
+    results = function([*map(where.array, a)], [*map(where.array, b)], out=out, alpha=0.125, config=config)
+    most = float(ml_dtypes.finfo(NAMES[output]).max)
+    for left, right, result in zip(a, b, results, strict=True):
+        exact = (0.125 * (left.astype(np.float64) @ right.astype(np.float64))).clip(-most, most)
+        rounded = exact.astype(np.float32).astype(NAMES[output]).astype(np.float64)
+        assert (where.values(result) == rounded).all()
 
 
 def test_fp8_on_other_gpus(monkeypatch):

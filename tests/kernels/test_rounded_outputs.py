@@ -17,7 +17,6 @@ from ptxdsl.kernels.choose.warpgroups import stages_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel
-from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.reorder.lines import lines_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
@@ -96,6 +95,50 @@ def test_schedules_and_an_epilogue(name, how, few_blocks, rng):
 
 
 @every_machine
+@pytest.mark.parametrize(
+    "inputs, output, added", [("f16", "e4m3", "f16"), ("bf16", "e5m2", "f32"), ("e4m3", "e4m3", "bf16")]
+)
+@pytest.mark.parametrize("shape", [(70, 48, 64), (33, 37, 65)])
+@pytest.mark.parametrize("order, added_order", ["CC", "FF", "CF"])
+def test_c_of_more_bits(name, inputs, output, added, shape, order, added_order, rng):
+    """Once it is not read."""
+    where, (m, n, k) = machine(name), shape
+    a, b, c = (
+        integers(rng, (m, k), inputs),
+        integers(rng, (k, n), inputs, "F"),
+        integers(rng, (m, n), added, added_order, 1),
+    )
+    for alpha, beta in ((0.5, -2.0), (1.0, 0.0)):
+        out = where.array(poisoned((m, n), output, order))
+        result = gemm(where.array(a), where.array(b), where.array(c), out=out, alpha=alpha, beta=beta)
+        expected = alpha * exact(a, b) + beta * c.astype(np.float64)
+        assert np.array_equal(where.values(result), rounded(expected, output))
+
+
+@every_machine
+@pytest.mark.parametrize("how", [
+    {"config": tiles(pingpong=True)}, {"config": tiles(128, stagger=2)}, {"config": tiles(swap_ab=True)},
+    {"split_k": 2, "reduction": "scatter"}, {"split_k": 2, "reduction": "cluster"}, {"schedule": StreamKThreadblockSwizzle()},
+], ids=["turns", "staggered", "swapped", "scatter", "cluster", "stream-k"])  # fmt: skip
+def test_schedules_with_c(name, how, few_blocks, rng):
+    where, (m, n, k) = machine(name), (130, 96, 256)
+    a, b = integers(rng, (m, k), "bf16"), integers(rng, (k, n), "bf16", "F")
+    c = rng.integers(-30, 30, (m, n)).astype(np.float32)
+    out = where.array(poisoned((m, n), "e4m3"))
+    result = gemm(*map(where.array, (a, b, c)), out=out, beta=0.5, **how)
+    assert np.array_equal(where.values(result), rounded(exact(a, b) + 0.5 * c, "e4m3"))
+
+
+def test_types_of_c_that_no_kernel_reads():
+    for output, added in (("f16", "f32"), ("e4m3", "s32")):
+        with pytest.raises(pd.LaunchError) as caught:
+            Operands(TYPES["f16"], TYPES[output], c="separate", c_type=TYPES[added])
+        assert caught.value.message == (
+            f"Operands: c_type is {TYPES[added]!r}; beside outputs of 8 bits it takes f16, bf16 or f32, else None"
+        )
+
+
+@every_machine
 def test_batches(name, rng):
     where = machine(name)
     a, b = (rng.integers(-5, 6, shape).astype(np.float16) for shape in ((3, 33, 64), (3, 64, 40)))
@@ -145,16 +188,11 @@ REFUSED = {
     "c": (
         lambda: gemm(A, A, OUT, out=OUT, beta=1.0),
         "`c` is float8_e4m3fn; what is added has 16 bits or more",
-        "leave c out, or write to an `out` of float16",
+        "convert it to float16, bfloat16 or float32; `out` may be of 8 bits",
     ),
     "float32": (
         lambda: gemm(A.astype(np.float32), A.astype(np.float32), out=OUT),
         "`out` is float8_e4m3fn; of float32 matrices gemm writes float32, float16 or bfloat16",
-        "pass one of these, and convert it afterwards",
-    ),
-    "lists": (
-        lambda: grouped_gemm([A], [A], out=[OUT]),
-        "`out` is float8_e4m3fn; of float16 matrices grouped_gemm writes float16, bfloat16, float32",
         "pass one of these, and convert it afterwards",
     ),
 }

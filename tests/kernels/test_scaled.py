@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.groups import scaled as call
+from ptxdsl.kernels.call.products import lines, scheduled
+from ptxdsl.kernels.call.scaled import groups as call
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
+from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.scaled import (
     scaled_gemm,
     scaled_gemm_masked,
@@ -25,6 +27,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.types import bf16, e4m3, f32
+from tests.kernels.spills import check_no_spill
 from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
@@ -38,6 +41,7 @@ def hopper(monkeypatch):
     """With few blocks, each of which has several tiles."""
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
     monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
+    monkeypatch.setattr(scheduled, "resident_blocks", lambda *_, **__: 3)
 
 
 def values(rng, *shape, dtype="e4m3"):
@@ -212,6 +216,193 @@ def test_rows_that_are_gathered_and_scattered(name, scaling, gathers, scatters, 
     assert np.array_equal(results, expected, equal_nan=True)
 
 
+def lying(values, major, padding=5):
+    """The same values, row- or column-major, whose lines lie apart."""
+    moved = values if major == "row" else values.swapaxes(-1, -2)
+    *more, length = moved.shape
+    room = np.zeros((*more, length + padding), values.dtype)
+    room[..., :length] = moved
+    room = room[..., :length]
+    return room if major == "row" else room.swapaxes(-1, -2)
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("majors", [("row", "row"), ("column", "column"), ("column", "row"), ("row", "column")])
+def test_operands_that_are_copied_before(name, scaling, majors, rng):
+    """Not contiguous along K, or with lines that tensor copies cannot address; the tile is chosen, or said."""
+    where, (m, n, k) = machine(name), (70, 201, 133)
+    a, b, scales = values(rng, m, k), values(rng, k, n), scales_of(rng, scaling, m, n, k)
+    given = [where.array(x) for x in (lying(a, majors[0]), lying(b, majors[1]), *scales)]
+    config = LOW if "row" in majors else None
+    assert (where.values(scaled_gemm(*given, config=config)) == reference(a, b, *scales)).all()
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("form", ["ragged", "masked"])
+def test_groups_that_are_copied_before(name, scaling, form, rng):
+    where, (rows, n, k) = machine(name), (70, 136, 133)
+    is_masked, sizes = form == "masked", np.array([3, 64, 70], np.int32)
+    groups, lines = (3,), (3, rows) if is_masked else (rows,)
+    a, b = values(rng, *lines, k), values(rng, 3, k, n)
+    scale_a, scale_b = scales_of(rng, scaling, rows, n, k, groups)
+    if is_masked and scaling != "tensors":
+        scale_a = powers(rng, *groups, *scale_a.shape)
+    function = scaled_gemm_masked if is_masked else scaled_gemm_ragged
+    sides = lying(a, "column"), lying(b, "row")
+    given = [where.array(x) for x in (*sides, sizes, scale_a, scale_b)]
+    results, begin = where.values(function(*given, config=LOW)), 0
+    for group, size in enumerate(sizes):
+        at = (group, slice(size)) if is_masked else (slice(begin, size),)
+        of_a, of_b = (scale_a, scale_b) if scaling == "tensors" else (scale_a[at], scale_b[group])
+        assert (results[at] == reference(a[at], b[group], of_a, of_b)).all()
+        begin = size
+
+
+@every_machine
+@pytest.mark.parametrize("count", [1, 3])
+def test_one_matrix_for_all_groups_is_copied_once(name, count, rng):
+    where, (rows, n, k) = machine(name), (3, 24, 133)
+    a, b, scales = values(rng, rows, k), values(rng, k, n), powers(rng, 2, 1)
+    ends, sides = np.arange(1, count + 1, dtype=np.int32), (where.array(lying(a, "row")), where.array(lying(b, "row")))
+    of_all = sides[1][None] if count == 1 else np.broadcast_to(b, (count, k, n))
+    if count > 1 and name != "emulator":
+        of_all = sides[1].expand(count, k, n)
+    results = where.values(scaled_gemm_ragged(sides[0], of_all, where.array(ends), *map(where.array, scales)))
+    assert (results[:count] == reference(a, b, *scales)[:count]).all()
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output, shape, config", [("f32", (70, 200, 272), LOW), ("bf16", (66, 136, 144), None)])
+def test_alpha_beta_and_c(name, scaling, output, shape, config, rng):
+    """C apart, or out itself: it comes in boxes where the output has 16 bits. Factors of the next call are others."""
+    where, (m, n, k) = machine(name), shape
+    config = config or (HALVES if scaling == "blocks" else LOW)
+    a, b, scales = values(rng, m, k), values(rng, n, k).T, scales_of(rng, scaling, m, n, k)
+    c = where.array(rng.integers(-9, 10, (m, n)).astype(NAMES[output]))
+    given = [where.array(x) for x in (a, b, *scales)]
+    for alpha, beta in ((2.0**-7, 0.5), (-(2.0**-6), 2.0)):
+        exact = alpha * reference(a, b, *scales) + beta * where.values(c)
+        expected = exact.astype(NAMES[output]).astype(np.float64)
+        factors = {"alpha": alpha, "beta": beta, "config": config}
+        out = where.array(np.full((m, n), np.nan).astype(NAMES[output]))
+        assert scaled_gemm(*given, c, out=out, **factors) is out
+        assert (where.values(out) == expected).all()
+        scaled_gemm(*given, c, out=c, **factors)
+        assert (where.values(c) == expected).all()
+
+
+def beside(value, of_row, of_column):
+    return value * of_column + of_row
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output", ["f32", "bf16", "e4m3"])
+def test_epilogues(name, scaling, output, rng):
+    """Of vectors, and of a matrix beside C."""
+    where, (m, n, k) = machine(name), (130, 208, 144)
+    a, b, scales = values(rng, m, k), values(rng, n, k).T, scales_of(rng, scaling, m, n, k)
+    of_row, of_column, other = rng.integers(-3, 4, m), powers(rng, n), rng.integers(-3, 4, (m, n)).astype(np.float16)
+    given = [where.array(x) for x in (a, b, *scales)]
+    vectors = per_row(where.array(of_row.astype(np.float32))), per_column(where.array(of_column))
+    exact = 2.0**-7 * reference(a, b, *scales)
+
+    def out(rounded):
+        return where.array(np.zeros((m, n)).astype(NAMES[rounded]))
+
+    def as_rounded(exact, rounded):
+        most = float(ml_dtypes.finfo(NAMES[rounded]).max)
+        return exact.clip(-most, most).astype(np.float32).astype(NAMES[rounded]).astype(np.float64)
+
+    result = scaled_gemm(*given, out=out(output), alpha=2.0**-7, epilogue=beside, operands=vectors, config=LOW)
+    assert (where.values(result) == as_rounded(exact * of_column + of_row[:, None], output)).all()
+    with_c = {"c": where.array(np.ones((m, n), np.float32)), "beta": 3.0, "config": LOW}
+    operands = {"epilogue": add, "operands": (where.array(other),)}
+    result = scaled_gemm(*given, out=out("f32"), alpha=2.0**-7, **with_c, **operands)
+    assert (where.values(result) == (exact + 3 + other)).all()
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_epilogues_of_groups(name, scaling, output, rng):
+    """A value a row, and a value a column of each group."""
+    where, ends, (rows, n, k) = machine(name), [0, 1, 66, 66, 131], (131, 136, 144)
+    a, b = values(rng, rows, k), values(rng, len(ends), n, k).swapaxes(1, 2)
+    scale_a, scale_b = scales_of(rng, scaling, rows, n, k, (len(ends),))
+    of_row, of_column = powers(rng, rows), rng.integers(-3, 4, (len(ends), n)).astype(np.float32)
+    out = np.full((rows, n), np.nan).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, np.array(ends, np.int32), scale_a, scale_b, out)]
+    operands = per_column(where.array(of_column)), per_row(where.array(of_row))
+    options = {"epilogue": lambda value, column, row: (value + column) * row, "operands": operands, "validate": True}
+    results, begin = where.values(scaled_gemm_ragged(*given[:5], out=given[5], config=LOW, **options)), 0
+    for group, end in enumerate(ends):
+        of_a, of_b = (scale_a, scale_b) if scaling == "tensors" else (scale_a[begin:end], scale_b[group])
+        exact = (reference(a[begin:end], b[group], of_a, of_b) + of_column[group]) * of_row[begin:end, None]
+        assert (results[begin:end] == exact.astype(NAMES[output]).astype(np.float64)).all(), group
+        begin = end
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("single, output", [("", "f32"), ("", "bf16"), ("a", "bf16"), ("b", "f32")])
+def test_batches(name, scaling, single, output, rng):
+    """With C, and one matrix for all; scales of a matrix for all are for all as well."""
+    where, (m, n, k) = machine(name), (70, 136, 144)
+    of_a, of_b = (() if single == which else (3,) for which in "ab")
+    a, b = values(rng, *of_a, m, k), values(rng, *of_b, n, k).swapaxes(-1, -2)
+    scale_a, scale_b = scales_of(rng, scaling, m, n, k)
+    if scaling != "tensors":
+        scale_a, scale_b = powers(rng, *of_a, *scale_a.shape), powers(rng, *of_b, *scale_b.shape)
+    c = rng.integers(-9, 10, (3, m, n)).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, scale_a, scale_b, c)]
+    out = where.array(np.zeros((3, m, n), NAMES[output]))
+    results = where.values(scaled_gemm(*given, out=out, alpha=2.0**-7, beta=0.5, config=LOW))
+    for batch in range(3):
+        sides = a if single == "a" else a[batch], b if single == "b" else b[batch]
+        tensors = scaling == "tensors"
+        scales = (
+            scale_a if tensors or single == "a" else scale_a[batch],
+            scale_b if tensors or single == "b" else scale_b[batch],
+        )
+        exact = 2.0**-7 * reference(*sides, *scales) + 0.5 * c[batch].astype(np.float64)
+        assert (results[batch] == exact.astype(NAMES[output]).astype(np.float64)).all(), batch
+
+
+@every_machine
+def test_a_batch_of_one_is_for_all(name, rng):
+    """As in gemm; so are its scales."""
+    where, (m, n, k) = machine(name), (20, 64, 128)
+    a, b = values(rng, 1, m, k), values(rng, 3, n, k).swapaxes(1, 2)
+    scales = powers(rng, 1, m, 1), powers(rng, 3, 1, n)
+    results = where.values(scaled_gemm(*[where.array(x) for x in (a, b, *scales)]))
+    for batch in range(3):
+        assert (results[batch] == reference(a[0], b[batch], scales[0][0], scales[1][batch])).all()
+
+
+def test_sizes_in_host_memory_are_validated():
+    with pytest.raises(pd.LaunchError) as caught:
+        scaled_gemm_ragged(A, B[None], ROWS + 1, ONE, ONE, validate=True)
+    message = "`offsets[0]` is 65; group 0 takes a number from 0 to the 64 rows of `a`"
+    help = "pass where each group ends: an empty one ends where the one before it does"
+    assert (caught.value.message, caught.value.help) == (message, help)
+
+
+def test_copies_of_more_words_than_32_bits_count_are_refused(monkeypatch):
+    monkeypatch.setattr(lines, "MOST_WORDS", 64)
+    message = "`b` is not contiguous along K; of float8_e4m3fn wgmma reads matrices that are"
+    for run in (
+        lambda: scaled_gemm(A, np.ascontiguousarray(B), ONE, ONE, config=LOW),
+        lambda: scaled_gemm_ragged(A, np.ascontiguousarray(B)[None], ROWS, ONE, ONE, config=LOW),
+    ):
+        with pytest.raises(pd.LaunchError) as caught:
+            run()
+        assert (caught.value.message, caught.value.help) == (message, "pass a row-major `a` and a column-major `b`")
+
+
 @every_machine
 def test_no_rows(name, rng):
     where = machine(name)
@@ -277,10 +468,31 @@ REFUSED = {
         "`a` and `b` are float16; scales are of float8_e4m3fn or float8_e5m2 matrices",
         "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)",
     ),
-    "batches": (
-        lambda: scaled_gemm(A[None], B[None], ONE, ONE),
-        "`a` and `b` are batches of 1 matrices; scaled_gemm multiplies single ones",
-        "call scaled_gemm for each of them, or scaled_gemm_ragged for groups of rows",
+    "shapes of scales of batches": (
+        lambda: scaled_gemm(np.stack([A] * 2), B, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32)),
+        "`scale_a` has the shape (64, 1) and `scale_b` (1, 128)",
+        "pass one number for each tensor; (2, 64, 1) and (1, 128) for rows and columns; or (2, 64, 2) and (2, 1) for "
+        "blocks of 128",
+    ),
+    "a beta without c": (
+        lambda: scaled_gemm(A, B, ONE, ONE, beta=1.0),
+        "beta is 1, and `c` is not given",
+        "pass the array that beta multiplies as c=",
+    ),
+    "an alpha beyond float32": (
+        lambda: scaled_gemm(A, B, ONE, ONE, alpha=1e300),
+        "`alpha` is 1e+300; the output is computed in float32, which ends at 3.4e38",
+        "scale the matrices before, or multiply float64 ones",
+    ),
+    "a c of another type": (
+        lambda: scaled_gemm(A, B, ONE, ONE, HALF[:, :128], out=np.zeros((64, 128), np.float32), beta=1.0),
+        "`c` is float16 and `out` float32; they are of one type",
+        "convert c before",
+    ),
+    "a matrix beside groups": (
+        lambda: scaled_gemm_ragged(A, B[None], ROWS, ONE, ONE, epilogue=add, operands=(HALF[:, :128],)),
+        "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value a row or a column",
+        "write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
     ),
     "columns of out": (
         lambda: scaled_gemm(A, B, ONE, ONE, out=np.zeros((128, 64), np.float32).T),
@@ -309,11 +521,6 @@ REFUSED = {
         "`config` has atom=''; scaled 8-bit floats are multiplied by wgmma, on sm_90a",
         'pass a GemmConfig with atom="wgmma", or none',
     ),
-    "rows of b": (
-        lambda: scaled_gemm(A, np.ascontiguousarray(B), ONE, ONE, config=LOW),
-        "`b` is not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
-        "pass a row-major `a` and a column-major `b`",
-    ),
 }  # fmt: skip
 
 
@@ -325,6 +532,17 @@ def test_refusals(which):
     assert (caught.value.message, caught.value.help) == (message, help)
 
 
+def test_names_that_others_have():
+    with pytest.raises(pd.Error) as caught:
+        scaled_gemm(A, B, ONE, ONE, bias=ONE)
+    assert caught.value.message == (
+        "scaled_gemm takes no `bias`; it takes a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue and operands"
+    )
+    assert caught.value.help == (
+        "scaled_gemm(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
+    )
+
+
 def test_another_gpu():
     with pd.config.using(arch="sm_90"), pytest.raises(pd.LaunchError) as caught:
         scaled_gemm(A, B, ONE, ONE)
@@ -332,6 +550,24 @@ def test_another_gpu():
         "`a` and `b` are float8_e4m3fn, multiplied with scales on sm_90a; the kernel is for sm_90"
     )
     assert caught.value.help == "on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"
+
+
+FUSED = [(tile, output, scaling) for tile in (192, 256) for output in (bf16, f32) for scaling in SCALINGS]
+
+
+@pytest.mark.parametrize("columns, output, scaling", FUSED)
+@pytest.mark.parametrize("what", ["c", "bias"])
+def test_kernels_with_more_spill_nothing(columns, output, scaling, what):
+    """C of batches, or a function of the sums and of a value of each column."""
+    is_c = what == "c"
+    operands = Operands(
+        e4m3, output, batches="strided" if is_c else "none", c="separate" if is_c else "none",
+        extras=() if is_c else (Extra(bf16, "n"),), out_boxes=output is bf16,
+    )  # fmt: skip
+    tiling = WarpgroupTiling((128, columns, 128), 3)
+    check_no_spill(
+        scaled_kernel, WarpgroupTraits(tiling, operands, Strips(), None if is_c else add_gelu), scaling=scaling
+    )
 
 
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
@@ -345,10 +581,4 @@ def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
     batches, gathers = "strided" if is_ragged else "none", is_ragged == "gathered"
     operands = Operands(e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
-    try:
-        kernel = scaled_ragged_kernel if is_ragged else scaled_kernel
-        resources = kernel.resources("sm_90a", traits=traits, scaling=scaling)
-    except pd.AssembleError as refusal:
-        assert "(C7504)" in refusal.message
-        pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
-    assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
+    check_no_spill(scaled_ragged_kernel if is_ragged else scaled_kernel, traits, scaling=scaling)

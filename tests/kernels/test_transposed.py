@@ -290,8 +290,9 @@ def test_copies_of_more_words_than_32_bits_count_are_refused(inputs, config, hel
     assert (out == 7).all()
 
 
-def test_batches_whose_lines_no_copy_takes_are_refused():
-    """Lines that are copied without a transpose are those of single matrices."""
+def test_batches_of_more_words_than_32_bits_count_are_refused(monkeypatch):
+    """Of all matrices: each alone has fewer."""
+    monkeypatch.setattr(lines, "MOST_WORDS", 2 * 64 * 3)
     out = np.full((2, 64, 64), 7, np.float32)
     with pytest.raises(pd.LaunchError) as caught:
         gemm(BATCH, BATCH.reshape(2, 33, 64), out=out)
@@ -302,3 +303,4 @@ def test_batches_whose_lines_no_copy_takes_are_refused():
     )
     assert caught.value.help == "pad its lines"
     assert (out == 7).all()
+    assert np.array_equal(gemm(BATCH[:1], BATCH[:1].reshape(1, 33, 64)), np.zeros((1, 64, 64)))

@@ -38,8 +38,13 @@ from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged, ragg
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k, ragged_k_kernel
 from ptxdsl.kernels.reorder.lines import lines_kernel
 from ptxdsl.kernels.reorder.transposed import transposed_kernel
-from ptxdsl.kernels.scaled import KERNELS as SCALED
-from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
+from ptxdsl.kernels.scaled import (
+    scaled_gemm,
+    scaled_gemm_masked,
+    scaled_gemm_ragged,
+    scaled_kernel,
+    scaled_ragged_kernel,
+)
 from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k, scaled_ragged_k_kernel
 from ptxdsl.runtime import timing
 from ptxdsl.schedule import PersistentScheduler
@@ -430,7 +435,8 @@ class TestThroughTheDriver:
             monkeypatch.setattr(timing, name, value)
         for kernel in (
             *KERNELS,
-            *SCALED,
+            scaled_kernel,
+            scaled_ragged_kernel,
             *CONVOLUTIONS[:2],
             lines_kernel,
             transposed_kernel,

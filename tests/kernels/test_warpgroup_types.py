@@ -252,9 +252,9 @@ A = {inputs: np.zeros((64, 64), NAMES[inputs]) for inputs in ("f32", "s8", "e4m3
 OF_FP8 = "`a` and `b` are float8_e4m3fn, which"
 REFUSED = {
     "lines": (
-        lambda: gemm(A["e4m3"][:, :33].copy(), A["e4m3"].T[:33], config=tiles("e4m3")),
+        lambda: gemm(A["s8"][:, :33].copy(), A["s8"].T[:33], config=tiles("s8")),
         "`a` has lines 33 bytes apart from the address ",
-        "pad its lines",
+        "pad its lines, or leave atom out: then such arrays are copied otherwise",
     ),
     "no K": (
         lambda: gemm(A["e4m3"][:, :0], A["e4m3"].T[:0]),
@@ -264,7 +264,7 @@ REFUSED = {
     "c of fp8": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, A["e4m3"], out=A["e4m3"].copy(), beta=1),
         "`c` is float8_e4m3fn; what is added has 16 bits or more",
-        "leave c out, or write to an `out` of float16",
+        "convert it to float16, bfloat16 or float32; `out` may be of 8 bits",
     ),
     "tiles of warps": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, config=GemmConfig()),

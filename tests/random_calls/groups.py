@@ -230,8 +230,7 @@ def draw_scaled(draw: Draw) -> Call:
     m = draw.extent(16, 64, 128)
     groups = () if form == "" else (len(bounds),)
     lines = {"": (m,), "ragged": (rows,), "masked": (*groups, m)}[form]
-    a = matrix(draw, (*lines, k), inputs, "row", kind="whole words")
-    b = matrix(draw, (*groups, k, n), inputs, "column", kind="whole words")
+    a, b = _scaled_operands(draw, inputs, (*lines, k), (*groups, k, n))
     out = matrix(draw, (*lines, n), output, "row", "noise", kind=draw.one_of("whole words", ""))
     x, y = fill(draw, a, inputs, True), fill(draw, b, inputs, True)
     scales, (of_a, of_b) = _scales(draw, lines, groups, n, k)
@@ -250,6 +249,11 @@ def draw_scaled(draw: Draw) -> Call:
     function: Any = {"": scaled_gemm, "ragged": scaled_gemm_ragged, "masked": scaled_gemm_masked}[form]
     sizes = {"": [], "ragged": [indices(draw, offsets)], "masked": [indices(draw, counts)]}[form]
     options: dict[str, Any] = {"out": out}
+    if form == "" and output not in FP8 and draw.chance(0.4):
+        alpha, beta, c = draw.one_of(1.0, -0.5), draw.one_of(1.0, 2.0), draw.one_of(out, None)
+        c = c or matrix(draw, (m, n), output, "row", kind=draw.one_of("whole words", ""))
+        values = alpha * values + beta * fill(draw, c, output, True)
+        options |= {"c": c, "alpha": alpha, "beta": beta}
     chosen = wgmma_config(draw, inputs, groups=True) if draw.chance(0.6) else None
     if chosen is not None:
         options["config"] = chosen
@@ -263,6 +267,16 @@ def draw_scaled(draw: Draw) -> Call:
         draw.one_of(None, 1, 3),
         f"{counts.tolist()}",
     )
+
+
+def _scaled_operands(draw: Draw, inputs: str, of_a: tuple[int, ...], of_b: tuple[int, ...]) -> tuple[View, View]:
+    """A and B, mostly as wgmma reads them."""
+    if draw.chance(0.6):
+        return matrix(draw, of_a, inputs, "row", kind="whole words"), matrix(
+            draw, of_b, inputs, "column", kind="whole words"
+        )
+    a, b = (matrix(draw, shape, inputs, draw.one_of("row", "column")) for shape in (of_a, of_b))
+    return a, b
 
 
 def _scales(
@@ -295,8 +309,7 @@ def draw_scaled_ragged_k(draw: Draw) -> Call:
     ends = np.minimum(-(-np.maximum.accumulate(np.clip(offsets, 0, k)) // UNIT) * UNIT, k).tolist()
     bounds = [*zip([0, *ends[:-1]], ends, strict=False)] if ends else []
     m, n = draw.size(16, 64, 128), draw.size(16, 64, 128)
-    a = matrix(draw, (m, k), inputs, "row", kind="whole words")
-    b = matrix(draw, (k, n), inputs, "column", kind="whole words")
+    a, b = _scaled_operands(draw, inputs, (m, k), (k, n))
     out = matrix(draw, (len(bounds), m, n), output, "row", "noise", kind=draw.one_of("whole words", ""))
     x, y = fill(draw, a, inputs, True), fill(draw, b, inputs, True)
     scales, factors = _scales_along_k(draw, bounds, m, n, k)

@@ -153,12 +153,17 @@ def scaled(draw: Draw) -> object:
         "blocks": ((*of_a, m, blocks[0]), (*of_b, *blocks)),
     }
     scales = [draw.array(shape, "f32") for shape in shapes[kind]]
-    a, b = draw.array((*of_a, m, k), inputs), draw.array((*of_b, k, n), inputs, "column")
-    out = draw.array((*of_a, m, n), draw.one_of((*FLOATS, "bf16", *FP8)))
+    order = draw.one_of(("row", "column", "column"))
+    a, b = draw.array((*of_a, m, k), inputs), draw.array((*of_b, k, n), inputs, order)
+    output = draw.one_of((*FLOATS, "bf16", *FP8))
+    out = draw.array((*of_a, m, n), output)
     if form == "product":
-        return scaled_gemm(a, b, *scales, out=out)
+        beta, how = float(draw.chance(0.3)), function_of(draw, out, output)
+        c = draw.array((m, n), output if output not in FP8 else "bf16") if beta else None
+        return scaled_gemm(a, b, *scales, c, out=out, beta=beta, **how)
     if form == "ragged":
-        return scaled_gemm_ragged(a, b, np.full(groups, m, np.int32), *scales, out=out)
+        operands = {"epilogue": add, "operands": [per_column(draw.array((n,), "bf16"))]} if draw.chance(0.3) else {}
+        return scaled_gemm_ragged(a, b, np.full(groups, m, np.int32), *scales, out=out, **operands)
     return scaled_gemm_masked(a, b, np.zeros(groups, np.int32), *scales, out=out)
 
 

@@ -57,6 +57,11 @@ def public_ragged(function: Callable[P, R]) -> Callable[P, R]:
     return _launcher(function, **_PRODUCTS, **_epilogues("grouped_gemm_ragged"))
 
 
+def public_scaled(function: Callable[P, R]) -> Callable[P, R]:
+    """Products of scaled matrices, which have one as well."""
+    return _launcher(function, **_PRODUCTS, **_epilogues(function.__name__))
+
+
 def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
     return _launcher(function, padding=_PADDED, groups=_GROUPED, **_epilogues("conv2d"))
 

@@ -60,8 +60,9 @@ class Operands:
     `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output; `a_rows` are the
     rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
     of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
-    once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B. Raises
-    LaunchError for what no kernel is written for.
+    once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B; `c_type` is
+    the type of C beside an output of 8 bits, None where it is that of the output. Raises LaunchError for what no kernel
+    is written for.
     """
 
     inputs: Type = f16
@@ -79,6 +80,7 @@ class Operands:
     a_rows: int = 0
     streamed: str = "none"
     a_gathered: bool = False
+    c_type: Type | None = None
 
     def __post_init__(self) -> None:
         for message in self._misfits():
@@ -102,6 +104,11 @@ class Operands:
         return self.output if is_whole else self.scalar
 
     @property
+    def added(self) -> Type:
+        """The type of C."""
+        return self.c_type or self.output
+
+    @property
     def narrowest(self) -> int:
         """The bytes of the narrower copy."""
         return min(self.a_bytes, self.b_bytes)
@@ -118,6 +125,8 @@ class Operands:
             width, widths = getattr(self, field), [width for width in WIDTHS if width >= type.bytes]
             if width not in widths or not isinstance(width, int):
                 yield f"{field} is {width!r}; of {type} elements it takes {either(widths)}"
+        if self.c_type is not None and (self.output not in FP8 or self.c_type not in FLOATS):
+            yield f"c_type is {self.c_type!r}; beside outputs of 8 bits it takes {either(FLOATS)}, else None"
         if not isinstance(self.extras, tuple) or not all(isinstance(extra, Extra) for extra in self.extras):
             yield f"extras is {self.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, s64, u8, u16, u32
@@ -19,33 +20,35 @@ BITS = {1: u8, 2: u16, 4: u32}  # elements by their bytes, as they are copied
 
 
 @lru_cache(maxsize=64)
-def lines_parameters(type: Type) -> Group:
-    """Lines of `length` elements of such a type, from one matrix to another, whose strides are multiples of a word."""
-    return pd.Parameters.of("Lines", source=view(type), lined=view(type), lines=u32, length=u32)
+def lines_parameters(type: Type, batched: bool = False) -> Group:
+    """Lines of `length` elements of such a type, from one matrix to another, whose strides are multiples of a word; or
+    `lines` of each of some `batches`."""
+    apart = {"source_batch": s64, "lined_batch": s64, "batches": u32} if batched else {}
+    return pd.Parameters.of("Lines", source=view(type), lined=view(type), lines=u32, length=u32, **apart)
 
 
 @pd.kernel(reqntid=THREADS)
-def lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
+def lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False) -> None:
     """What lies behind the end of a line in its last word is its last element."""
     each = WORD_BYTES // type.bytes
     words = ceil_div(p.length, each)
     item = pd.ctaid.x * THREADS + pd.tid.x
-    with pd.if_(item < p.lines * words):
+    with pd.if_(item < _count(p, batched) * words):
         line = item // words
         first = (item - line * words) * each
-        source = (p.source.pointer + line.to(s64) * p.source.stride).bitcast(BITS[type.bytes])
-        elements = [source[pd.min(first + i, p.length - 1)].to(u32) for i in range(each)]
-        target = p.lined.pointer + (line.to(s64) * p.lined.stride + first.to(s64))
-        pd.ptx.st.global_.v4.b32(target, packed(elements, type.bytes))
+        source, target = _line(p, line, batched)
+        values = source.bitcast(BITS[type.bytes])
+        elements = [values[pd.min(first + i, p.length - 1)].to(u32) for i in range(each)]
+        pd.ptx.st.global_.v4.b32(target + first.to(s64), packed(elements, type.bytes))
 
 
 @pd.kernel(reqntid=THREADS)
-def word_lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
+def word_lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False) -> None:
     """The same where the lines of the source, too, are whole words that begin at multiples of one. A thread has EACH
     words, all of which are read before the first is written; a warp has neighbouring ones."""
     each = WORD_BYTES // type.bytes
     words = p.length // each
-    count = p.lines * words
+    count = _count(p, batched) * words
     begin = pd.ctaid.x * (THREADS * EACH) + pd.tid.x
     items = [begin + number * THREADS for number in range(EACH)]
     copies = []
@@ -53,12 +56,27 @@ def word_lines_kernel(p: lines_parameters(type), *, type: Type = u16) -> None:
         inside = pd.min(item, count - 1)
         line = inside // words
         first = ((inside - line * words) * each).to(s64)
-        source = p.source.pointer + (line.to(s64) * p.source.stride + first)
-        target = p.lined.pointer + (line.to(s64) * p.lined.stride + first)
-        copies.append((target, pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(source)))
+        source, target = _line(p, line, batched)
+        copies.append((target + first, pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(source + first)))
     for item, (target, word) in zip(items, copies, strict=True):
         with pd.if_(item < count):
             pd.ptx.st.global_.v4.b32(target, word)
+
+
+def _count(p: Any, batched: bool) -> Scalar:
+    """How many lines there are of all matrices."""
+    count: Scalar = p.lines * p.batches if batched else p.lines
+    return count
+
+
+def _line(p: Any, number: Scalar, batched: bool) -> tuple[PointerValue, PointerValue]:
+    """Where a line begins that has such a number among all, and where its copy does."""
+    source, target = p.source.pointer, p.lined.pointer
+    if batched:
+        batch = number // p.lines
+        number = number - batch * p.lines
+        source, target = source + batch.to(s64) * p.source_batch, target + batch.to(s64) * p.lined_batch
+    return source + number.to(s64) * p.source.stride, target + number.to(s64) * p.lined.stride
 
 
 def word_at(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:

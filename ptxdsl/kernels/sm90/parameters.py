@@ -23,16 +23,21 @@ from ptxdsl.kernels.traits.parameters import (
     shared_parameters,
     view,
 )
+from ptxdsl.trace.instruction import Scalar
 
 
 @lru_cache(maxsize=1024)
 def tensor_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and an out that is stored in
     boxes; else C and out are m×n and row-major."""
+    return pd.Parameters.of("TensorGemm", **_tensor_fields(traits))
+
+
+def _tensor_fields(traits: WarpgroupTraits) -> dict[str, Any]:
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
-    return pd.Parameters.of("TensorGemm", **{**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes})
+    return {**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes}
 
 
 @lru_cache(maxsize=1024)
@@ -54,10 +59,8 @@ def _tensor_ragged_fields(traits: WarpgroupTraits, a: pd.TensorMap, scatters: bo
 
 @lru_cache(maxsize=1024)
 def scaled_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `scaled_kernel`: A, B and out as of `warpgroup_gemm_kernel`, and the scales of both."""
-    out = traits.out_map if traits.operands.out_boxes else view(traits.operands.output)
-    fields = {"a": traits.a.map, "b": traits.b.map, "out": out, "m": u32, "n": u32, "k": u32}
-    return pd.Parameters.of("ScaledGemm", **fields, **SCALES, schedule=traits.schedule.parameters(traits.sum))
+    """Those of `scaled_kernel`: as of `warpgroup_gemm_kernel`, and the scales of both."""
+    return pd.Parameters.of("ScaledGemm", **_tensor_fields(traits), **SCALES)
 
 
 @lru_cache(maxsize=1024)
@@ -99,10 +102,10 @@ def _apart(p: Any, traits: WarpgroupTraits, name: str) -> Any:
 
 class TensorProducts(Products):
     """Products of which a slice of K is never empty: one that would be multiplies the zeros that tensor copies bring
-    from behind the end of K."""
+    from behind the end of K. Work that its schedule does not know otherwise is known by its batch."""
 
     def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
-        return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), item)
+        return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), batch if item is None else item)
 
 
 @lru_cache(maxsize=1024)
@@ -170,16 +173,16 @@ def convolution_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
     return TensorProducts(Product(g.m, g.n, g.k, p.x, p.w, out, out, 1, 0, extras), traits.tile)
 
 
-def tensor_products_of(p: Any, traits: WarpgroupTraits) -> Products:
+def tensor_products_of(p: Any, traits: WarpgroupTraits, alpha: Scalar | None = None) -> TensorProducts:
     """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
-    them the first is the only one."""
+    them the first is the only one. `alpha` stands for that of the parameters, where it is given."""
     tensors: dict[str, Any] = {"a": p.a, "b": p.b}
     if traits.operands.out_boxes:
         tensors["out"] = p.out
     if traits.c_boxes:
         tensors["c"] = p.c if traits.operands.c == "separate" else p.out
     product = product_of(p, traits.operands, p.a, p.b)
-    product = product._replace(**_views(tensors))
+    product = product._replace(**_views(tensors), alpha=product.alpha if alpha is None else alpha)
     if traits.operands.batches == "none":
         return TensorProducts(product, traits.tile)
 

@@ -91,7 +91,8 @@ class Sending:
         if operands.c == "none":
             return None
         along = "mn" if operands.c_major == "row" else "nm"
-        extra = Extra(operands.output, along, operands.out_bytes, in_place=operands.c == "in place")
+        bytes = max(operands.added.bytes, operands.out_bytes)
+        extra = Extra(operands.added, along, bytes, in_place=operands.c == "in place")
         return self._reader(extra, self.product.c, at)
 
     def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:

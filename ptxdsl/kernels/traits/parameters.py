@@ -33,8 +33,8 @@ def parameters(traits: Traits) -> Group:
 
 def gemm_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
     """The fields of a kernel that computes products, which takes A and B as such fields."""
-    output, scalar = view(traits.operands.output), traits.operands.scalar
-    matrices = {"a": a, "b": b, "c": output, "out": output}
+    output, added, scalar = view(traits.operands.output), view(traits.operands.added), traits.operands.scalar
+    matrices = {"a": a, "b": b, "c": added, "out": output}
     numbers = {"m": u32, "n": u32, "k": u32, "alpha": scalar, "beta": scalar}
     return {**matrices, **numbers, **shared_parameters(traits)}
 

@@ -1,1 +1,1 @@
-"""Calls of products of groups: lists, rows one behind the other, and scales."""
+"""Calls of products of groups: lists, and rows one behind the other."""

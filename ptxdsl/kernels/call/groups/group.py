@@ -15,7 +15,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrices import ORDERS, Matrices, located, matrices
 from ptxdsl.kernels.call.matrix import describe_type, describe_types, empty, matrix
-from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, gemm_outputs, outputs
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type
 
@@ -149,10 +149,10 @@ def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
             f"a[{number}]@b[{number}] has {tuple(shapes[number].tolist())}",
             help=f"pass `{operand.name}[{number}]` of that shape",
         )
-    if operand.type not in outputs(inputs):
+    if operand.type not in gemm_outputs(inputs):
         raise LaunchError(
             f"`{operand.name}` is {describe_type(operand.type)}; of {describe_type(inputs)} matrices grouped_gemm "
-            f"writes {', '.join(map(describe_type, outputs(inputs)))}",
+            f"writes {', '.join(map(describe_type, gemm_outputs(inputs)))}",
             help="pass one of these, and convert it afterwards",
         )
 

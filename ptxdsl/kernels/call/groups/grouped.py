@@ -32,7 +32,7 @@ from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
-from ptxdsl.kernels.call.products.configure import check_is_bool, configure, facts, narrower, settled
+from ptxdsl.kernels.call.products.configure import by_wgmma, check_is_bool, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
@@ -52,7 +52,7 @@ from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import Epilogue
-from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import factors_of
@@ -194,7 +194,7 @@ def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tu
     if not group.out.shapes.all(axis=1).any():
         return []
     by_warps = []
-    if group.a.type not in FP8:
+    if not takes_wgmma(group.a.type, group.out.type):
         by_warps = ranked_tiles(known.sizes, arch, facts.operands, _usual(group, balanced), model)
     is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
     ranked = ranked_of_groups(by_warps, known, model, is_open and are_lists_mappable(group))
@@ -242,8 +242,8 @@ def traits_of(
 
 
 def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
-    """Whether a configuration asks for wgmma, or, where there is none, no other path multiplies such matrices."""
-    return group.a.type in FP8 if config is None else config.atom == WGMMA
+    """Whether a configuration asks for wgmma, or, where there is none, no other path has such products."""
+    return takes_wgmma(group.a.type, group.out.type) if config is None else config.atom == WGMMA
 
 
 def traits_by_wgmma(
@@ -257,7 +257,7 @@ def traits_by_wgmma(
     if config is not None:
         config = of_groups(config, AHEAD, staggers=config.swap_ab)
     else:
-        config = _of_fp8(group, takes_warpgroups)
+        config = _of_no_other_path(group, takes_warpgroups)
     traits = _configured(group, config, epilogue, takes_warpgroups)
     check_lists_mappable(group)
     return traits
@@ -277,20 +277,28 @@ def faster_by_wgmma(
     return None if config is None else _configured(group, config, epilogue)
 
 
-def _of_fp8(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
-    """The tiles of types that wgmma alone multiplies. Raises LaunchError where it does not."""
-    device, _ = group.device_stream
-    cause = f"`a` and `b` are {describe_type(group.a.type)}"
+def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
+    """The tiles of types that wgmma alone multiplies, or to which its path alone rounds. Raises LaunchError where there
+    is none."""
+    (device, _), (cause, _) = group.device_stream, by_wgmma(group.a.type, group.out.type)
     if not takes_warpgroups:
         raise LaunchError(
-            f"{cause}, which takes wgmma, whose blocks find their tiles themselves",
-            help='take schedule="device", without balance',
+            f"{cause}, whose blocks find their tiles themselves", help='take schedule="device", without balance'
         )
     config = _by_warpgroups(group, inf) if target(device) == ARCH else None
     if config is None:
+        described, does, help = (
+            describe_type(group.out.type),
+            "to which grouped_gemm rounds",
+            "convert a float16 `out` afterwards",
+        )
+        cause = f"`out` is {described}"
+        if group.a.type in FP8:
+            cause, does = f"`a` and `b` are {describe_type(group.a.type)}", "which is multiplied"
+            help = "convert them to float16 before"
         raise LaunchError(
-            f"{cause}, which is multiplied on {ARCH}; the kernel is for {target(device)}",
-            help=f"convert them to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+            f"{cause}, {does} on {ARCH}; the kernel is for {target(device)}",
+            help=f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
     return config
 

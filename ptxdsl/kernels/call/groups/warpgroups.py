@@ -50,7 +50,7 @@ def are_lists_boxed(group: ProblemGroup) -> bool:
 
 def check_lists_mappable(group: ProblemGroup) -> None:
     """Raises LaunchError for lists of which tensor copies cannot address a matrix, or wgmma cannot read it."""
-    cause, otherwise = by_wgmma(group.a.type)
+    cause, otherwise = by_wgmma(group.a.type, group.out.type)
     if _without_k(group).any():
         number = int(_without_k(group).argmax())
         raise LaunchError(

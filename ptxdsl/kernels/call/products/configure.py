@@ -215,6 +215,7 @@ def facts(
         out_bytes=out_bytes,
         c="none" if c is None else "in place" if in_place else "separate",
         c_major=c.major if c else "row",
+        c_type=c.type if c and c.type is not out.type else None,
         batches=batches,
         extras=extras,
     )

@@ -46,13 +46,10 @@ class LinedMatrix(Matrix):
 
 
 def takes_copies(problem: GemmProblem) -> bool:
-    """Whether there is something to compute, and copies make operands of its type such as tensor copies bring. Those of
-    batches are copied only to be transposed."""
-    operands = tuple((getattr(problem, name), along_k) for name, along_k in ALONG_K.items())
+    """Whether there is something to compute, and copies make operands of its type such as tensor copies bring."""
     if not all((problem.a.array.size, problem.b.array.size, problem.out.array.size)):
         return False
-    is_open = problem.batches is None or all(o.is_mappable or _is_turned(o, along_k) for o, along_k in operands)
-    return is_open and all(_words(o, along_k) < MOST_WORDS for o, along_k in operands)
+    return all(_words(operand, along_k) < MOST_WORDS for operand, along_k in _operands(problem))
 
 
 class LineCopies(NamedTuple):
@@ -79,15 +76,28 @@ class LineCopies(NamedTuple):
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """The problem with the copies, and the launches that make these."""
-        launches, (device, stream) = [], problem.device_stream
+        launches = []
         for name, along_k in ALONG_K.items():
             if getattr(self, name):
-                operand: Matrix = getattr(problem, name)
-                copy, target = _workspace(operand, _major(operand, along_k), device, stream)
-                launch = _transposed if _is_turned(operand, along_k) else _copy
-                launches.append(launch(operand, copy, target, stream))
+                copy, launch = _copied(getattr(problem, name), along_k, problem.device_stream)
+                launches.append(launch)
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
         return problem, tuple(launches)
+
+
+def as_wgmma_reads(
+    a: Matrix, b: Matrix, device_stream: tuple[int | None, int]
+) -> tuple[Matrix, Matrix, tuple[LaunchPlan, ...]]:
+    """A and B, or copies of them where tensor copies cannot bring them as wgmma reads them; and the launches that make
+    the copies. What has nothing in it, or more words than are counted, is left as it is."""
+    operands, launches = [], []
+    for operand, along_k in ((a, ALONG_K["a"]), (b, ALONG_K["b"])):
+        if operand.array.size and _is_needed(operand, along_k) and _words(operand, along_k) < MOST_WORDS:
+            copy, launch = _copied(operand, along_k, device_stream)
+            operand = _for_all(copy, operand)
+            launches.append(launch)
+        operands.append(operand)
+    return operands[0], operands[1], tuple(launches)
 
 
 def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
@@ -117,13 +127,20 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
 
 def copies_along_k(problem: GemmProblem) -> LineCopies:
     """Only of operands that wgmma does not read as they lie, whatever the time."""
-    return LineCopies(_is_turned(problem.a, ALONG_K["a"]), _is_turned(problem.b, ALONG_K["b"]), 0.0)
+    a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
+    return LineCopies(a, b, 0.0)
+
+
+def copies_needed(problem: GemmProblem) -> LineCopies:
+    """The same, and of those whose lines tensor copies cannot address."""
+    a, b = (_is_needed(operand, along_k) for operand, along_k in _operands(problem))
+    return LineCopies(a, b, 0.0)
 
 
 def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
     """Whether A and B are copied, and how long the copies take."""
     is_single = problem.batches is None
-    of_a, of_b = (_ways(getattr(problem, name), along_k, is_single) for name, along_k in ALONG_K.items())
+    of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
         copied = [operand for operand, is_copied in zip((problem.a, problem.b), way, strict=True) if is_copied]
         moved = sum(2 * operand.array.size * operand.type.bytes for operand in copied)
@@ -131,11 +148,21 @@ def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]
         yield LineCopies(*way, len(copied) * each + moved / model.rates.large.copy_bandwidth)
 
 
+def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:
+    """A and B, each with how one lies that is contiguous along K."""
+    return [(problem.a, ALONG_K["a"]), (problem.b, ALONG_K["b"])]
+
+
 def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
     """Whether it may be copied or not."""
-    if _is_turned(operand, along_k) or not operand.is_mappable:
+    if _is_needed(operand, along_k):
         return (True,)
     return (False, True) if is_single and not operand.is_in_sectors else (False,)
+
+
+def _is_needed(operand: Matrix, along_k: str) -> bool:
+    """Whether tensor copies cannot bring an operand as wgmma reads it."""
+    return _is_turned(operand, along_k) or not operand.is_mappable
 
 
 def _major(operand: Matrix, along_k: str) -> str:
@@ -157,7 +184,26 @@ def _lines(operand: Matrix, major: str) -> tuple[int, int]:
 def _words(operand: Matrix, along_k: str) -> int:
     """Of 16 bytes, that a copy of an operand has."""
     lines, length = _lines(operand, _major(operand, along_k))
-    return lines * ceil_div(length * operand.type.bytes, WORD_BYTES)
+    batches = operand.batches if operand.batch_stride else None
+    return (batches or 1) * lines * ceil_div(length * operand.type.bytes, WORD_BYTES)
+
+
+def _copied(operand: Matrix, along_k: str, device_stream: tuple[int | None, int]) -> tuple[Matrix, LaunchPlan]:
+    """A copy that tensor copies bring as wgmma reads it, and the launch that makes it."""
+    device, stream = device_stream
+    copy, target = _workspace(operand, _major(operand, along_k), device, stream)
+    return copy, (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
+
+
+def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
+    """A copy as often as the operand has its matrix, where that is one for all batches: the copy is one as well."""
+    if operand.batches is None or operand.batch_stride:
+        return copy
+    if copy.owner is None:
+        return replace(copy, batches=operand.batches)
+    owner = np.broadcast_to(copy.owner, (operand.batches, *copy.owner.shape))
+    array = matrix(copy.name, owner, batched=True).array
+    return replace(copy, owner=owner, array=array, batches=operand.batches)
 
 
 def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> tuple[Matrix, Any]:
@@ -179,17 +225,20 @@ def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> 
 
 
 def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
-    """The launch that copies the lines of an operand."""
-    type, (lines, length) = operand.type, _lines(operand, operand.major)
-    values = lines_parameters(type)(
+    """The launch that copies the lines of an operand, or of all matrices of it."""
+    type, (lines, length), batches = operand.type, _lines(operand, operand.major), copy.batches
+    apart = {"source_batch": operand.batch_stride, "lined_batch": copy.batch_stride, "batches": batches}
+    values = lines_parameters(type, batches is not None)(
         source=view(type)(pointer=operand, stride=operand.stride),
         lined=view(type)(pointer=target, stride=copy.stride),
         lines=lines,
         length=length,
+        **(apart if batches is not None else {}),
     )
     kernel, each = (word_lines_kernel, EACH) if _is_in_words(operand) else (lines_kernel, 1)
-    blocks = ceil_div(lines * ceil_div(length * type.bytes, WORD_BYTES), THREADS * each)
-    return LaunchPlan(kernel, blocks, THREADS, values, {"type": type}, stream=stream)
+    blocks = ceil_div((batches or 1) * lines * ceil_div(length * type.bytes, WORD_BYTES), THREADS * each)
+    constants = {"type": type, **({"batched": True} if batches is not None else {})}
+    return LaunchPlan(kernel, blocks, THREADS, values, constants, stream=stream)
 
 
 def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:

@@ -103,11 +103,16 @@ def _may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
 
 def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
-    out = problem.out
     is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
+    return is_whole and are_boxed(problem)
+
+
+def are_boxed(problem: GemmProblem) -> bool:
+    """The same of whole tiles, as far as the arrays say it: C comes in such boxes too, and no other matrix does."""
+    out = problem.out
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
     beside = all(not operand.extra.is_matrix for operand in problem.operands)
-    return is_whole and c_comes_so and beside and out.type.bits == 16 and out.is_storable
+    return c_comes_so and beside and out.type.bits == 16 and out.is_storable
 
 
 def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:

@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.matrix import (
     matrix,
 )
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
-from ptxdsl.kernels.product.operands import FP8, INPUTS, Extra, gemm_outputs, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Extra, gemm_outputs, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type, f16, f64, s32
@@ -119,7 +119,7 @@ def problem_of(
     if addend is not None and addend.type in FP8:
         raise LaunchError(
             f"`c` is {describe_type(addend.type)}; what is added has 16 bits or more",
-            help="leave c out, or write to an `out` of float16",
+            help=f"convert it to {describe_types(FLOATS)}; `out` may be of 8 bits",
         )
     added = addend if beta != 0 else None
     check_function(epilogue, operands)
@@ -221,7 +221,7 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
             f"of {describe_type(inputs)} matrices gemm writes {describe_types(gemm_outputs(inputs))}",
             help="pass one of these, and convert it afterwards" if operand is written else "convert it before",
         )
-    if operand.type is not written.type:
+    if operand.type is not written.type and written.type not in FP8:
         raise LaunchError(
             f"`c` is {describe_type(operand.type)} and `out` {describe_type(written.type)}; they are of one type",
             help="convert c before",

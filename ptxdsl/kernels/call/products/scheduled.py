@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ptxdsl import Parameters
 from ptxdsl.kernel import Kernel
@@ -26,14 +26,16 @@ class Scheduled(NamedTuple):
     stream: int | None = None
 
 
-def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel) -> Scheduled:
-    """The launch of a kernel for a row-major problem.
+def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel, **constants: Any) -> Scheduled:
+    """The launch of a kernel for a row-major problem, made for some `constants` beside its traits.
 
     Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for others that cannot run.
     """
     device, stream = problem.device_stream
     shape = ProblemShape(GemmShape(problem.m, problem.n, problem.k), problem.batches)
-    plan = traits.schedule.plan(shape, traits.tile, lambda: resident_blocks(kernel, traits.general, device))
+    plan = traits.schedule.plan(
+        shape, traits.tile, lambda: resident_blocks(kernel, traits.general, device, **constants)
+    )
     shared: dict[str, object] = {}
     if traits.schedule.shares:
         memory = workspace(device, stream, traits.sum, plan.sums, plan.semaphores) if plan.sums else NO_WORKSPACE
@@ -42,6 +44,6 @@ def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel) -> Scheduled:
     return Scheduled(traits.general, plan.grid, fields, stream if plan.sums else None)
 
 
-def resident_blocks(kernel: Kernel, traits: Traits, device: int | None) -> int:
+def resident_blocks(kernel: Kernel, traits: Traits, device: int | None, **constants: Any) -> int:
     """How many blocks of a kernel run at the same time, says the driver; of an H200, by arithmetic, without a GPU."""
-    return residency.resident_blocks(kernel, traits.threads, device, traits=traits)
+    return residency.resident_blocks(kernel, traits.threads, device, traits=traits, **constants)

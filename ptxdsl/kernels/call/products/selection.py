@@ -20,6 +20,7 @@ from ptxdsl.kernels.call.products.interleaved import may_interleave
 from ptxdsl.kernels.call.products.lines import (
     LineCopies,
     copies_along_k,
+    copies_needed,
     copies_of,
     copies_of_large,
     takes_copies,
@@ -131,13 +132,13 @@ class Selection:
     @cached_property
     def line_copies(self) -> LineCopies | None:
         """The copies of operands that wgmma does not read as they lie, or tensor copies cannot address, or only slowly,
-        where they are worth their time; where a caller chooses wgmma, of the first alone. None where there are none, or
-        where wgmma is not for the call."""
+        where they are worth their time. Where a caller chooses wgmma, of the first alone, and of the second where no
+        other path is for such types. None where there are none, or where wgmma is not for the call."""
         problem, is_chosen = self.problem, self.choice.config is not None
         if not self._may_copy or not takes_copies(problem):
             return None
         if is_chosen:
-            copies = copies_along_k(problem)
+            copies = (copies_needed if self.takes_wgmma else copies_along_k)(problem)
         else:
             are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
             copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)

@@ -11,7 +11,7 @@ from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.parameters import tensor_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.traits.parameters import BATCHES, Group, extra_view, extras, parameters, view
+from ptxdsl.kernels.traits.parameters import BATCHES, extra_view, extras, parameters, view
 from ptxdsl.kernels.traits.traits import Traits
 
 
@@ -19,35 +19,43 @@ def gemm_values(
     problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> Parameters:
     """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
-    operands, listed = scheduled.traits.operands, batches is not None
-    group, matrices = _matrices(scheduled.traits, problem, listed)
-    return group(
-        **matrices,
-        m=problem.m,
-        n=problem.n,
-        k=problem.k,
-        alpha=factors[0],
-        beta=factors[1],
-        schedule=scheduled.fields,
-        batches=batches or _batches(problem, operands),
-        extras=extra_values(problem.operands, operands),
-    )
+    traits = scheduled.traits
+    group = tensor_parameters(traits) if isinstance(traits, WarpgroupTraits) else parameters(traits)
+    return group(**product_values(problem, scheduled, factors, batches))
 
 
-def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> tuple[Group, dict[str, Any]]:
-    """What the kernel of a path takes, and A, B, C and out as it does."""
+def product_values(
+    problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
+) -> dict[str, Any]:
+    """The same by name, as all kernels take them that compute products."""
+    operands = scheduled.traits.operands
+    return {
+        **_matrices(scheduled.traits, problem, listed=batches is not None),
+        "m": problem.m,
+        "n": problem.n,
+        "k": problem.k,
+        "alpha": factors[0],
+        "beta": factors[1],
+        "schedule": scheduled.fields,
+        "batches": batches or _batches(problem, operands),
+        "extras": extra_values(problem.operands, operands),
+    }
+
+
+def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, Any]:
+    """A, B, C and out as the kernel of a path takes them."""
     matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
     if problem.c is not None and traits.operands.c == "separate":
         matrices["c"] = problem.c
-    nothing = {"c": view(traits.operands.output)(pointer=0, stride=0)}  # a null address, which is not read
+    nothing = {"c": view(traits.operands.added)(pointer=0, stride=0)}  # a null address, which is not read
     views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
     if not isinstance(traits, WarpgroupTraits):
-        return parameters(traits), {**nothing, **views}
+        return {**nothing, **views}
     maps = {"a": traits.map_of_a, "b": traits.b.map}
     if traits.operands.out_boxes:
         maps |= {"c": traits.out_map, "out": traits.out_map}
     mapped = {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}
-    return tensor_parameters(traits), {**nothing, **views, **mapped}
+    return {**nothing, **views, **mapped}
 
 
 def _view(matrix: Matrix, listed: bool) -> Parameters:

@@ -22,7 +22,15 @@ from ptxdsl.kernels.call.groups.ragged import (
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.groups.ragged_k import mapped, tiles_of
-from ptxdsl.kernels.call.groups.scaled import (
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
+from ptxdsl.kernels.call.launching.workspace import room
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, settled
+from ptxdsl.kernels.call.products.lines import LinedMatrix, as_wgmma_reads
+from ptxdsl.kernels.call.products.problem import check_devices
+from ptxdsl.kernels.call.scaled.scales import (
     MOST_COLUMNS,
     ScaledOperands,
     ScaleShapes,
@@ -32,14 +40,6 @@ from ptxdsl.kernels.call.groups.scaled import (
     configured,
     scales_of,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
-from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
-from ptxdsl.kernels.call.launching.workspace import room
-from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, settled
-from ptxdsl.kernels.call.products.lines import LinedMatrix
-from ptxdsl.kernels.call.products.problem import check_devices
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
@@ -174,7 +174,7 @@ def _check_offsets(offsets: ArrayArgument, k: int) -> None:
 def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> WarpgroupTraits:
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
     known, (device, _) = _list_facts(groups), groups.device_stream
-    groups, operands = _with_k(groups), replace(known.operands, out_boxes=False)
+    operands = replace(known.operands, out_boxes=False)
     if config is None:
         config = choose_scaled(known, model_of(device), MOST_COLUMNS)
     check_config(config, operands, scaling, device)
@@ -185,16 +185,15 @@ def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> Warpgr
             help="take a narrower tile",
         )
     traits = configured(config, operands, device, AHEAD)
-    check_mappable(groups.a.shape[1], groups.a, groups.b)
     return in_boxes(traits, device) if is_boxed(groups.out) else traits
 
 
 def _list_facts(groups: Groups) -> ListFacts:
-    """What is known of groups of average size."""
+    """What is known of groups of average size; operands that are not read as they lie are copied so."""
     (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
     operands = facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n)), batches="strided")
     sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
-    return ListFacts(sizes, replace(operands, out_boxes=is_boxed(groups.out)))
+    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=is_boxed(groups.out)))
 
 
 def _constants(scaled: ScaledOperands, validate: bool) -> dict[str, object]:
@@ -211,8 +210,12 @@ def plan_of(
     constants = {"traits": traits, **_constants(scaled, validate)}
     blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
-    values = scaled_ragged_k_parameters(traits)(**mapped(_with_k(groups), traits, blocks), **numbers, **scaled.values)
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream)
+    groups = _with_k(groups)
+    a, b, before = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
+    check_mappable(a.shape[1], a, b)
+    matrices = mapped(replace(groups, a=a, b=b), traits, blocks)
+    values = scaled_ragged_k_parameters(traits)(**matrices, **numbers, **scaled.values)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream, before=before)
 
 
 def _with_k(groups: Groups) -> Groups:

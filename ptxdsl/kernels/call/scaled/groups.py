@@ -1,0 +1,216 @@
+"""A call of scaled_gemm_ragged() or scaled_gemm_masked(): its arrays are checked, its launch made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, cast
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.groups.gathered import copied_rows
+from ptxdsl.kernels.call.groups.ragged import (
+    Groups,
+    check_values,
+    group_values,
+    groups_of,
+    in_boxes,
+    is_boxed,
+    most_tiles,
+)
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.residency import resident_blocks
+from ptxdsl.kernels.call.launching.workspace import workspace
+from ptxdsl.kernels.call.matrix import matrix
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, fused, settled
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads
+from ptxdsl.kernels.call.products.values import extra_values
+from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, scales_of, traits_of
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
+from ptxdsl.kernels.choose.warpgroups import GroupFacts, ranked_scaled
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.product.operands import FP8
+from ptxdsl.kernels.product.words import WIDEST
+from ptxdsl.kernels.sm90.parameters import scaled_ragged_parameters
+from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.sm90.tile_queue import COUNTERS
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import u32
+
+
+def run(
+    kernel: Kernel,
+    form: str,
+    a: object,
+    b: object,
+    scale_a: object,
+    scale_b: object,
+    sizes: object,
+    out: object,
+    config: GemmConfig | Literal["tune"] | None,
+    validate: bool,
+    index: object = None,
+    out_index: object = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = NO_OPERANDS,
+) -> Any:
+    """The products of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart, by a kernel. Returns
+    out."""
+    check_is_bool("validate", validate)
+    arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, sizes, index, out_index
+    said: tuple[object, ...] = ()
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
+        said = epilogue, *map(type, operands)
+    options = form, bool(validate), out is None, index is None, out_index is None, *said
+    key = key_of(kernel, config, options, a, b)
+    launched = CALLS.launch(key, arrays, ())
+    if launched is not None:
+        return launched
+    is_tuned = wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
+    beside = index, out_index, epilogue, operands
+    groups = groups_of(form, a, b, sizes, out, FP8, *beside)
+    scaled = _scales_of(groups, scale_a, scale_b)
+    if validate:
+        check_values(form, groups.sizes, groups.shape[0])
+    plan = None
+    if groups.out.array.size and groups.b.batches and groups.shape[0]:
+        best = _best(kernel, form, groups, scaled, arrays, (bool(validate), *beside)) if is_tuned else None
+
+        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
+            return _plan_of(kernel, form, groups, scaled, candidate.config if candidate else tiles, bool(validate))
+
+        plan = with_best(best, planned)
+    return carry_out(plan, key, arrays, groups.out.owner)
+
+
+def _scales_of(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:
+    """The scales of groups, checked, and what they are of."""
+    (_, n, k), count = groups.shape, groups.b.batches or 0
+    blocks, lines = (-(-k // BLOCK), -(-n // BLOCK)), groups.a.full_shape[:-1]
+    shapes = ScaleShapes(((*lines, 1), (count, 1, n)), ((*lines, blocks[0]), (count, *blocks)))
+    scaled = scales_of((scale_a, scale_b), shapes, [groups.a, groups.b, groups.out])
+    if groups.index is not None:
+        _check_rows_of_scales(scaled)
+    return scaled
+
+
+def _known(groups: Groups, form: str) -> GroupFacts:
+    """What is known of groups of average size; operands that are not read as they lie are copied so."""
+    (rows, n, k), count = groups.shape, groups.b.batches or 1
+    extras = tuple(operand.extra for operand in groups.operands)
+    operands = facts(groups.a, groups.b, None, groups.out, (WIDEST, WIDEST, groups.out.widest(n)), extras=extras)
+    average = rows if form == "masked" else rows / count
+    boxed = is_boxed(groups.out)
+    known = replace(operands, a_major="k", b_major="k", batches="strided", out_boxes=boxed)
+    return GroupFacts(average, n, k, count, known)
+
+
+def _best(
+    kernel: Kernel,
+    form: str,
+    groups: Groups,
+    scaled: ScaledOperands,
+    arrays: tuple[Any, ...],
+    beside: tuple[Any, ...],
+) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
+    libraries than torch and CuPy. `beside` is what a call says behind its configuration."""
+    if placement_of(arrays) is None:
+        return None
+    out, a, b, scale_a, scale_b, sizes, *_ = arrays
+    known, scaling = _known(groups, form), scaled.scaling
+    shape_class = class_of_groups(known)
+    moves = groups.index is not None, groups.out_index is not None  # rows that are gathered, or scattered
+    name = f"{VERSION}: {shape_class}, scales of {scaling}, said {moves}"
+    subject = TuningSubject(f"scaled_gemm_{form}", name, groups.device_stream)
+
+    def run_with(candidate: TuningCandidate) -> None:
+        run(kernel, form, a, b, scale_a, scale_b, sizes, out, candidate.config, *beside)
+
+    def text(candidate: TuningCandidate) -> str:
+        operands = replace(known.operands, out_boxes=False, extras=())
+        traits = traits_of(operands, known, scaling, candidate.config, subject.device, AHEAD)
+        return text_of(kernel, {"traits": traits, "scaling": scaling, "form": form}, subject.device)
+
+    def timed() -> list[tuple[float, TuningCandidate]]:
+        ranked = ranked_scaled(shape_class, model_of(subject.device))
+        return [(time, TuningCandidate(config)) for time, config in ranked]
+
+    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
+
+
+def _plan_of(
+    kernel: Kernel, form: str, groups: Groups, scaled: ScaledOperands, config: GemmConfig | None, validate: bool
+) -> LaunchPlan:
+    """The launch: as many blocks as are resident, or as there can be tiles. `config` gives the tile, else it is
+    chosen."""
+    (rows, n, k), count, (device, stream) = groups.shape, groups.b.batches or 0, groups.device_stream
+    known, scatters = _known(groups, form), groups.out_index is not None
+    copies_rows = not groups.a.is_mappable or (config is not None and config.copies_rows)
+    gathers = groups.index is not None and not copies_rows
+    groups, scaled, before = _gathered(groups, scaled, copies_rows=not gathers)
+    a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
+    check_mappable(k, a, b)
+    groups, before = replace(groups, a=a, b=b), (*before, *copies)
+    operands = replace(
+        known.operands, out_boxes=False, a_gathered=gathers, a_bytes=a.widest(a.length) if gathers else 16
+    )
+    traits = traits_of(operands, known, scaled.scaling, config, device, AHEAD, groups.epilogue)
+    traits = in_boxes(traits, device) if known.operands.out_boxes and not scatters else traits
+    constants: dict[str, Any] = {"traits": traits, "scaling": scaled.scaling, "form": form, "validate": validate}
+    if scatters:
+        constants["scatters"] = True
+    grid = min(most_tiles(groups, traits.tile, form), resident_blocks(kernel, traits.threads, device, **constants))
+    values = scaled_ragged_parameters(traits, scatters)(
+        **_matrices(groups, traits), sizes=groups.sizes, groups=count, rows=rows, n=n, k=k, **scaled.values
+    )
+    return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream, before=before)
+
+
+def _matrices(groups: Groups, traits: WarpgroupTraits) -> dict[str, Any]:
+    """A, B and out as a kernel takes them, and what is beside these."""
+    a, out, index, gathers = groups.a, groups.out, groups.out_index, traits.operands.a_gathered
+    _, counters = workspace(*groups.device_stream, u32, 0, COUNTERS)
+    of_a = group_values(a) if gathers else a.mapped(traits.a.map)
+    matrices = {"a": of_a, "b": groups.b.mapped(traits.b.map), "out": group_values(out)}
+    boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
+    moved = {"index": groups.index, "a_rows": a.shape[0]} if gathers else {}
+    moved |= {} if index is None else {"out_index": index, "out_rows": out.shape[0]}
+    extras = {"extras": extra_values(groups.operands, traits.operands)} if groups.operands else {}
+    return {**matrices, **boxes, **moved, **extras, "counters": counters}
+
+
+def _gathered(
+    groups: Groups, scaled: ScaledOperands, copies_rows: bool
+) -> tuple[Groups, ScaledOperands, tuple[LaunchPlan, ...]]:
+    """The groups and scales with copies of the scales of the rows that an index names, of the rows of A as well where
+    these are not gathered, and the launches that make them."""
+    index, (device, stream) = groups.index, groups.device_stream
+    if index is None:
+        return groups, scaled, ()
+    before: list[LaunchPlan] = []
+    if copies_rows:
+        rows, of_rows = copied_rows(groups.a, index, device, stream)
+        groups, before = replace(groups, a=rows, index=None), [of_rows]
+    if scaled.scaling != "tensors":
+        owner = matrix(scaled.a.name, scaled.a.owner)
+        scales, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
+        scaled, before = scaled._replace(a=scales), [*before, of_scales]
+    return groups, scaled, tuple(before)
+
+
+def _check_rows_of_scales(scaled: ScaledOperands) -> None:
+    """Raises LaunchError for scales of rows that are to be gathered, and do not lie in rows."""
+    strides = scaled.a.array.strides
+    if scaled.scaling != "tensors" and scaled.a.array.shape[1] > 1 and strides[1] != 1:
+        raise LaunchError(
+            f"`rows` gathers rows of `scale_a`, which has strides of {strides} elements: they do not lie without gaps",
+            help="make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
+        )

@@ -1,0 +1,150 @@
+"""A call of scaled_gemm(): its arrays are checked, its launch made and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.groups.ragged import in_boxes
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
+from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
+from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.configure import check_mappable, fused, settled
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads
+from ptxdsl.kernels.call.products.plan import are_boxed, check_factors
+from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
+from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.values import product_values
+from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, check_type, scales_of, traits_of
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION, class_of
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_scaled
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.sm90.parameters import scaled_parameters
+from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.store.function import factors_of
+from ptxdsl.kernels.tiles.persistent import Strips
+
+
+@dataclass(frozen=True)
+class ScaledProduct:
+    """The arrays of a call, checked: a product with its scales, by what it is multiplied and added to."""
+
+    problem: GemmProblem
+    scaled: ScaledOperands
+    factors: tuple[float, float]
+    epilogue: Callable[..., Any] | None
+
+    @property
+    def device(self) -> int | None:
+        """The GPU of the arrays, None for host memory."""
+        return self.problem.device_stream[0]
+
+    @property
+    def facts(self) -> ProductFacts:
+        """What the choice of a tile depends on; operands that are not read as they lie are copied so."""
+        problem = self.problem
+        operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
+        sizes = problem.m, problem.n, problem.k, problem.batches or 1
+        return ProductFacts(*sizes, replace(operands, out_boxes=are_boxed(problem)), self.epilogue is not None)
+
+
+def run(
+    kernel: Kernel,
+    a: object,
+    b: object,
+    scale_a: object,
+    scale_b: object,
+    c: object,
+    out: object,
+    alpha: float,
+    beta: float,
+    config: GemmConfig | Literal["tune"] | None,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[object],
+) -> Any:
+    """The product, by a kernel. Returns out."""
+    factors = factors_of(alpha, beta)
+    arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, c
+    said: tuple[object, ...] = ()
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
+        said = epilogue, *map(type, operands)
+    key = key_of(kernel, config, (out is None, c is None, *said), a, b)
+    launched = CALLS.launch(key, arrays, factors)
+    if launched is not None:
+        return launched
+    is_tuned = wants_tuning(config)
+    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
+    problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
+    product = ScaledProduct(problem, _scales_of(problem, scale_a, scale_b), factors, epilogue)
+    plan = None
+    if problem.out.array.size:
+        best = _best(kernel, product, arrays, operands) if is_tuned else None
+        plan = with_best(best, lambda candidate: _plan_of(kernel, product, candidate.config if candidate else tiles))
+    return carry_out(plan, key, arrays, problem.out.owner, factors)
+
+
+def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> ScaledOperands:
+    """The scales of a product of 8-bit floats with rows, checked, and what they are of."""
+    check_type(problem.a)
+    if problem.out.array.size and problem.out.major != "row":
+        raise LaunchError("`out` is column-major; scaled_gemm writes rows", help="make a row-major output")
+    m, n, k = problem.m, problem.n, problem.k
+    blocks, (*of_a, _, _), (*of_b, _, _) = (-(-k // BLOCK), -(-n // BLOCK)), problem.a.full_shape, problem.b.full_shape
+    shapes = ScaleShapes(((*of_a, m, 1), (*of_b, 1, n)), ((*of_a, m, blocks[0]), (*of_b, *blocks)))
+    return scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out])
+
+
+def _best(
+    kernel: Kernel, product: ScaledProduct, arrays: tuple[Any, ...], operands: Sequence[object]
+) -> TuningCandidate | None:
+    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
+    libraries than torch and CuPy. Where `out` is read as well, another output is timed."""
+    if placement_of(arrays) is None:
+        return None
+    out, a, b, scale_a, scale_b, c, *others = arrays
+    written = None if any(each is out for each in (c, *others)) else out
+    known, scaling = product.facts, product.scaled.scaling
+    shape_class = class_of(known)
+    subject = TuningSubject(
+        "scaled_gemm", f"{VERSION}: {shape_class}, scales of {scaling}", product.problem.device_stream
+    )
+
+    def run_with(candidate: TuningCandidate) -> None:
+        beside = *product.factors, candidate.config, product.epilogue, operands
+        run(kernel, a, b, scale_a, scale_b, c, written, *beside)
+
+    def text(candidate: TuningCandidate) -> str:
+        plain = replace(known.operands, out_boxes=False, c="none", c_major="row", extras=())
+        traits = traits_of(plain, known, scaling, candidate.config, subject.device, Strips())
+        return text_of(kernel, {"traits": traits, "scaling": scaling}, subject.device)
+
+    def timed() -> list[tuple[float, TuningCandidate]]:
+        ranked = ranked_scaled(shape_class, model_of(subject.device))
+        return [(time, TuningCandidate(config)) for time, config in ranked]
+
+    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
+
+
+def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) -> LaunchPlan:
+    """The launch: `config` gives the tile, else it is chosen."""
+    problem, scaling, known = product.problem, product.scaled.scaling, product.facts
+    operands = replace(known.operands, out_boxes=False)
+    traits = traits_of(operands, known, scaling, config, product.device, Strips(), product.epilogue)
+    check_factors(product.factors, traits)
+    traits = in_boxes(traits, product.device) if known.operands.out_boxes else traits
+    a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
+    check_mappable(problem.k, a, b)
+    problem = replace(problem, a=a, b=b)
+    launch = scheduled.schedule(problem, traits, kernel, scaling=scaling)
+    values = scaled_parameters(traits)(**product_values(problem, launch, product.factors), **product.scaled.values)
+    constants = {"traits": launch.traits, "scaling": scaling}
+    stream = problem.device_stream[1] if before else launch.stream
+    return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)

@@ -1,0 +1,161 @@
+"""Scales of 8-bit floats, and what their kernels are made for: checked alike for products and for groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxdsl import Parameters
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
+from ptxdsl.kernels.call.products.configure import configure
+from ptxdsl.kernels.call.products.problem import check_devices, check_written
+from ptxdsl.kernels.choose.grouped import of_groups
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.warpgroups import Facts, choose_scaled
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.sm90.parameters import ScaleView
+from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.types import f32
+
+MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with scales of blocks: beside whose sums products are in registers
+BY_EPILOGUE = "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)"
+
+
+class ScaleShapes(NamedTuple):
+    """What shapes scales of a and b have, by how they are said."""
+
+    rows: tuple[tuple[int, ...], tuple[int, ...]]
+    blocks: tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class ScaledOperands(NamedTuple):
+    """The scales of a call, checked: `scaling` is "tensors", "rows" or "blocks"."""
+
+    scaling: str
+    a: ArrayArgument
+    b: ArrayArgument
+
+    @property
+    def values(self) -> dict[str, Parameters]:
+        """What a kernel takes of them."""
+        return {"scale_a": self._view(self.a), "scale_b": self._view(self.b, along_last=True)}
+
+    def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
+        if self.scaling == "tensors":
+            return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
+        (*count, _, _), (*apart, first, second) = scales.array.shape, scales.array.strides
+        line, step = (second, first) if along_last else (first, second)
+        return ScaleView(pointer=scales.pointer, line=line, step=step, apart=apart[0] if count not in ([], [1]) else 0)
+
+
+def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
+    """Raises LaunchError for matrices of other than 8-bit floats; `otherwise` is what to do with them."""
+    if a.type not in FP8:
+        raise LaunchError(
+            f"`a` and `b` are {describe_type(a.type)}; scales are of {describe_types(FP8)} matrices", help=otherwise
+        )
+
+
+def scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
+    """The scales, checked, and what they are of. Raises LaunchError for what does not fit."""
+    for name, owner in zip(("scale_a", "scale_b"), scales, strict=True):
+        if isinstance(owner, int | float | np.generic):
+            raise LaunchError(
+                f"`{name}` is {owner}, a number; the kernel reads scales in memory",
+                help=f"pass np.full(1, {owner}, np.float32), or such an array on the GPU of the matrices",
+            )
+    of_a, of_b = (
+        array_argument(name, owner, (0, 1, 2, 3), "scales have up to three dimensions", "reshape it", "float32")
+        for name, owner in zip(("scale_a", "scale_b"), scales, strict=True)
+    )
+    for scale in (of_a, of_b):
+        if scale.type is not f32:
+            raise LaunchError(f"`{scale.name}` is {describe_type(scale.type)}; it takes float32", help="convert it")
+    check_devices([*others, of_a, of_b])
+    check_written(others[-1], [of_a, of_b])
+    scaling = _scaling(of_a, of_b, shapes)
+    if scaling == "rows":
+        check_side_by_side(of_b)
+    return ScaledOperands(scaling, of_a, of_b)
+
+
+def check_side_by_side(of_b: ArrayArgument) -> None:
+    """Raises LaunchError for scales of columns that kernels cannot read so."""
+    if of_b.array.size and of_b.array.shape[-1] > 1 and of_b.array.strides[-1] != 1:
+        raise LaunchError(
+            f"`scale_b` has strides of {of_b.array.strides} elements; scales of columns lie side by side",
+            help="make a contiguous copy of it",
+        )
+
+
+def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
+    """What scales of such shapes are of."""
+    if a.array.size == b.array.size == 1:
+        return "tensors"
+    actual = a.array.shape, b.array.shape
+    for scaling, expected in shapes._asdict().items():
+        if actual == expected:
+            return str(scaling)
+    raise LaunchError(
+        f"`scale_a` has the shape {actual[0]} and `scale_b` {actual[1]}",
+        help=f"pass one number for each tensor; {shapes.rows[0]} and {shapes.rows[1]} for rows and columns; or "
+        f"{shapes.blocks[0]} and {shapes.blocks[1]} for blocks of {BLOCK}",
+    )
+
+
+def traits_of(
+    operands: Operands,
+    known: Facts,
+    scaling: str,
+    config: GemmConfig | None,
+    device: int | None,
+    schedule: TileSchedule,
+    epilogue: Callable[..., Any] | None = None,
+) -> WarpgroupTraits:
+    """What the kernel is made for: `config` gives the tile, else it is chosen."""
+    if config is None:
+        config = choose_scaled(known, model_of(device))
+    config = config if epilogue is None else specialise(config, epilogue=epilogue)
+    check_config(config, operands, scaling, device)
+    if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
+            "each half is multiplied alone: a thread has products beside the sums of the tile",
+            help="take a narrower tile",
+        )
+    return configured(config, operands, device, schedule)
+
+
+def check_config(config: GemmConfig, operands: Operands, scaling: str, device: int | None) -> None:
+    """Raises LaunchError for a configuration, or a GPU, of which there are no kernels with scales."""
+    if config.atom != WGMMA:
+        raise LaunchError(
+            f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
+            help='pass a GemmConfig with atom="wgmma", or none',
+        )
+    if target(device) != ARCH:
+        raise LaunchError(
+            f"`a` and `b` are {describe_type(operands.inputs)}, multiplied with scales on {ARCH}; the kernel is for "
+            f"{target(device)}",
+            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+    if config.swap_ab and scaling != "tensors":
+        raise LaunchError(
+            f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
+            help="leave swap_ab out, or pass one scale of each tensor",
+        )
+
+
+def configured(config: GemmConfig, operands: Operands, device: int | None, schedule: TileSchedule) -> WarpgroupTraits:
+    """What a kernel is made for, by a checked configuration."""
+    traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)
+    assert isinstance(traits, WarpgroupTraits)
+    return traits

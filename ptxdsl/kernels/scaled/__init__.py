@@ -1,0 +1,7 @@
+"""Products of scaled 8-bit floats on Hopper: a single one, or a batch, and those of groups of rows."""
+
+from ptxdsl.kernels.scaled.groups import scaled_gemm_masked as scaled_gemm_masked
+from ptxdsl.kernels.scaled.groups import scaled_gemm_ragged as scaled_gemm_ragged
+from ptxdsl.kernels.scaled.groups import scaled_ragged_kernel as scaled_ragged_kernel
+from ptxdsl.kernels.scaled.product import scaled_gemm as scaled_gemm
+from ptxdsl.kernels.scaled.product import scaled_kernel as scaled_kernel

@@ -1,0 +1,120 @@
+"""Groups of rows of scaled 8-bit floats on Hopper, as mixtures of experts have them.
+
+What differs from `ragged.py` is where scales come in: `sm90/scales.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import ptxdsl as pd
+from ptxdsl.kernels.call.elsewhere import public_group, public_scaled
+from ptxdsl.kernels.call.scaled.groups import run
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.ragged import compute_rows, copy_queued_tiles, groups_walk, rows_of_groups, told_walk
+from ptxdsl.kernels.scaled.sums import SCALES, TILING, multiply_with, scaled_alpha
+from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import scaled_ragged_parameters
+from ptxdsl.kernels.sm90.store import group_store
+from ptxdsl.kernels.sm90.tile_queue import TileQueue
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.group_visitors import check_sizes
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.types import bf16, e4m3
+
+HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16, batches="strided"), AHEAD)
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def scaled_ragged_kernel(
+    p: scaled_ragged_parameters(traits, scatters),
+    *,
+    traits: WarpgroupTraits = HOPPER,
+    scaling: str = "blocks",
+    form: str = "ragged",
+    validate: bool = False,
+    scatters: bool = False,
+) -> None:
+    """`scaling` is "tensors", "rows" or "blocks"; else as `warpgroup_ragged_kernel`."""
+    memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
+    ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
+    queue = TileQueue(p.counters, tiling.holders + gathers * GatheredRing.writers)
+    boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
+    await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
+    if validate:
+        check_sizes(p.sizes, p.groups, p.rows, form)
+    matrices, alpha = rows_of_groups(p, traits, form, scatters), scaled_alpha(p, scaling, 1)
+    copying, multiplying = ROLE_REGISTERS
+    with pd.warpgroup(tiling.producer, registers=copying):
+        with pd.warp(tiling.copying_warp):
+            by_tensors = (ColumnCopies if gathers else TensorCopies)(traits, memory)
+            copy_queued_tiles(ring, by_tensors, groups_walk(p, traits, form, matrices, queue.taken), queue)
+        if isinstance(ring, GatheredRing):
+            with pd.warp(*tiling.gathering_warps) as gatherer:
+                rows = GatheredRows(p, traits, memory, gatherer.index)
+                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
+        scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
+        walk = told_walk(p, traits, matrices, queue, alpha)
+        compute_rows(ring, mma, store, walk, consumer, multiply_with(scales))
+
+
+@public_scaled
+def scaled_gemm_ragged(
+    a: Any,
+    b: Any,
+    offsets: Any,
+    scale_a: Any,
+    scale_b: Any,
+    *,
+    rows: Any = None,
+    out_rows: Any = None,
+    out: Any = None,
+    config: GemmConfig | Literal["tune"] | None = None,
+    validate: bool = False,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
+) -> Any:
+    """out[rows of i] = epilogue((scale_a·a)[rows of i] @ (scale_b[i]·b[i]), *operands) for each group i of rows.
+    Returns out.
+
+    a is (rows, K), b (groups, K, N), out (rows, N); what is copied before is as in `scaled_gemm`, column-major matrices
+    of b are not. `offsets`, `rows`, `out_rows`, `validate`, `epilogue` and `operands` are as in `grouped_gemm_ragged`.
+    Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or (rows, ⌈K/128⌉) and
+    (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row, which lie in rows as
+    well: those of A are gathered as in `grouped_gemm_ragged`, scales to a workspace before.
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    moved = rows, out_rows, epilogue, operands
+    return run(scaled_ragged_kernel, "ragged", a, b, scale_a, scale_b, offsets, out, config, validate, *moved)
+
+
+@public_group
+def scaled_gemm_masked(
+    a: Any,
+    b: Any,
+    counts: Any,
+    scale_a: Any,
+    scale_b: Any,
+    *,
+    out: Any = None,
+    config: GemmConfig | Literal["tune"] | None = None,
+    validate: bool = False,
+) -> Any:
+    """out[i, :counts[i]] = (scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]) for each group i. Returns out.
+
+    a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts` and `validate` are as in `grouped_gemm_masked`,
+    what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M, 1) and (groups, 1, N);
+    or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    return run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate)

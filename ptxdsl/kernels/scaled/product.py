@@ -1,0 +1,82 @@
+"""A product of scaled 8-bit floats on Hopper: a scale for each tensor, each row and column, or each block of 128.
+
+What differs from `gemm.py` is where scales come in: `sm90/scales.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import ptxdsl as pd
+from ptxdsl.kernels.call.elsewhere import public_scaled
+from ptxdsl.kernels.call.scaled.product import run
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.gemm import copy_tiles
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.ragged import compute_rows
+from ptxdsl.kernels.scaled.sums import SCALES, TILING, multiply_with, scaled_alpha
+from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
+from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.parameters import scaled_parameters, tensor_products_of, tensors_of
+from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.types import bf16, e4m3
+
+HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16), Strips())
+
+
+@pd.kernel(reqntid=lambda traits: traits.threads)
+def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOPPER, scaling: str = "blocks") -> None:
+    """`scaling` is "tensors", "rows" or "blocks"; else as `warpgroup_gemm_kernel`."""
+    memory, tiling = SharedTiles(traits), traits.tiling
+    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    await_prerequisites(*tensors_of(p, traits))
+    products = tensor_products_of(p, traits, scaled_alpha(p, scaling, p.alpha))
+    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True)
+    copying, multiplying = ROLE_REGISTERS
+    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
+        copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
+    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
+        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        scales = SCALES[scaling](p, traits, consumer, p.m, lambda work: (work.item, 0))
+        compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, multiply_with(scales))
+
+
+@public_scaled
+def scaled_gemm(
+    a: Any,
+    b: Any,
+    scale_a: Any,
+    scale_b: Any,
+    c: Any = None,
+    *,
+    out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    config: GemmConfig | Literal["tune"] | None = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
+) -> Any:
+    """out = epilogue(alpha·(scale_a·a) @ (scale_b·b) + beta·c, *operands), of 8-bit floats on sm_90a. Returns out.
+
+    a (M, K) and b (K, N) are both float8_e4m3fn or both float8_e5m2; they are read as they lie where a is row-major and
+    b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace. Either may be a
+    batch, of three dimensions, as in gemm.
+
+    Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
+    row, (M, 1), and of each column, (1, N), which lie side by side; or one of each 128 along K, (M, ⌈K/128⌉), and of
+    each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉). Of a batch, they have three dimensions as well. By blocks, sums of
+    128 products are scaled and added up in float32.
+
+    out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
+    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma"; its tile has up to 192 columns
+    with scales of blocks, or 256; "tune" times some, as in gemm, of classes for each kind of scales.
+
+    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    """
+    return run(scaled_kernel, a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue, operands)

@@ -21,7 +21,9 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.ring import Position, Slot
+from ptxdsl.trace.value import Var
 
 CHUNK_BYTES = 16
 CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a line
@@ -33,38 +35,44 @@ AT_A_TIME, AHEAD = 4, 2  # turns whose copies begin together; stages to which co
 
 
 class GatheredRing(pd.Ring):
-    """A ring that threads of gathering warps fill as well. Their copies write through another proxy than wgmma reads
-    by: they wait for them, fence them, and only then arrive, while those to the next stages are under way. Who reads
-    could fence them too, but would wait for its products each time."""
+    """A ring that threads of gathering warps fill as well."""
 
     writers = GATHERING_WARPS * WARP
 
-    def __init__(self, stages: int, **how: Any) -> None:
-        super().__init__(stages, **how)
-        self.ahead = min(AHEAD, stages - 2)
-        self._coming, self._under_way = Position(stages, 0), pd.var(u32, 0)
+    def full(self, stage: Var) -> PointerValue:
+        """Where they arrive."""
+        return self._slot(stage).full
+
+
+class LateArrivals:
+    """The arrivals of a gathering warp at the stages of a ring. Its copies write through another proxy than wgmma reads
+    by: it waits for them, fences them, and only then arrives, while those to the next stages are under way. Who reads
+    could fence them too, but would wait for its products each time."""
+
+    def __init__(self, ring: GatheredRing) -> None:
+        self.ring, self.ahead = ring, min(AHEAD, ring.stages - 2)
+        self.stage, self.under_way = Position(ring.stages, 0), pd.var(u32, 0)
 
     def begun(self) -> None:
-        """All copies of a gathering warp to the stage that it acquired have begun."""
+        """All copies of this warp to the next stage have begun."""
         pd.ptx.cp.async_.commit_group()
-        self._written.advance()
-        self._under_way += 1
-        with pd.if_(self._under_way > self.ahead):
+        self.under_way += 1
+        with pd.if_(self.under_way > self.ahead):
             self._arrive(self.ahead)
 
     def finish(self) -> None:
         """Waits for all of them."""
         for left in reversed(range(self.ahead)):
-            with pd.if_(self._under_way > left):
+            with pd.if_(self.under_way > left):
                 self._arrive(left)
 
     def _arrive(self, left: int) -> None:
         """At the first stage that this thread has not arrived at; copies to as many others may be under way."""
         pd.ptx.cp.async_.wait_group(left)
         pd.ptx.fence.proxy.async_.shared__cta()
-        pd.ptx.mbarrier.arrive.shared__cta.b64(self._slot(self._coming.index).full)
-        self._coming.advance()
-        self._under_way -= 1
+        pd.ptx.mbarrier.arrive.shared__cta.b64(self.ring.full(self.stage.index))
+        self.stage.advance()
+        self.under_way -= 1
 
 
 class ColumnCopies(TensorCopies):
@@ -136,10 +144,12 @@ class GatheredRows:
 
 def gather_tiles(ring: GatheredRing, rows: GatheredRows, walk: Walk) -> None:
     """As `gemm.copy_tiles`, of the rows of A."""
+    arrivals = LateArrivals(ring)
     for work in walk.tiles(started_elsewhere):
         rows.seek(work)
         for iteration in pd.range(work.begin, work.end, unroll=1):
             rows.fetch(iteration, ring.acquire(leads=False))
-            ring.begun()
-        ring.finish()
+            ring.commit()
+            arrivals.begun()
+        arrivals.finish()
         walk.skip(work)

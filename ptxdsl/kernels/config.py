@@ -59,11 +59,11 @@ rows, whose tiles then have even shares: BᵀAᵀ | True or False; with "wgmma" 
 M 8 or a multiple of 16 up to 256 |
     | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
 else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
-    | `stagger` | of how many iterations at the end of a tile the second warpgroup multiplies its rows behind the \
-first one: each stores while the other multiplies | 0 or more, less than `stages`; with "wgmma" alone, tiles that two \
-warpgroups share, of gemm and conv2d, and swapped ones of groups and lists |
-    | `copies_rows` | whether rows of A that an index names are copied to a workspace before, as clusters take them; \
-else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of rows |
+    | `stagger` | of how many iterations at the end of a tile each warpgroup multiplies its rows behind the one before \
+and stores while the next multiplies | 0 or more, less than `stages`, or twice it for three warpgroups; with "wgmma" \
+alone, tiles that several share, of gemm and conv2d, and swapped ones of groups and lists |
+    | `copies_rows` | whether rows of A that an index names are copied to a workspace before, quicker for tiles of \
+more than 64 rows; else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of rows |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises

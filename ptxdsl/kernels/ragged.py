@@ -110,7 +110,7 @@ def warpgroup_ragged_kernel(
             walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
             by_tensors = ColumnCopies(traits, memory) if gathers else tensor_copies(traits, memory, traits.piece)
             copy_queued_tiles(ring, by_tensors, walk, queue)
-        if isinstance(ring, GatheredRing):
+        if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
@@ -439,7 +439,7 @@ def grouped_gemm_ragged(
 
     With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
     tokens, each of which several experts may have, are gathered on their way to shared memory, or to a workspace before
-    where `config` has copies_rows=True. A number that is none of a row stands for a row of zeros.
+    where tiles are high, or `config` has copies_rows=True. A number that is none of a row stands for a row of zeros.
 
     With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
     back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.

@@ -573,7 +573,7 @@ def test_kernels_with_more_spill_nothing(columns, output, scaling, what):
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
 SHIPPED += [(groups, (128, n), bf16, "blocks") for groups in (False, True) for n in (192, 256)]
 SHIPPED += [(groups, (128, n), f32, "blocks") for groups, n in ((True, 128), (False, 256), (True, 256))]
-SHIPPED += [("gathered", (128, n), bf16, scaling) for n, scaling in ((192, "rows"), (192, "blocks"), (256, "rows"))]
+SHIPPED += [("gathered", (128, n), bf16, scaling) for n, scaling in ((192, "rows"), (192, "blocks"), (256, "blocks"))]
 
 
 @pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)

@@ -28,7 +28,7 @@ from ptxdsl.types import bf16, f16
 
 USUAL = GemmConfig()
 SHARED, ROUNDS = (256, 128), 2  # M and N of tiles with shares of groups, and how many of them a block has at least
-GAIN_OF_PAIRS = 0.02  # of the time of shares: what clusters of two save of it, which bring rows once for both
+MOST_GATHERED = 64  # rows of a tile that warps gather as quickly as the products of its group take
 MANY = 16  # tiles, beside which one more is little
 STREAMED = tuple(Operands(type, type) for type in (bf16, f16))  # low tiles were measured of bf16, which is as fast
 LOW, LOW_COLUMNS, MOST_LOW = 16, 64, 1.1  # M and N of such a tile, and how many times its rows a group has at most
@@ -197,17 +197,16 @@ def with_shares(
     return ranked + [pair for pair in shared if pair[1].swap_ab][:1]
 
 
-def with_copies(config: GemmConfig, facts: GroupFacts, model: CostModel, copying: float) -> GemmConfig:
-    """The same for groups whose rows an index names: these are gathered, but where clusters, which cannot gather, would
-    gain more by shares than copies of the rows take before, `copying` microseconds."""
-    time = min(time for time, _ in ranked_warpgroups(facts, model, in_turns=True))
-    return specialise(config, copies_rows=config.swap_ab and copying < GAIN_OF_PAIRS * time)
+def with_copies(config: GemmConfig) -> GemmConfig:
+    """The same for groups whose rows an index names: where tiles have few rows these are gathered, else copied before.
+    Two warps bring a line in some eight cycles, as was measured: of 256 rows they take twice as long as products."""
+    return specialise(config, copies_rows=config.tile[0] > MOST_GATHERED)
 
 
 def ranked_copies(ranked: list[tuple[float, GemmConfig]], copying: float) -> list[tuple[float, GemmConfig]]:
-    """Those of some configurations that may gain by clusters, with copies of rows before."""
-    shared = [(time, config) for time, config in ranked if config.atom == WGMMA and config.swap_ab]
-    return [(time + copying, specialise(config, copies_rows=True)) for time, config in shared]
+    """Some configurations with copies of rows before."""
+    known = [(time, config) for time, config in ranked if config.atom == WGMMA]
+    return [(time + copying, specialise(config, copies_rows=True)) for time, config in known]
 
 
 def staggered(config: GemmConfig) -> GemmConfig:

@@ -55,7 +55,7 @@ def scaled_ragged_kernel(
         with pd.warp(tiling.copying_warp):
             by_tensors = (ColumnCopies if gathers else TensorCopies)(traits, memory)
             copy_queued_tiles(ring, by_tensors, groups_walk(p, traits, form, matrices, queue.taken), queue)
-        if isinstance(ring, GatheredRing):
+        if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))

@@ -21,9 +21,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
-from ptxdsl.trace.memory import PointerValue
-from ptxdsl.trace.ring import Position, Slot
-from ptxdsl.trace.value import Var
+from ptxdsl.trace.ring import Slot
 
 CHUNK_BYTES = 16
 CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a line
@@ -31,48 +29,18 @@ LINES = WARP // CHUNKS  # that a warp brings at a time
 TOGETHER = GATHERING_WARPS * LINES  # lines that all of them bring
 OF_A_LINE = (WARP - CHUNKS) << 8 | CHUNKS - 1  # of a shuffle: from a lane of the same eight, by its number there
 NOWHERE = 0xFFFFFFFF  # the number of no row
-AT_A_TIME, AHEAD = 4, 2  # turns whose copies begin together; stages to which copies are under way meanwhile
 
 
 class GatheredRing(pd.Ring):
-    """A ring that threads of gathering warps fill as well."""
+    """A ring that threads of gathering warps fill as well, whose arrivals come when their copies have. These write
+    through another proxy than wgmma reads by: who waits for a stage fences what it has come to know."""
 
     writers = GATHERING_WARPS * WARP
 
-    def full(self, stage: Var) -> PointerValue:
-        """Where they arrive."""
-        return self._slot(stage).full
-
-
-class LateArrivals:
-    """The arrivals of a gathering warp at the stages of a ring. Its copies write through another proxy than wgmma reads
-    by: it waits for them, fences them, and only then arrives, while those to the next stages are under way. Who reads
-    could fence them too, but would wait for its products each time."""
-
-    def __init__(self, ring: GatheredRing) -> None:
-        self.ring, self.ahead = ring, min(AHEAD, ring.stages - 2)
-        self.stage, self.under_way = Position(ring.stages, 0), pd.var(u32, 0)
-
-    def begun(self) -> None:
-        """All copies of this warp to the next stage have begun."""
-        pd.ptx.cp.async_.commit_group()
-        self.under_way += 1
-        with pd.if_(self.under_way > self.ahead):
-            self._arrive(self.ahead)
-
-    def finish(self) -> None:
-        """Waits for all of them."""
-        for left in reversed(range(self.ahead)):
-            with pd.if_(self.under_way > left):
-                self._arrive(left)
-
-    def _arrive(self, left: int) -> None:
-        """At the first stage that this thread has not arrived at; copies to as many others may be under way."""
-        pd.ptx.cp.async_.wait_group(left)
+    def wait(self) -> Slot:
+        slot = super().wait()
         pd.ptx.fence.proxy.async_.shared__cta()
-        pd.ptx.mbarrier.arrive.shared__cta.b64(self.ring.full(self.stage.index))
-        self.stage.advance()
-        self.under_way -= 1
+        return slot
 
 
 class ColumnCopies(TensorCopies):
@@ -117,9 +85,8 @@ class GatheredRows:
         target, left = self.target + slot.index * self.stage, self._left(k)
         for piece in range(0, self.rows, self.piece):
             with pd.if_(self.left > piece):
-                turns = range(piece // TOGETHER, min(piece + self.piece, self.rows) // TOGETHER)
-                for first in turns[::AT_A_TIME]:
-                    self._fetch(range(first, min(first + AT_A_TIME, turns.stop)), target, source, row_bytes, left)
+                for line in range(piece, min(piece + self.piece, self.rows), TOGETHER):
+                    self._fetch(line // TOGETHER, target, source, row_bytes, left)
 
     def _left(self, k: Scalar) -> Scalar:
         """How much of a chunk that begins at k is before the end of rows: all or nothing, a predicate, or bytes."""
@@ -127,29 +94,22 @@ class GatheredRows:
             return k < self.p.k
         return pd.min(self.p.k - pd.min(k, self.p.k), self.each) * self.type.bytes
 
-    def _fetch(self, turns: range, target: Any, source: Any, row_bytes: Scalar, left: Scalar) -> None:
-        """Of the lines that all warps bring at some turns, those of this lane: it asks for all of their numbers before
-        it uses the first, since each takes as long as it takes to begin several copies."""
-        named = [
-            pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
-            for turn in turns
-        ]
-        exist = [number != NOWHERE for number in named]
-        numbers = [pd.select(exists, number, 0) for exists, number in zip(exist, named, strict=True)]
-        rows = [(source + pd.ptx.mul.wide.u32(number, row_bytes)).bitcast(self.type) for number in numbers]
-        for turn, exists, row in zip(turns, exist, rows, strict=True):
-            amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # whether it is zeros, or bytes
-            pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, amount)
+    def _fetch(self, turn: int, target: Any, source: Any, row_bytes: Scalar, left: Scalar) -> None:
+        """Of the lines that all warps bring at a turn, that of this lane."""
+        named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
+        exists = named != NOWHERE
+        row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)
+        amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # whether it is zeros, or bytes
+        pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, amount)
 
 
-def gather_tiles(ring: GatheredRing, rows: GatheredRows, walk: Walk) -> None:
+def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:
     """As `gemm.copy_tiles`, of the rows of A."""
-    arrivals = LateArrivals(ring)
     for work in walk.tiles(started_elsewhere):
         rows.seek(work)
         for iteration in pd.range(work.begin, work.end, unroll=1):
-            rows.fetch(iteration, ring.acquire(leads=False))
+            slot = ring.acquire(leads=False)
+            rows.fetch(iteration, slot)
+            pd.ptx.cp.async_.mbarrier.arrive.noinc.shared__cta.b64(slot.full)
             ring.commit()
-            arrivals.begun()
-        arrivals.finish()
         walk.skip(work)

@@ -431,8 +431,7 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
         if config is None:
             return None
         config = by_shares(config, by_boxes, model.multiprocessors)
-        is_gathered = groups.index is not None
-        return with_copies(config, known, model, time_of_copies(rows, groups.a, model)) if is_gathered else config
+        return config if groups.index is None else with_copies(config)
 
     streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
     least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0

@@ -26,8 +26,9 @@ from ptxdsl.kernels.call.matrix import matrix
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, fused, settled
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.scaled.scales import TWO_HALVES, ScaledOperands, ScaleShapes, scales_of, traits_of
+from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, scales_of, traits_of
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
@@ -153,8 +154,8 @@ def _plan_of(
     chosen."""
     (rows, n, k), count, (device, stream) = groups.shape, groups.b.batches or 0, groups.device_stream
     known, scatters = _known(groups, form), groups.out_index is not None
-    config = choose_scaled(known, model_of(device)) if config is None else config
-    gathers = groups.index is not None and _may_gather(groups, scaled.scaling, config)
+    config = with_copies(choose_scaled(known, model_of(device))) if config is None else config
+    gathers = groups.index is not None and groups.a.is_mappable and not config.copies_rows
     groups, scaled, before = _gathered(groups, scaled, copies_rows=not gathers)
     a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
     check_mappable(k, a, b)
@@ -172,12 +173,6 @@ def _plan_of(
         **_matrices(groups, traits), sizes=groups.sizes, groups=count, rows=rows, n=n, k=k, **scaled.values
     )
     return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream, before=before)
-
-
-def _may_gather(groups: Groups, scaling: str, config: GemmConfig) -> bool:
-    """Whether warps may gather rows of A: tiles whose halves are multiplied alone leave no registers for it."""
-    is_in_halves = scaling == "blocks" and config.tile[1] == TWO_HALVES
-    return groups.a.is_mappable and not config.copies_rows and not is_in_halves
 
 
 def _matrices(groups: Groups, traits: WarpgroupTraits) -> dict[str, Any]:

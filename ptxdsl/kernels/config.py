@@ -63,7 +63,8 @@ else they share each tile | True or False; with "wgmma" alone, whose M·N is the
 and stores while the next multiplies | 0 or more, less than `stages`, or twice it for three warpgroups; with "wgmma" \
 alone, tiles that several share, of gemm and conv2d, and swapped ones of groups and lists |
     | `copies_rows` | whether rows of A that an index names are copied to a workspace before, quicker for tiles of \
-more than 64 rows; else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of rows |
+more than 64 rows; else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of \
+rows |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
     The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises

@@ -516,6 +516,12 @@ REFUSED = {
         "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
         "leave swap_ab out, or pass one scale of each tensor",
     ),
+    "three warpgroups": (
+        lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig((192, 64, 128), stages=2, atom="wgmma")),
+        "tile is (192, 64, 128); with scales its M is 64 or 128: products lie beside sums, for which three warpgroups "
+        "have too few registers",
+        "take a tile that two warpgroups share",
+    ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),
         "`config` has atom=''; scaled 8-bit floats are multiplied by wgmma, on sm_90a",

@@ -24,10 +24,8 @@ from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.schedule.arithmetic import ceil_div
 
 ROWS, HIGHEST = 128, 192
-HIGH_TILES, HIGH_PAIRS = (
-    (144, 160, 176, 192),
-    (160, 176, 192),
-)  # columns of the highest, of blocks alone and of two
+HIGH_TILES = 144, 160, 176, 192  # columns of the highest tiles
+HIGH_PAIRS = HIGH_TILES[1:]  # of two blocks that share copies
 
 
 class LargeTile(NamedTuple):

@@ -19,7 +19,7 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.parameters import ScaleView
 from ptxdsl.kernels.sm90.scales import BLOCK
-from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.dispatch import target
@@ -151,6 +151,13 @@ def check_config(config: GemmConfig, operands: Operands, scaling: str, device: i
         raise LaunchError(
             f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
             help="leave swap_ab out, or pass one scale of each tensor",
+        )
+    shared = "N" if config.swap_ab else "M"
+    if config.tile[config.swap_ab] > GROUP_ROWS * IN_TURN:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales its {shared} is {GROUP_ROWS} or {GROUP_ROWS * IN_TURN}: products lie "
+            "beside sums, for which three warpgroups have too few registers",
+            help="take a tile that two warpgroups share",
         )
 
 

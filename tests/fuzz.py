@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SECONDS = 10  # of a processor: the longest of the texts takes three or four, or half as long again where caches are shared
+SECONDS = (
+    10  # of a processor: the longest of the texts takes three or four, or half as long again where caches are shared
+)
 BYTES = 1 << 30
 
 TOKENS = (

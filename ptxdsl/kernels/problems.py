@@ -24,7 +24,7 @@ from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import VisitorWalk
 from ptxdsl.kernels.tiles.schedule import started_elsewhere
-from ptxdsl.kernels.tiles.visitor import EVERY_LANE, DeviceVisitor
+from ptxdsl.kernels.tiles.visitor import DeviceVisitor
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -75,7 +75,6 @@ class ProblemTiles:
                     for number in range(MATRICES):
                         self.maps.acquire(number, version)
                 copy_tile(ring, copies.of(work))
-            pd.ptx.bar.warp.sync(EVERY_LANE)  # so that lanes which do not copy do not ask for the next tile meanwhile
             walk.skip(work)
         with pd.elect():
             ring.drain()

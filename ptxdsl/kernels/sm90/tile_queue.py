@@ -64,6 +64,7 @@ class TileQueue:
         that has a share of its group, the rows are those of the tile."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
+        pd.ptx.bar.warp.sync(EVERY_LANE)  # one lane may be behind, which stores or copies: the others wait for it here
         self.ring.release()
         return values
 

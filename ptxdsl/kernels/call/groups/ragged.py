@@ -431,7 +431,12 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
         if config is None:
             return None
         config = by_shares(config, by_boxes, model.multiprocessors)
-        return config if groups.index is None else with_copies(config)
+        config = config if groups.index is None else with_copies(config)
+        without_copies = (
+            max(0.0, computing - time_of_copies(rows, groups.a, model)) if config.copies_rows else computing
+        )
+        is_quicker = choose_warpgroup_tiles(known, AHEAD, model, without_copies, in_turns=True) is not None
+        return config if is_quicker else None
 
     streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
     least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0

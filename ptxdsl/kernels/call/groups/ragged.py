@@ -432,11 +432,10 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
             return None
         config = by_shares(config, by_boxes, model.multiprocessors)
         config = config if groups.index is None else with_copies(config)
-        without_copies = (
-            max(0.0, computing - time_of_copies(rows, groups.a, model)) if config.copies_rows else computing
-        )
-        is_quicker = choose_warpgroup_tiles(known, AHEAD, model, without_copies, in_turns=True) is not None
-        return config if is_quicker else None
+        if not config.copies_rows:
+            return config
+        left = max(0.0, computing - time_of_copies(rows, groups.a, model))
+        return config if choose_warpgroup_tiles(known, AHEAD, model, left, in_turns=True) else None
 
     streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
     least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0

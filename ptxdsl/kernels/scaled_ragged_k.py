@@ -134,7 +134,7 @@ def scaled_gemm_ragged_k(
 ) -> Any:
     """out[i] = (scale_a·a)[:, K of i] @ (scale_b·b)[K of i] for each group i, of 8-bit floats on sm_90a. Returns out.
 
-    a is (M, K) and b (K, N), both float8_e4m3fn or both float8_e5m2, and are copied before as in `scaled_gemm` where
+    a is (M, K) and b (K, N), float8_e4m3fn or float8_e5m2, each of either, and copied before as in `scaled_gemm` where
     they are not row-major and column-major; out is (groups, M, N) with row-major matrices, of the types of that;
     `offsets`, int32 (groups,) on the same GPU, say where the K of each group ends: with a of the transposed gradients
     and b of the activations, the gradients of the weights of a mixture of experts. The output of an empty group is 0.

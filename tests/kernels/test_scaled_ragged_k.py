@@ -243,8 +243,8 @@ REFUSED = {
         "call grouped_gemm_ragged_k of their transposes, whose rows are K",
     ),
     "two types": (
-        lambda: scaled_gemm_ragged_k(A, B.astype(NAMES["e5m2"]), ENDS, ONE, ONE),
-        "`a` is float8_e4m3fn and `b` is float8_e5m2",
+        lambda: scaled_gemm_ragged_k(A, B.astype(NAMES["f16"]), ENDS, ONE, ONE),
+        "`a` is float8_e4m3fn and `b` is float16",
         "pass two arrays of one type, one of float8_e4m3fn, float8_e5m2",
     ),
     "rows as K": (

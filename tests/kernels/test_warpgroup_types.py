@@ -277,8 +277,8 @@ REFUSED = {
         None,
     ),
     "two types": (
-        lambda: gemm(A["e4m3"], A["e5m2"].T),
-        "`a` is float8_e4m3fn and `b` is float8_e5m2",
+        lambda: gemm(A["e4m3"], A["s8"].T),
+        "`a` is float8_e4m3fn and `b` is int8",
         "gemm takes two matrices of one type, float16, bfloat16, float32, float64, int8, uint8, float8_e4m3fn or "
         "float8_e5m2; convert them before",
     ),

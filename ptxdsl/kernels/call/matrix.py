@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.runtime.tensor_maps import address_encoder
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.tracers import traced_by
@@ -286,8 +287,9 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
 
 
 def check_input_types(left: ArrayArgument, right: ArrayArgument, inputs: Sequence[Type], help: str) -> None:
-    """Raises LaunchError for a and b of different types, or of one that is none of `inputs`."""
-    if left.type not in inputs or left.type is not right.type:
+    """Raises LaunchError for a and b of different types, but for two of 8-bit floats, or of one that is none of
+    `inputs`."""
+    if left.type not in inputs or (left.type is not right.type and {left.type, right.type} != {*FP8}):
         raise LaunchError(
             f"`{left.name}` is {describe_type(left.type)} and `{right.name}` is {describe_type(right.type)}", help=help
         )

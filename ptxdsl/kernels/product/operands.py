@@ -61,8 +61,8 @@ class Operands:
     rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
     of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
     once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B; `c_type` is
-    the type of C beside an output of 8 bits, None where it is that of the output. Raises LaunchError for what no kernel
-    is written for.
+    the type of C beside an output of 8 bits, None where it is that of the output; `b_type` is that of B where it is
+    the other one of 8-bit floats, None where it is that of A. Raises LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -81,10 +81,16 @@ class Operands:
     streamed: str = "none"
     a_gathered: bool = False
     c_type: Type | None = None
+    b_type: Type | None = None
 
     def __post_init__(self) -> None:
         for message in self._misfits():
             raise LaunchError(f"Operands: {message}")
+
+    @property
+    def input_types(self) -> tuple[Type, Type]:
+        """The types of A and B."""
+        return self.inputs, self.b_type or self.inputs
 
     @property
     def sum(self) -> Type:
@@ -127,6 +133,8 @@ class Operands:
                 yield f"{field} is {width!r}; of {type} elements it takes {either(widths)}"
         if self.c_type is not None and (self.output not in FP8 or self.c_type not in FLOATS):
             yield f"c_type is {self.c_type!r}; beside outputs of 8 bits it takes {either(FLOATS)}, else None"
+        if self.b_type is not None and {self.inputs, self.b_type} != {*FP8}:
+            yield f"b_type is {self.b_type!r}; it takes None, and beside {FP8[0]} inputs {FP8[1]}, or the other way"
         if not isinstance(self.extras, tuple) or not all(isinstance(extra, Extra) for extra in self.extras):
             yield f"extras is {self.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
 

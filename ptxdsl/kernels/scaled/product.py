@@ -64,9 +64,9 @@ def scaled_gemm(
 ) -> Any:
     """out = epilogue(alpha·(scale_a·a) @ (scale_b·b) + beta·c, *operands), of 8-bit floats on sm_90a. Returns out.
 
-    a (M, K) and b (K, N) are both float8_e4m3fn or both float8_e5m2; they are read as they lie where a is row-major and
-    b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace. Either may be a
-    batch, of three dimensions, as in gemm.
+    a (M, K) and b (K, N) are float8_e4m3fn or float8_e5m2, each of either; they are read as they lie where a is
+    row-major and b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace.
+    Either may be a batch, of three dimensions, as in gemm.
 
     Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
     row, (M, 1), and of each column, (1, N), which lie side by side; or one of each 128 along K, (M, ⌈K/128⌉), and of

@@ -21,11 +21,11 @@ class SharedTiles:
     know of each other that they have begun, by a phase of the cluster's barrier."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
-        inputs = traits.operands.inputs
+        inputs, of_b = traits.operands.input_types
         self.a = pd.dynamic_shared(inputs, traits.shared_bytes // inputs.bytes, align=PATTERN_BYTES).address()
         self.exchange = ExchangeMemory(self.a + traits.exchanged_at // inputs.bytes, traits.exchanges_in_ring)
         self.staging = self.a + traits.staged_at // inputs.bytes
-        self.b = self.a + traits.a.bytes // inputs.bytes
+        self.b = (self.a + traits.a.bytes // inputs.bytes).bitcast(of_b)
         self.stage = traits.stage_bytes // inputs.bytes
         self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
         self.late = _one(traits.scalar) if traits.computes_late else None

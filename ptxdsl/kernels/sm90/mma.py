@@ -13,7 +13,7 @@ import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.tiling import TURNED
+from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.layout.shared_operand import shared_operand
 from ptxdsl.trace.ring import Slot
@@ -31,6 +31,7 @@ class WarpgroupMma:
         self.layout, self.pieces, atom = traits.sums, traits.tiling.pieces, traits.atom
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
+        types = traits.operands.input_types[:: -1 if traits.tiling.swap_ab else 1]
         self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
         self.stage_units = traits.stage_bytes // UNIT
         self.steps = traits.tile[2] // self.a.atom.shape[2]
@@ -38,7 +39,8 @@ class WarpgroupMma:
         first_piece = 0 if traits.tiling.pingpong else pd.cast(number, u64)
         self.first_a = self.a.descriptor(first_a.value.to(u64), first_piece)
         self.first_b = self.b.descriptor(first_b.value.to(u64))
-        self.mnemonic, self.b_tile = _mnemonic(atom), traits.b.layout
+        self.types = [INPUTS[type].split(".")[1] for type in types]
+        self.mnemonic, self.b_tile = self._mnemonic(atom), b
         self.flags = self._flags(traits.operands.inputs)
         self.sums: Sums | None = None
         self.multiplied = self.pieces
@@ -52,7 +54,7 @@ class WarpgroupMma:
     def narrowed(self, columns: int) -> WarpgroupMma:
         """The same that multiplies so many columns of B at a time."""
         other, atom = copy(self), sub(r"n\d+", f"n{columns}", str(self.b.atom))
-        other.b, other.mnemonic = shared_operand(atom, "b", self.b_tile), _mnemonic(atom)
+        other.b, other.mnemonic = shared_operand(atom, "b", self.b_tile), self._mnemonic(atom)
         rows, _ = self.layout.warp
         other.layout = replace(self.layout, tile=(self.layout.tile[0], columns), warp=(rows, columns))
         return other
@@ -91,8 +93,7 @@ class WarpgroupMma:
         """Until so many groups are under way at most."""
         pd.ptx.wgmma.wait_group.sync.aligned(under_way)
 
-
-def _mnemonic(atom: str) -> str:
-    """Of the instruction that an atom is of."""
-    _, shape, sums, inputs = atom.split(".")
-    return f"wgmma.mma_async.sync.aligned.{shape}.{sums}.{inputs}.{inputs}"
+    def _mnemonic(self, atom: str) -> str:
+        """Of the instruction that an atom is of, by the types of its operands."""
+        _, shape, sums, _ = atom.split(".")
+        return ".".join(("wgmma.mma_async.sync.aligned", shape, sums, *self.types))

@@ -152,7 +152,9 @@ class WarpgroupTiling:
         return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.batches != "none")
 
     def b(self, operands: Operands) -> TileBoxes:
-        return TileBoxes(operands.inputs, self.tile[1], self.tile[2], operands.b_major, operands.batches != "none")
+        return TileBoxes(
+            operands.input_types[1], self.tile[1], self.tile[2], operands.b_major, operands.batches != "none"
+        )
 
     def sums(self, operands: Operands) -> SumsLayout:
         """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of

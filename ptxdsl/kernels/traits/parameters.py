@@ -204,9 +204,9 @@ def ragged_k_parameters(traits: Traits) -> Group:
 
 def ragged_k_fields(traits: Traits) -> dict[str, Any]:
     """The fields of a kernel for groups of rows that are the K of products."""
-    inputs, output = group_view(traits.operands.inputs), group_view(traits.operands.output)
+    a, b = map(group_view, traits.operands.input_types)
     numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
-    return {"a": inputs, "b": inputs, "out": output, "sizes": ptr[s32], **numbers}
+    return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
 
 
 def group_view(type: Type) -> Group:

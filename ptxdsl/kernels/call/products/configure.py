@@ -216,6 +216,7 @@ def facts(
         c="none" if c is None else "in place" if in_place else "separate",
         c_major=c.major if c else "row",
         c_type=c.type if c and c.type is not out.type else None,
+        b_type=b.type if b.type is not a.type else None,
         batches=batches,
         extras=extras,
     )

@@ -1,0 +1,52 @@
+"""What an epilogue and an addend cost a product of gemm(): bfloat16, A row-major, B column-major, each against the
+product alone in the same run."""
+
+from __future__ import annotations
+
+import functools
+
+import common
+import torch
+from protocols import Run
+
+from ptxdsl.kernels.epilogue import add_gelu, gelu, gelu_tanh, per_column, relu
+from ptxdsl.kernels.gemm import gemm
+
+SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (6144, 4096, 4096)]
+
+
+@functools.lru_cache(maxsize=1)
+def matrices(m: int, n: int, k: int) -> list[torch.Tensor]:
+    """A, B, an addend, a bias, and room for the product."""
+    options = {"device": "cuda", "dtype": torch.bfloat16}
+    a, b, c = torch.randn(m, k, **options), torch.randn(n, k, **options).T, torch.randn(m, n, **options)
+    return [a, b, c, torch.randn(n, **options), torch.empty(m, n, **options)]
+
+
+def by_torch(*shape: int) -> dict[str, Run]:
+    a, b, *_, out = matrices(*shape)
+    return {"cuBLAS": lambda: torch.mm(a, b, out=out)}
+
+
+def by_us(*shape: int) -> dict[str, Run]:
+    a, b, c, bias, out = matrices(*shape)
+    product = functools.partial(gemm, a, b, out=out)
+    return {
+        "product": product,
+        "gelu": functools.partial(product, epilogue=gelu),
+        "gelu_tanh": functools.partial(product, epilogue=gelu_tanh),
+        "relu": functools.partial(product, epilogue=relu),
+        "gelu of a bias": functools.partial(product, epilogue=add_gelu, operands=(per_column(bias),)),
+        "residual": functools.partial(gemm, a, b, c, out=out, beta=1.0),
+    }
+
+
+BENCHMARK = common.Benchmark(
+    others=lambda case: by_torch(*case),
+    ours=lambda case: by_us(*case),
+    label=lambda case: {"shape": "x".join(map(str, case))},
+    operations=lambda case: 2.0 * case[0] * case[1] * case[2],
+)
+
+if __name__ == "__main__":
+    common.main(BENCHMARK, SHAPES, common.gpu_parser(__doc__ or "").parse_args())

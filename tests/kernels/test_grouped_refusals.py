@@ -17,6 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged import KERNELS
 from ptxdsl.schedule import HorizontalThreadblockSwizzle
+from tests.machines import NAMES
 
 TINY = GemmConfig(tile=(16, 16, 32), warp=(16, 16))
 
@@ -310,6 +311,11 @@ RAGGED = {
         lambda: ragged(a=ones(10, 6, dtype=np.float32)),
         "`a` is float32 and `b` is float16\n"
         "  help: pass two arrays of one type, one of float16, bfloat16, float32, float64, int8, uint8",
+    ),
+    "8-bit floats": (
+        lambda: ragged(a=ones(10, 6, dtype=NAMES["e5m2"]), b=ones(2, 6, 8, dtype=NAMES["e5m2"])),
+        "`a` is float8_e5m2 and `b` is float8_e5m2\n"
+        "  help: call scaled_gemm_ragged, with a scale of 1 for each tensor where they have none",
     ),
     "b transposed": (
         lambda: ragged(b=ones(2, 8, 6)),

@@ -142,6 +142,11 @@ REFUSED = {
         "`a` is float16 and `b` is float32",
         "pass two arrays of one type, one of float16, bfloat16, float32, float64, int8, uint8",
     ),
+    "8-bit floats": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8).astype(NAMES["e4m3"]), ones(4, 8).astype(NAMES["e5m2"]), ENDS),
+        "`a` is float8_e4m3fn and `b` is float8_e5m2",
+        "call scaled_gemm_ragged_k of a.T and b, with a scale of 1 for each tensor where they have none",
+    ),
     "column-major a": (
         lambda: grouped_gemm_ragged_k(ones(8, 8).T, ones(8, 8), ENDS, config=LOW),
         'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at multiples '

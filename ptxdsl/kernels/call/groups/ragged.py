@@ -59,7 +59,7 @@ from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH
@@ -220,7 +220,7 @@ def groups_of(
     name, dimensions = ("offsets", 2) if form == "ragged" else ("counts", 3)
     left = matrix_of_rank("a", a, dimensions, "(rows, K)" if form == "ragged" else "(groups, M, K)")
     right = matrix_of_rank("b", b, 3, "(groups, K, N)")
-    _check_inputs(left, right, inputs)
+    _check_inputs(left, right, inputs, form)
     counted = array_argument(name, sizes, 1, "it has one number for each group", f"pass {name} of the shape (groups,)")
     check_size_array(counted, right.batches or 0, f"`b` has {right.batches} groups")
     gathered = None if index is None else _index_of("rows", index)
@@ -285,13 +285,15 @@ def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Ma
     return operand
 
 
-def help_of_types(inputs: tuple[Type, ...]) -> str:
-    """What to do about a and b of different types."""
+def help_of_types(inputs: tuple[Type, ...], actual: Type | None = None, scaled: str = "") -> str:
+    """What to do about a and b of different types, or where a is of 8-bit floats that another function multiplies."""
+    if actual in FP8 and actual not in inputs:
+        return f"call {scaled}, with a scale of 1 for each tensor where they have none"
     return f"pass two arrays of one type, one of {', '.join(map(describe_type, inputs))}"
 
 
-def _check_inputs(left: Matrix, right: Matrix, inputs: tuple[Type, ...]) -> None:
-    check_input_types(left, right, inputs, help_of_types(inputs))
+def _check_inputs(left: Matrix, right: Matrix, inputs: tuple[Type, ...], form: str) -> None:
+    check_input_types(left, right, inputs, help_of_types(inputs, left.type, f"scaled_gemm_{form}"))
     if left.shape[1] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.full_shape} and `b` {right.full_shape}: "

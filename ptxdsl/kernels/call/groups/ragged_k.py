@@ -131,7 +131,7 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
 def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
     """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
     left, right = matrix_of_rank("a", a, 2, "(rows, M)"), matrix_of_rank("b", b, 2, "(rows, N)")
-    check_input_types(left, right, INPUTS, help_of_types(INPUTS))
+    check_input_types(left, right, INPUTS, help_of_types(INPUTS, left.type, "scaled_gemm_ragged_k of a.T and b"))
     if left.shape[0] != right.shape[0]:
         raise LaunchError(
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[0]} rows meet {right.shape[0]}",

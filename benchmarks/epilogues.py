@@ -1,5 +1,5 @@
 """What an epilogue and an addend cost a product of gemm(): bfloat16, A row-major, B column-major, each against the
-product alone in the same run."""
+product alone in the same run; and what those of cuBLAS cost it, a bias with gelu and an addend in place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import common
 import torch
 from protocols import Run
 
-from ptxdsl.kernels.epilogue import add_gelu, gelu, gelu_tanh, per_column, relu
+from ptxdsl.kernels.epilogue import add_gelu, add_gelu_tanh, gelu, gelu_tanh, per_column, relu
 from ptxdsl.kernels.gemm import gemm
 
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (6144, 4096, 4096)]
@@ -24,8 +24,12 @@ def matrices(m: int, n: int, k: int) -> list[torch.Tensor]:
 
 
 def by_torch(*shape: int) -> dict[str, Run]:
-    a, b, *_, out = matrices(*shape)
-    return {"cuBLAS": lambda: torch.mm(a, b, out=out)}
+    a, b, c, bias, out = matrices(*shape)
+    return {
+        "cuBLAS": lambda: torch.mm(a, b, out=out),
+        "cuBLAS, gelu_tanh of a bias": lambda: torch._addmm_activation(bias, a, b, use_gelu=True, out=out),
+        "cuBLAS, residual in place": lambda: c.addmm_(a, b, beta=1e-3),  # so that C does not grow
+    }
 
 
 def by_us(*shape: int) -> dict[str, Run]:
@@ -37,7 +41,9 @@ def by_us(*shape: int) -> dict[str, Run]:
         "gelu_tanh": functools.partial(product, epilogue=gelu_tanh),
         "relu": functools.partial(product, epilogue=relu),
         "gelu of a bias": functools.partial(product, epilogue=add_gelu, operands=(per_column(bias),)),
+        "gelu_tanh of a bias": functools.partial(product, epilogue=add_gelu_tanh, operands=(per_column(bias),)),
         "residual": functools.partial(gemm, a, b, c, out=out, beta=1.0),
+        "residual in place": functools.partial(gemm, a, b, c, out=c, beta=1e-3),
     }
 
 

@@ -27,11 +27,11 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.types import bf16, e4m3, f32
+from tests.kernels.scales import SCALINGS, check, powers, reference, scales_of, values
 from tests.kernels.spills import check_no_spill
 from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
-SCALINGS = "tensors", "rows", "blocks"
 LOW, WIDE = GemmConfig((64, 64, 128), stages=2, atom="wgmma"), GemmConfig((128, 192, 128), stages=2, atom="wgmma")
 HALVES = GemmConfig((128, 256, 128), stages=2, atom="wgmma")
 
@@ -42,52 +42,6 @@ def hopper(monkeypatch):
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
     monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
     monkeypatch.setattr(scheduled, "resident_blocks", lambda *_, **__: 3)
-
-
-def values(rng, *shape, dtype="e4m3"):
-    """Small integers, in rows that begin at multiples of 16 bytes."""
-    *more, length = shape
-    return rng.integers(-2, 3, (*more, length + -length % 16)).astype(NAMES[dtype])[..., :length]
-
-
-def powers(rng, *shape):
-    return np.array(np.exp2(rng.integers(-2, 3, shape)), np.float32)
-
-
-def scales_of(rng, scaling, rows, n, k, groups=()):
-    """Of a (rows, k) and b (*groups, k, n)."""
-    blocks = -(-k // 128), -(-n // 128)
-    shapes = {
-        "tensors": ((1,), ()),
-        "rows": ((rows, 1), (*groups, 1, n)),
-        "blocks": ((rows, blocks[0]), (*groups, *blocks)),
-    }
-    return [powers(rng, *shape) for shape in shapes[scaling]]
-
-
-def whole(scale, k, n=None):
-    """A scale for each element: of a where n is None, else of b."""
-    if scale.size == 1:
-        return scale.reshape(1, 1)
-    if n is None:
-        return scale if scale.shape[1] == 1 else scale.repeat(128, axis=1)[:, :k]
-    return scale if scale.shape == (1, n) else scale.repeat(128, axis=0)[:k].repeat(128, axis=1)[:, :n]
-
-
-def reference(a, b, scale_a, scale_b):
-    """What `scaled_gemm` computes."""
-    k, n = b.shape
-    return (a.astype(np.float64) * whole(scale_a, k)) @ (b.astype(np.float64) * whole(scale_b, k, n))
-
-
-def check(where, rng, scaling, m, n, k, *, dtype="e4m3", output="f32", **options):
-    a, b = values(rng, m, k, dtype=dtype), values(rng, n, k, dtype=dtype).T
-    scales = scales_of(rng, scaling, m, n, k)
-    out = np.full((m, n), np.nan).astype(NAMES[output])
-    given = [where.array(x) for x in (a, b, *scales, out)]
-    assert scaled_gemm(*given[:4], out=given[4], **options) is given[4]
-    exact = reference(a, b, *scales)
-    assert (where.values(given[4]) == exact.astype(NAMES[output]).astype(np.float64)).all()
 
 
 @every_machine
@@ -510,14 +464,17 @@ REFUSED = {
     ),
     "transposed sums": (
         lambda: scaled_gemm(
-            A, B, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32),
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
-        "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
-        "leave swap_ab out, or pass one scale of each tensor",
+        "`config` has swap_ab=True; sums that are scaled by blocks are not transposed",
+        "leave swap_ab out, or pass scales of tensors or of rows and columns",
     ),
     "three warpgroups": (
-        lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig((192, 64, 128), stages=2, atom="wgmma")),
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((192, 64, 128), stages=2, atom="wgmma"),
+        ),
         "tile is (192, 64, 128); with scales its M is 64 or 128: products lie beside sums, for which three warpgroups "
         "have too few registers",
         "take a tile that two warpgroups share",

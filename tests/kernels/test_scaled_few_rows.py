@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.epilogue import per_column, per_row
+from ptxdsl.kernels.scaled import scaled_gemm
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
-from tests.kernels.scales import check
-from tests.machines import MACHINES, machine
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    PersistentScheduler,
+    StreamKThreadblockSwizzle,
+)
+from tests.kernels.scales import SCALINGS, check, powers, reference, scales_of, values
+from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
 ROWS = "tensors", "rows"
@@ -112,3 +120,107 @@ WHOLE = {
 def test_ways_of_warpgroups(name, which, rng):
     shape, config = WHOLE[which]
     check(machine(name), rng, "rows", *shape, output="bf16", config=config)
+
+
+FEW = {1: (136, 272), 3: (257, 656), 16: (200, 1040), 33: (520, 144), 64: (72, 2064), 100: (129, 528), 130: (200, 784)}
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("m", FEW)
+def test_tiles_that_are_chosen(name, scaling, m, rng):
+    check(machine(name), rng, scaling, m, *FEW[m], output="bf16")
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("m, n, k", [(1, 71, 133), (16, 136, 777)])
+def test_lines_that_are_copied_before(name, scaling, m, n, k, rng):
+    where = machine(name)
+    a, b = values(rng, m, k), values(rng, n, k)
+    scales = scales_of(rng, scaling, m, n, k)
+    given = [where.array(x) for x in (np.ascontiguousarray(a), np.ascontiguousarray(b).T, *scales)]
+    assert (where.values(scaled_gemm(*given)) == reference(a, b.T, *scales)).all()
+
+
+WAYS = {
+    "swapped": swapped(16, 64),
+    "swapped, cluster": swapped(32, 128, **cluster(2)),
+    "cluster": tiles(64, 64, **cluster(3)),
+    "serial": tiles(64, 64, split_k=2, reduction="serial"),
+    "scatter": swapped(16, 64, split_k=3, reduction="scatter"),
+    "in turns": swapped(16, 128, pingpong=True),
+}
+OF_BLOCKS = [which for which in WAYS if not WAYS[which].swap_ab]
+EACH = [(scaling, which) for scaling in SCALINGS for which in (OF_BLOCKS if scaling == "blocks" else WAYS)]
+
+
+def beside(value, of_row, of_column):
+    return value * of_column + of_row
+
+
+@every_machine
+@pytest.mark.parametrize("scaling, which", EACH)
+@pytest.mark.parametrize("output", ["f32", "bf16", "e4m3"])
+def test_what_is_added_is_added_once(name, scaling, which, output, rng):
+    """alpha, beta and C, and a function of vectors, where blocks have parts of a sum; the same from run to run."""
+    where, (m, n, k) = machine(name), (19, 136, 784)
+    a, b, scales = values(rng, m, k), values(rng, n, k).T, scales_of(rng, scaling, m, n, k)
+    of_row, of_column = rng.integers(-3, 4, m).astype(np.float32), powers(rng, n)
+    c = rng.integers(-9, 10, (m, n)).astype(NAMES["f16" if output == "e4m3" else output])
+    exact = (2.0**-7 * reference(a, b, *scales) + 0.5 * c.astype(np.float64)) * of_column + of_row[:, None]
+    most = 448 if output == "e4m3" else np.inf
+    expected = exact.clip(-most, most).astype(np.float32).astype(NAMES[output]).astype(np.float64)
+    given = [where.array(x) for x in (a, b, *scales, c)]
+    operands = per_row(where.array(of_row)), per_column(where.array(of_column))
+    how = {"alpha": 2.0**-7, "beta": 0.5, "epilogue": beside, "operands": operands, "config": WAYS[which]}
+    results = []
+    for _ in range(2):
+        out = where.array(np.full((m, n), np.nan).astype(NAMES[output]))
+        results.append(where.values(scaled_gemm(*given, out=out, **how)))
+    assert (results[0] == expected).all()
+    assert (results[0] == results[1]).all()
+
+
+@every_machine
+@pytest.mark.parametrize("which", ["cluster", "scatter", "swapped, cluster"])
+def test_sums_that_are_rounded_are_the_same_from_run_to_run(name, which, rng):
+    """Of scales and values of all sizes, to what float32 rounds."""
+    where, (m, n, k) = machine(name), (19, 136, 784)
+    a, b = (rng.standard_normal((lines, k)).astype(np.float32).astype(NAMES["e4m3"]) for lines in (m, n))
+    scales = [rng.random(shape, np.float32) + 0.5 for shape in ((m, 1), (1, n))]
+    given = [where.array(x) for x in (a, b.T, *scales)]
+    first, second = (where.values(scaled_gemm(*given, config=WAYS[which])) for _ in range(2))
+    exact = reference(a, b.T, *scales)
+    assert (first == second).all()
+    assert np.abs(first - exact).max() < 2e-3 * np.abs(exact).max()
+
+
+BATCHED = {
+    "swapped": swapped(16, 64),
+    "in turns": swapped(16, 64, pingpong=True),
+    "low": tiles(64, 64),
+    "stream-K": tiles(64, 64, schedule=StreamKThreadblockSwizzle(3)),
+    "one tile each": tiles(64, 64, schedule=BatchedIdentityThreadblockSwizzle()),
+    "chosen": None,
+}
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("which", BATCHED)
+def test_batches(name, scaling, which, rng):
+    """Each with scales of its own, or B and those of all."""
+    config = BATCHED[which]
+    if scaling == "blocks" and config and config.swap_ab:
+        pytest.skip("scales of blocks have no swapped tiles")
+    where, (m, n, k) = machine(name), (17, 136, 272)
+    a, b = values(rng, 3, m, k), values(rng, n, k).T
+    scale_a, scale_b = scales_of(rng, scaling, m, n, k)
+    if scaling != "tensors":
+        scale_a = powers(rng, 3, *scale_a.shape)
+    out = where.array(np.full((3, m, n), np.nan).astype(NAMES["bf16"]))
+    results = where.values(scaled_gemm(*(where.array(x) for x in (a, b, scale_a, scale_b)), out=out, config=config))
+    for batch in range(3):
+        exact = reference(a[batch], b, scale_a if scaling == "tensors" else scale_a[batch], scale_b)
+        assert (results[batch] == exact.astype(NAMES["bf16"]).astype(np.float64)).all(), batch

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import inf
 from typing import Any, Literal, cast
 
 from ptxdsl.errors import LaunchError
@@ -36,10 +35,9 @@ from ptxdsl.kernels.call.scaled.scales import (
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.scaled import choose_scaled_product, ranked_scaled_products
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of
-from ptxdsl.kernels.choose.warpgroup_products import WHOLE, choose_product
-from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts, choose_scaled, ranked_scaled
-from ptxdsl.kernels.choose.ways import ranked_ways
+from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
 from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.sm90.parameters import scaled_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
@@ -79,12 +77,7 @@ class ScaledProduct:
     @property
     def chosen(self) -> GemmConfig:
         """The configuration that should take the least time."""
-        known, model = self.facts, model_of(self.device)
-        if self.scaled.scaling == "blocks":
-            return choose_scaled(known, model)
-        config = choose_product(known, model, inf) or choose_product(known, model, inf, WHOLE)
-        assert config is not None
-        return config
+        return choose_scaled_product(self.facts, model_of(self.device), self.scaled.scaling)
 
 
 def run(
@@ -159,8 +152,7 @@ def _best(
         return text_of(kernel, {"traits": traits, "scaling": scaling}, subject.device)
 
     def timed() -> list[tuple[float, TuningCandidate]]:
-        model = model_of(subject.device)
-        ranked = ranked_scaled(shape_class, model) if scaling == "blocks" else ranked_ways(shape_class, model)
+        ranked = ranked_scaled_products(shape_class, model_of(subject.device), scaling)
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
     return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))

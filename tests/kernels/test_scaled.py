@@ -24,6 +24,7 @@ from ptxdsl.kernels.scaled import (
 )
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.types import bf16, e4m3, f32
@@ -478,6 +479,37 @@ REFUSED = {
         "tile is (192, 64, 128); with scales its M is 64 or 128: products lie beside sums, for which three warpgroups "
         "have too few registers",
         "take a tile that two warpgroups share",
+    ),
+    "warpgroups in turns": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((128, 64, 128), stages=2, atom="wgmma", pingpong=True),
+        ),
+        "`config` has pingpong=True; with scales of blocks warpgroups multiply their shares of a tile at the same time",
+        "leave pingpong out, or pass scales of tensors or of rows and columns",
+    ),
+    "warpgroups one after the other": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((128, 64, 128), stages=3, atom="wgmma", stagger=2),
+        ),
+        "`config` has stagger=2; with scales of blocks warpgroups end a tile at the same time",
+        "leave stagger out, or pass scales of tensors or of rows and columns",
+    ),
+    "batches whose K blocks share": (
+        lambda: scaled_gemm(
+            np.stack([A] * 2), B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", split_k=2)
+        ),
+        "split_k is 2, and the products are batches: each of them is computed by blocks of its own",
+        "leave split_k out, or call gemm for each of the batches",
+    ),
+    "rows as batches": (
+        lambda: scaled_gemm(
+            A, B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", schedule=InterleavedStrips((2, 1)))
+        ),
+        "`config` has schedule=InterleavedStrips(blocks=(2, 1), width=0, step=0), which takes rows of A as batches in turn; "
+        "those with scales are taken as they lie",
+        "leave schedule out",
     ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),

@@ -84,8 +84,10 @@ def scaled_gemm(
     128 products are scaled and added up in float32.
 
     out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
-    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma"; its tile has up to 192 columns
-    with scales of blocks, or 256; "tune" times some, as in gemm, of classes for each kind of scales.
+    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma" and says, as in gemm, which
+    tiles there are and how blocks share them; where it has no `schedule`, blocks are persistent. With scales of blocks
+    a tile has 64 or 128 rows and up to 192 columns, or 256; A and B are not swapped, and warpgroups multiply at the
+    same time. "tune" times some, as in gemm, of classes for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -165,10 +165,12 @@ def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) 
     check_factors(product.factors, traits)
     a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
     check_mappable(problem.k, a, b)
-    problem, traits = replace(problem, a=a, b=b), with_fewer_copies(problem, traits)
-    launch = scheduled.schedule(problem, traits, kernel, scaling=scaling)
-    parameters = scaled_parameters(launch.traits)
-    values = parameters(**product_values(problem, launch, product.factors), **product.scaled.values)
+    problem = replace(problem, a=a, b=b)
+    launch = scheduled.schedule(problem, with_fewer_copies(problem, traits), kernel, scaling=scaling)
+    assert isinstance(launch.traits, WarpgroupTraits)
+    values = scaled_parameters(launch.traits)(
+        **product_values(problem, launch, product.factors), **product.scaled.values
+    )
     constants = {"traits": launch.traits, "scaling": scaling}
     stream = problem.device_stream[1] if before else launch.stream
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
@@ -181,6 +183,12 @@ def _traits_of(product: ScaledProduct, config: GemmConfig) -> WarpgroupTraits:
     check_path(config, operands, device)
     if product.scaled.scaling == "blocks":
         _check_blocks(config)
+    if config.tile_schedule.joins_batches:
+        raise LaunchError(
+            f"`config` has schedule={config.schedule!r}, which takes rows of A as batches in turn; those with "
+            "scales are taken as they lie",
+            help="leave schedule out",
+        )
     if problem.batches is not None:
         check_not_split(config)
     shares_copies = may_share_copies(problem, config)

@@ -68,16 +68,19 @@ class ScaledProduct:
 
     @property
     def facts(self) -> ProductFacts:
-        """What the choice of a tile depends on; operands that are not read as they lie are copied so."""
-        problem = self.problem
-        operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
-        sizes = problem.m, problem.n, problem.k, problem.batches or 1
-        return ProductFacts(*sizes, operands, self.epilogue is not None)
+        """What the choice of a tile depends on."""
+        return product_facts(self.problem, self.epilogue is not None)
 
     @property
     def chosen(self) -> GemmConfig:
         """The configuration that should take the least time."""
         return choose_scaled_product(self.facts, model_of(self.device), self.scaled.scaling)
+
+
+def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
+    """What is known of a product; operands that are not read as they lie are copied so."""
+    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
+    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 
 def run(

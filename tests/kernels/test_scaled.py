@@ -24,9 +24,11 @@ from ptxdsl.kernels.scaled import (
 )
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.cluster_split import ClusterSplitK
 from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.types import bf16, e4m3, f32
 from tests.kernels.scales import SCALINGS, check, powers, reference, scales_of, values
 from tests.kernels.spills import check_no_spill
@@ -463,13 +465,22 @@ REFUSED = {
         "alone: a thread has products beside the sums of the tile",
         "take a narrower tile",
     ),
-    "transposed sums": (
+    "a high tile that is swapped": (
         lambda: scaled_gemm(
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((48, 64, 128), stages=2, atom="wgmma", swap_ab=True),
+        ),
+        "tile is (48, 64, 128), and swap_ab is True; with scales of blocks its M is 32 at most: a thread has the scales "
+        "of a quarter of the rows beside products and sums",
+        "take fewer rows, or leave swap_ab out",
+    ),
+    "transposed sums of groups": (
+        lambda: scaled_gemm_ragged(
+            A, B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32),
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
-        "`config` has swap_ab=True; sums that are scaled by blocks are not transposed",
-        "leave swap_ab out, or pass scales of tensors or of rows and columns",
+        "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
+        "leave swap_ab out, or pass one scale of each tensor",
     ),
     "three warpgroups": (
         lambda: scaled_gemm(
@@ -577,3 +588,37 @@ def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
     operands = Operands(e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
     check_no_spill(scaled_ragged_kernel if is_ragged else scaled_kernel, traits, scaling=scaling)
+
+
+FEW_ROWS = [
+    *(
+        (scaling, WarpgroupTiling((m, n, 128), 8, swap_ab=True))
+        for scaling in SCALINGS
+        for m, n in ((16, 64), (32, 128))
+    ),
+    *((scaling, WarpgroupTiling((m, 128, 128), 4)) for scaling in ("rows", "blocks") for m in (64, 128)),
+    ("rows", WarpgroupTiling((128, 128, 128), 4, swap_ab=True)),
+]
+
+
+@pytest.mark.parametrize("scaling, tiling", FEW_ROWS)
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_kernels_of_few_rows_spill_nothing(scaling, tiling, is_shared):
+    """Of whole tiles, and of blocks of a cluster that share K."""
+    schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if is_shared else Strips()
+    check_no_spill(scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16), schedule), scaling=scaling)
+
+
+WARPGROUPS = [
+    WarpgroupTiling((128, 256, 128), 3, stagger=2),
+    WarpgroupTiling((128, 192, 128), 4, stagger=3),
+    WarpgroupTiling((192, 192, 128), 3),
+    WarpgroupTiling((128, 192, 128), 4, pingpong=True),
+]
+
+
+@pytest.mark.parametrize("tiling", WARPGROUPS)
+def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
+    check_no_spill(
+        scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16, out_boxes=True), Strips()), scaling="rows"
+    )

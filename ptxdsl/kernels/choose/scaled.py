@@ -10,7 +10,6 @@ from operator import itemgetter
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_products import (
     FEW_ROWS,
-    WAYS,
     WHOLE,
     Option,
     choose_product,
@@ -23,9 +22,11 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 
-MOST_COLUMNS = 192  # of a tile of few rows, beside whose sums products are in registers
-MOST_BESIDE = 64  # the same, of blocks of which a multiprocessor holds two
-LEAST_SHARED = 32  # columns of it that have one scale, at least
+# With scales of blocks, beside whose sums products are in registers, and the scales of rows or columns: columns of a
+# tile of few rows; rows of one whose A and B are swapped; and both where a multiprocessor holds two blocks
+MOST_COLUMNS, MOST_SWAPPED = 192, 32
+MOST_COLUMNS_OF_TWO, MOST_SWAPPED_OF_TWO = 64, {64: 16, 128: 8}
+LEAST_SHARED = 32  # columns of a tile that have one scale, at least
 SCALED = 0.09  # microseconds of an iteration whose products end, and are scaled, before the next begin: by estimate
 
 
@@ -64,9 +65,20 @@ def _small(facts: ProductFacts, model: CostModel) -> Iterator[Option]:
     """Ways to compute few rows by scales of blocks."""
     known = facts._replace(m=max(1, facts.m), n=max(1, facts.n), k=max(1, facts.k), batches=max(1, facts.batches))
     for option in options(known, model.rates.warpgroups, model.multiprocessors):
-        rows, columns = option.tile
-        fits = columns <= (MOST_BESIDE if option.resident > 1 else MOST_COLUMNS) and columns % LEAST_SHARED == 0
-        has_room = rows == GROUP_ROWS or (rows == 2 * GROUP_ROWS and option.resident == 1)
         is_shared = option.slices > 1 and facts.operands.batches == "none"
-        if fits and has_room and not option.swap_ab and (is_shared or option.way not in WAYS):
+        if _has_registers(option) and (is_shared or option.way == ""):
             yield option
+
+
+def _has_registers(option: Option) -> bool:
+    """Whether there are enough for scales of blocks."""
+    (rows, columns), are_two = option.tile, option.resident > 1
+    if option.swap_ab:
+        return rows <= (MOST_SWAPPED_OF_TWO[columns] if are_two else MOST_SWAPPED)
+    if columns % LEAST_SHARED or (rows, are_two) not in (
+        (GROUP_ROWS, False),
+        (GROUP_ROWS, True),
+        (2 * GROUP_ROWS, False),
+    ):
+        return False
+    return columns <= (MOST_COLUMNS_OF_TWO if are_two else MOST_COLUMNS)

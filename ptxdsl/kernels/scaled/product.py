@@ -16,12 +16,12 @@ from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.scaled.sums import (
-    SCALES,
     TILING,
     batch_of,
     compute_scaled,
     role_registers,
     scaled_alpha,
+    scales_of,
     takes_part,
 )
 from ptxdsl.kernels.sm90.copies import tensor_copies
@@ -53,7 +53,7 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         scene = replace(scene, products=tensor_products_of(p, traits, scaled_alpha(p, scaling, p.alpha)))
         walk = consumer_walk(traits, scene, ring, store, consumer)
-        scales = SCALES[scaling](p, traits, consumer, p.m, batch_of(traits))
+        scales = scales_of(scaling, tiling)(p, traits, consumer, p.m, batch_of(traits))
         compute_scaled(ring, mma, store, walk, consumer, scales, takes_part(traits))
 
 
@@ -86,8 +86,8 @@ def scaled_gemm(
     out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
     `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma" and says, as in gemm, which
     tiles there are and how blocks share them; where it has no `schedule`, blocks are persistent. With scales of blocks
-    a tile has 64 or 128 rows and up to 192 columns, or 256; A and B are not swapped, and warpgroups multiply at the
-    same time. "tune" times some, as in gemm, of classes for each kind of scales.
+    a tile has 64 or 128 rows and up to 192 columns, or 256, or up to 32 rows where A and B are swapped; and warpgroups
+    multiply at the same time. "tune" times some, as in gemm, of classes for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -12,7 +12,7 @@ from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, ScaledWalk, Scales
+from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, ScaledWalk, Scales, TurnedBlockScales
 from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -20,12 +20,17 @@ from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
 from ptxdsl.trace.instruction import Scalar
 
 TILING = WarpgroupTiling((128, 128, 128))
-SCALES = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}
+SCALES: dict[str, type[Scales]] = {"tensors": Scales, "rows": RowScales, "blocks": BlockScales}
 
 
 def scaled_alpha(p: Any, scaling: str, alpha: Scalar | int) -> Any:
     """What all sums are multiplied by: `alpha`, and the scales of both tensors."""
     return alpha * (p.scale_a.pointer[0] * p.scale_b.pointer[0]) if scaling == "tensors" else alpha
+
+
+def scales_of(scaling: str, tiling: WarpgroupTiling) -> type[Scales]:
+    """How scales come to the sums of a product."""
+    return TurnedBlockScales if scaling == "blocks" and tiling.swap_ab else SCALES[scaling]
 
 
 def multiply_with(scales: Scales) -> Multiply:
@@ -86,7 +91,7 @@ def role_registers(tiling: WarpgroupTiling, scaling: str) -> tuple[int, int] | t
     """As of a tiling; with scales of blocks those of two warpgroups that have products beside sums."""
     if scaling != "blocks":
         return tiling.role_registers
-    return ROLE_REGISTERS if tiling.consumers > 1 else (None, None)
+    return ROLE_REGISTERS if tiling.consumers > 1 and not tiling.swap_ab else (None, None)
 
 
 def batch_of(traits: WarpgroupTraits) -> Callable[[Work], tuple[Index, Index]]:

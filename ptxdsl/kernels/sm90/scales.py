@@ -42,6 +42,16 @@ MOST_SCALED = 128  # the same, and scales of columns
 EVERY_LANE = 0xFFFFFFFF
 
 
+class SameLines(NamedTuple):
+    """Lanes that have the same lines of sums: how many, and how far they are from each other."""
+
+    lanes: int
+    apart: int
+
+
+IN_QUADS, EVERY_FOURTH = SameLines(LANES, 1), SameLines(WARP // LANES, LANES)  # those down, and those across
+
+
 class ScaleLine(NamedTuple):
     """Scales along rows of A or columns of B: those of a matrix, `apart` elements from each other, up to before `last`;
     `first` is that of a tile."""
@@ -182,6 +192,8 @@ class BlockScales(Scales):
     halves of tiles they begin in turn.
     """
 
+    sharing = IN_QUADS
+
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
@@ -189,7 +201,7 @@ class BlockScales(Scales):
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""
-        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves)
+        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
         products, scales = Sums(part.layout), self._scales(work)
         ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
         for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
@@ -211,12 +223,16 @@ class BlockScales(Scales):
         """Those of a thread's two rows, and of the columns of a tile, from where its part of K begins."""
         columns = self.columns_of(work)
         chunks = [columns + self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
-        lines = [(row, self.a.step) for row in self.rows_of(work)] + [(chunk, self.b.step) for chunk in chunks]
+        return self._ahead(work, self.rows_of(work), chunks)
+
+    def _ahead(self, work: Work, rows: Iterable[PointerValue], chunks: Iterable[PointerValue]) -> ScalesAhead:
+        """The scales of rows and of columns that begin there, of its part of K."""
+        lines = [(row, self.a.step) for row in rows] + [(chunk, self.b.step) for chunk in chunks]
         if isinstance(work.begin, int):
-            return ScalesAhead(lines, pd.cast(work.iterations, u32))
+            return ScalesAhead(lines, pd.cast(work.iterations, u32), self.sharing)
         lines = [(pointer + work.begin.to(s64) * step, step) for pointer, step in lines]
         end = pd.min(work.end, ceil_div(work.product.k, BLOCK))  # a part that would be empty lies behind all blocks
-        return ScalesAhead(lines, pd.max(end, work.begin) - work.begin)
+        return ScalesAhead(lines, pd.max(end, work.begin) - work.begin, self.sharing)
 
     @property
     def width(self) -> int:
@@ -240,6 +256,33 @@ class BlockScales(Scales):
             pairs = zip(totals[number * each :][:each], products.registers[number * each :][:each], strict=True)
             for n, (total, product) in enumerate(pairs):
                 total.set(pd.ptx.fma.rn.f32(product, of_rows[n % 4 // 2], total))
+
+
+class TurnedBlockScales(BlockScales):
+    """The same of a tile whose A and B are swapped: the 64 columns of a warpgroup have one scale, and a thread has two
+    neighbouring rows of each eight."""
+
+    sharing = EVERY_FOURTH
+
+    def _scales(self, work: Work) -> ScalesAhead:
+        line, first = self.along_m(work), self.across
+        rows = [
+            line.first + first + further + right
+            for further in range(0, self.tiling.tile[0], MATRIX)
+            for right in (0, 1)
+        ]
+        pointers = [line.pointer + pd.min(row, line.last - 1).to(s64) * line.apart for row in rows]
+        chunk = self._chunk(work, self.down // GROUP_ROWS * GROUP_ROWS)
+        return self._ahead(work, pointers, [self.columns_of(work) + chunk])
+
+    def _factors(self, scales: Sequence[Scalar]) -> list[list[Scalar]]:
+        """What products of two rows are multiplied by, of each eight."""
+        *rows, column = scales
+        return [[row * column for row in rows[first : first + ROWS]] for first in range(0, len(rows), ROWS)]
+
+    def _add(self, sums: Sums, products: Sums, factors: list[list[Scalar]], half: int) -> None:
+        for n, (total, product) in enumerate(zip(sums.registers, products.registers, strict=True)):
+            total.set(pd.ptx.fma.rn.f32(product, factors[n // 4][n % 2], total))
 
 
 class SpanScales(Scales):
@@ -339,26 +382,28 @@ class HalfTurns:
 
 
 class ScalesAhead:
-    """Scales along K, read four iterations ahead: of four lanes with the same rows each reads those of every fourth
-    iteration, so that a warp asks for lines of memory a quarter as often."""
+    """Scales along K, read some iterations ahead: of as many lanes with the same lines each reads those of one of the
+    iterations, so that a warp asks for lines of memory more seldom."""
 
-    def __init__(self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar) -> None:
+    def __init__(
+        self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar, sharing: SameLines = IN_QUADS
+    ) -> None:
         """`pointers` are to the scales of the first iteration, with the elements from one iteration to the next."""
-        self.pointers, self.iterations = pointers, iterations
-        self.lane = pd.laneid % LANES
-        self.first_lane = pd.laneid - self.lane
+        self.pointers, self.iterations, (self.lanes, self.apart) = pointers, iterations, sharing
+        self.lane = pd.laneid // self.apart % self.lanes
+        self.first_lane = pd.laneid - self.lane * self.apart
         self.held = [pd.var(f32, 0.0) for _ in pointers]
         self.following = [pd.var(f32, 0.0) for _ in pointers]
         self._read(self.lane)
 
     def of(self, iteration: Scalar) -> list[Scalar]:
         """Those of an iteration: of the first one, then of each next."""
-        number = iteration % LANES
+        number = iteration % self.lanes
         with pd.if_(number == 0):
             for held, following in zip(self.held, self.following, strict=True):
                 held.set(following)
-            self._read(iteration + LANES + self.lane)
-        lane = self.first_lane + number
+            self._read(iteration + self.lanes + self.lane)
+        lane = self.first_lane + number * self.apart
         return [pd.ptx.shfl.sync.idx.b32(held, lane, WARP - 1, EVERY_LANE) for held in self.held]
 
     def _read(self, iteration: Scalar) -> None:

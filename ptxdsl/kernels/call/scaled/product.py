@@ -35,7 +35,7 @@ from ptxdsl.kernels.call.scaled.scales import (
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.scaled import choose_scaled_product, ranked_scaled_products
+from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of
 from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
 from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, GemmConfig, specialise
@@ -46,7 +46,6 @@ from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.runtime.dispatch import target
 
 WHOLE_TOGETHER = {
-    "swap_ab": "sums that are scaled by blocks are not transposed",
     "pingpong": "with scales of blocks warpgroups multiply their shares of a tile at the same time",
     "stagger": "with scales of blocks warpgroups end a tile at the same time",
 }
@@ -220,3 +219,9 @@ def _check_blocks(config: GemmConfig) -> None:
             )
     check_warpgroups(config)
     check_columns(config)
+    if config.swap_ab and config.tile[0] > MOST_SWAPPED:
+        raise LaunchError(
+            f"tile is {config.tile}, and swap_ab is True; with scales of blocks its M is {MOST_SWAPPED} at most: "
+            "a thread has the scales of a quarter of the rows beside products and sums",
+            help="take fewer rows, or leave swap_ab out",
+        )

@@ -2,26 +2,54 @@
 
 a and b are N(0,1) rounded to float8_e4m3fn, out is bfloat16. torch takes no scales of blocks of 128 here; "fast" is its
 use_fast_accum, which as ours of tensors and rows leaves sums to the tensor cores along all of K.
+
+With --few, products of few rows, as models have them that decode, by CUDA graphs, so that no host is waited for: of
+launches that go through copies of the operands, more than the L2 cache holds, and of single launches behind a flush of
+it. --count says how many of the configurations that should take least are timed beside what is chosen.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+from operator import itemgetter
 from typing import Any
 
 import common
 import torch
+import variants
 from protocols import Run
 
+from ptxdsl.errors import Error
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.scaled import ranked_scaled_products
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.scaled import scaled_gemm
+from ptxdsl.types import bf16, e4m3
 
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (4096, 7168, 16384)]
 BLOCK = 128
+KINDS = "tensors", "rows", "blocks"
+FEW = [(4096, 7168), (7168, 2048), (24576, 1536), (7168, 16384), (4096, 4096)]  # N and K of models that decode
+FEW_SHAPES = [(m, n, k) for n, k in FEW for m in (1, 16, 64, 128)]
+SECONDS = 0.15  # of the turns of a product of few rows
+Arrays = dict[str, Any]
+Launch = Callable[[Arrays], torch.Tensor]
 
 
 @functools.lru_cache(maxsize=1)
-def operands(m: int, n: int, k: int) -> dict[str, Any]:
-    """A, B and scales of each kind."""
+def operands(m: int, n: int, k: int) -> Arrays:
+    """Those of a case, for all contenders."""
+    return new_operands(m, n, k)
+
+
+def new_operands(m: int, n: int, k: int) -> Arrays:
+    """A, B, out and scales of each kind."""
     a, b = (torch.randn(lines, k, device="cuda").to(torch.float8_e4m3fn) for lines in (m, n))
     shapes = {
         "tensors": ((), ()),
@@ -29,7 +57,8 @@ def operands(m: int, n: int, k: int) -> dict[str, Any]:
         "blocks": ((m, k // BLOCK), (k // BLOCK, n // BLOCK)),
     }
     scales = {kind: [torch.rand(shape, device="cuda") + 0.5 for shape in pair] for kind, pair in shapes.items()}
-    return {"a": a, "b": b.t(), **scales}
+    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    return {"a": a, "b": b.t(), "out": out, **scales}
 
 
 def by_torch(m: int, n: int, k: int) -> dict[str, Run]:
@@ -55,7 +84,7 @@ def by_us(m: int, n: int, k: int) -> dict[str, Run]:
     """All kinds of scales, their products checked."""
     known, runs = operands(m, n, k), {}
     a, b = known["a"], known["b"]
-    for kind in ("tensors", "rows", "blocks"):
+    for kind in KINDS:
         out = torch.full((m, n), float("nan"), device="cuda", dtype=torch.bfloat16)
         scale_a, scale_b = known[kind]
         runs[kind] = functools.partial(scaled_gemm, a, b, scale_a, scale_b, out=out)
@@ -63,6 +92,79 @@ def by_us(m: int, n: int, k: int) -> dict[str, Run]:
         exact = (a.float() * whole(scale_a, a.shape)) @ (b.float() * whole(scale_b, b.shape))
         assert (out - exact).abs().max() <= 2e-2 * exact.abs().max(), "a wrong product"
     return runs
+
+
+def of_torch(kind: str, arrays: Arrays) -> torch.Tensor:
+    """A launch of torch."""
+    return torch._scaled_mm(arrays["a"], arrays["b"], *arrays[kind], out_dtype=torch.bfloat16, use_fast_accum=True)
+
+
+def of_ours(kind: str, config: GemmConfig | None, arrays: Arrays) -> torch.Tensor:
+    """A launch of ours."""
+    out: torch.Tensor = scaled_gemm(arrays["a"], arrays["b"], *arrays[kind], out=arrays["out"], config=config)
+    return out
+
+
+def few_contenders(m: int, n: int, k: int, count: int) -> dict[str, Launch]:
+    """Launches by name: of torch, what is chosen, and so many others for each kind of scales."""
+    facts, model = ProductFacts(m, n, k, 1, Operands(e4m3, bf16)), model_of(0)
+    known: dict[str, Launch] = {f"torch, {kind}": functools.partial(of_torch, kind) for kind in KINDS[:2]}
+    for kind in KINDS:
+        known[kind] = functools.partial(of_ours, kind, None)
+        ranked = sorted(ranked_scaled_products(facts, model, kind), key=itemgetter(0))
+        for config in [*dict.fromkeys(config for _, config in ranked)][:count]:
+            known[f"{kind}, {TuningCandidate(config).label}"] = functools.partial(of_ours, kind, config)
+    return known
+
+
+def is_right(name: str, launch: Launch, arrays: Arrays) -> bool:
+    """Whether a product is what torch computes in float32."""
+    kind = next(kind for kind in KINDS if kind in name.split(", "))
+    scale_a, scale_b = arrays[kind]
+    exact = (arrays["a"].float() * whole(scale_a, arrays["a"].shape)) @ (
+        arrays["b"].float() * whole(scale_b, arrays["b"].shape)
+    )
+    arrays["out"].fill_(float("nan"))
+    return bool((launch(arrays) - exact).abs().max() <= 2e-2 * exact.abs().max())
+
+
+def few_rows(cases: Sequence[tuple[int, int, int]], count: int) -> Iterator[common.Row]:
+    """A row for each contender of each product."""
+    for m, n, k in cases:
+        size = (m + n) * k + 2 * m * n
+        copies = max(2, min(variants.MOST_COPIES["product"], ceil(variants.ROTATED_BYTES / size)))
+        arrays = [new_operands(m, n, k) for _ in range(copies)]
+        known = few_contenders(m, n, k, count)
+        for name, launch in list(known.items()):
+            try:
+                assert is_right(name, launch, arrays[0]), f"{name} of {m}x{n}x{k}: a wrong product"
+            except (Error, RuntimeError) as refusal:
+                print(f"{name} of {m}x{n}x{k}: {str(refusal).splitlines()[0]}", flush=True)
+                del known[name]
+        rotated = {name: rotating(launch, arrays) for name, launch in known.items()}
+        stream = torch.cuda.Stream()
+        single = {
+            name: variants.graph_of((launch, contextlib.nullcontext), (arrays[0],), 1, stream)
+            for name, launch in known.items()
+        }
+        times, rest = variants.medians(rotated, copies, SECONDS), variants.at_rest(single)
+        for name in known:
+            yield {
+                "shape": f"{m}x{n}x{k}", "contender": name, "us, rotated": times[name], "us, rest": rest[name],
+                "GB/s, rotated": 1e-3 * size / times[name],
+            }  # fmt: skip
+
+
+def rotating(launch: Launch, arrays: Sequence[Arrays]) -> torch.cuda.CUDAGraph:
+    """A launch for each copy of the operands, one behind the other."""
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with torch.cuda.stream(stream):
+        launch(arrays[0])
+    stream.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        for each in arrays:
+            launch(each)
+    return graph
 
 
 BENCHMARK = common.Benchmark(
@@ -73,4 +175,11 @@ BENCHMARK = common.Benchmark(
 )
 
 if __name__ == "__main__":
-    common.main(BENCHMARK, SHAPES, common.gpu_parser(__doc__ or "").parse_args())
+    options = common.gpu_parser(__doc__ or "")
+    options.add_argument("--few", action="store_true", help="products of few rows, instead of large ones")
+    options.add_argument("--count", type=int, default=0, help="of the best estimates that are timed, of few rows")
+    chosen = options.parse_args()
+    if chosen.few:
+        common.report(few_rows(FEW_SHAPES, chosen.count), chosen.json or common.RESULTS / "scaled_few_rows.json")
+    else:
+        common.main(BENCHMARK, SHAPES, chosen)

@@ -24,14 +24,17 @@ from ptxdsl.kernels.scaled import (
 )
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.cluster_split import ClusterSplitK
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.types import bf16, e4m3, f32
+from tests.kernels.scales import SCALINGS, check, powers, reference, scales_of, values
 from tests.kernels.spills import check_no_spill
 from tests.machines import MACHINES, NAMES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
-SCALINGS = "tensors", "rows", "blocks"
 LOW, WIDE = GemmConfig((64, 64, 128), stages=2, atom="wgmma"), GemmConfig((128, 192, 128), stages=2, atom="wgmma")
 HALVES = GemmConfig((128, 256, 128), stages=2, atom="wgmma")
 
@@ -42,52 +45,6 @@ def hopper(monkeypatch):
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
     monkeypatch.setattr(call, "resident_blocks", lambda *_, **__: 3)
     monkeypatch.setattr(scheduled, "resident_blocks", lambda *_, **__: 3)
-
-
-def values(rng, *shape, dtype="e4m3"):
-    """Small integers, in rows that begin at multiples of 16 bytes."""
-    *more, length = shape
-    return rng.integers(-2, 3, (*more, length + -length % 16)).astype(NAMES[dtype])[..., :length]
-
-
-def powers(rng, *shape):
-    return np.array(np.exp2(rng.integers(-2, 3, shape)), np.float32)
-
-
-def scales_of(rng, scaling, rows, n, k, groups=()):
-    """Of a (rows, k) and b (*groups, k, n)."""
-    blocks = -(-k // 128), -(-n // 128)
-    shapes = {
-        "tensors": ((1,), ()),
-        "rows": ((rows, 1), (*groups, 1, n)),
-        "blocks": ((rows, blocks[0]), (*groups, *blocks)),
-    }
-    return [powers(rng, *shape) for shape in shapes[scaling]]
-
-
-def whole(scale, k, n=None):
-    """A scale for each element: of a where n is None, else of b."""
-    if scale.size == 1:
-        return scale.reshape(1, 1)
-    if n is None:
-        return scale if scale.shape[1] == 1 else scale.repeat(128, axis=1)[:, :k]
-    return scale if scale.shape == (1, n) else scale.repeat(128, axis=0)[:k].repeat(128, axis=1)[:, :n]
-
-
-def reference(a, b, scale_a, scale_b):
-    """What `scaled_gemm` computes."""
-    k, n = b.shape
-    return (a.astype(np.float64) * whole(scale_a, k)) @ (b.astype(np.float64) * whole(scale_b, k, n))
-
-
-def check(where, rng, scaling, m, n, k, *, dtype="e4m3", output="f32", **options):
-    a, b = values(rng, m, k, dtype=dtype), values(rng, n, k, dtype=dtype).T
-    scales = scales_of(rng, scaling, m, n, k)
-    out = np.full((m, n), np.nan).astype(NAMES[output])
-    given = [where.array(x) for x in (a, b, *scales, out)]
-    assert scaled_gemm(*given[:4], out=given[4], **options) is given[4]
-    exact = reference(a, b, *scales)
-    assert (where.values(given[4]) == exact.astype(NAMES[output]).astype(np.float64)).all()
 
 
 @every_machine
@@ -508,19 +465,62 @@ REFUSED = {
         "alone: a thread has products beside the sums of the tile",
         "take a narrower tile",
     ),
-    "transposed sums": (
+    "a high tile that is swapped": (
         lambda: scaled_gemm(
-            A, B, np.ones((64, 1), np.float32), np.ones((1, 128), np.float32),
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((48, 64, 128), stages=2, atom="wgmma", swap_ab=True),
+        ),
+        "tile is (48, 64, 128), and swap_ab is True; with scales of blocks its M is 32 at most: a thread has the scales "
+        "of a quarter of the rows beside products and sums",
+        "take fewer rows, or leave swap_ab out",
+    ),
+    "transposed sums of groups": (
+        lambda: scaled_gemm_ragged(
+            A, B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32),
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
         "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
         "leave swap_ab out, or pass one scale of each tensor",
     ),
     "three warpgroups": (
-        lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig((192, 64, 128), stages=2, atom="wgmma")),
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((192, 64, 128), stages=2, atom="wgmma"),
+        ),
         "tile is (192, 64, 128); with scales its M is 64 or 128: products lie beside sums, for which three warpgroups "
         "have too few registers",
         "take a tile that two warpgroups share",
+    ),
+    "warpgroups in turns": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((128, 64, 128), stages=2, atom="wgmma", pingpong=True),
+        ),
+        "`config` has pingpong=True; with scales of blocks warpgroups multiply their shares of a tile at the same time",
+        "leave pingpong out, or pass scales of tensors or of rows and columns",
+    ),
+    "warpgroups one after the other": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
+            config=GemmConfig((128, 64, 128), stages=3, atom="wgmma", stagger=2),
+        ),
+        "`config` has stagger=2; with scales of blocks warpgroups end a tile at the same time",
+        "leave stagger out, or pass scales of tensors or of rows and columns",
+    ),
+    "batches whose K blocks share": (
+        lambda: scaled_gemm(
+            np.stack([A] * 2), B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", split_k=2)
+        ),
+        "split_k is 2, and the products are batches: each of them is computed by blocks of its own",
+        "leave split_k out, or call gemm for each of the batches",
+    ),
+    "rows as batches": (
+        lambda: scaled_gemm(
+            A, B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", schedule=InterleavedStrips((2, 1)))
+        ),
+        "`config` has schedule=InterleavedStrips(blocks=(2, 1), width=0, step=0), which takes rows of A as batches in turn; "
+        "those with scales are taken as they lie",
+        "leave schedule out",
     ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),
@@ -588,3 +588,37 @@ def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
     operands = Operands(e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
     check_no_spill(scaled_ragged_kernel if is_ragged else scaled_kernel, traits, scaling=scaling)
+
+
+FEW_ROWS = [
+    *(
+        (scaling, WarpgroupTiling((m, n, 128), 8, swap_ab=True))
+        for scaling in SCALINGS
+        for m, n in ((16, 64), (32, 128))
+    ),
+    *((scaling, WarpgroupTiling((m, 128, 128), 4)) for scaling in ("rows", "blocks") for m in (64, 128)),
+    ("rows", WarpgroupTiling((128, 128, 128), 4, swap_ab=True)),
+]
+
+
+@pytest.mark.parametrize("scaling, tiling", FEW_ROWS)
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_kernels_of_few_rows_spill_nothing(scaling, tiling, is_shared):
+    """Of whole tiles, and of blocks of a cluster that share K."""
+    schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if is_shared else Strips()
+    check_no_spill(scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16), schedule), scaling=scaling)
+
+
+WARPGROUPS = [
+    WarpgroupTiling((128, 256, 128), 3, stagger=2),
+    WarpgroupTiling((128, 192, 128), 4, stagger=3),
+    WarpgroupTiling((192, 192, 128), 3),
+    WarpgroupTiling((128, 192, 128), 4, pingpong=True),
+]
+
+
+@pytest.mark.parametrize("tiling", WARPGROUPS)
+def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
+    check_no_spill(
+        scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16, out_boxes=True), Strips()), scaling="rows"
+    )

@@ -46,6 +46,7 @@ TURNS = replace(TALL, stages=3, pingpong=True)
 FEW_ROWS = GemmConfig((8, 64, 64), stages=3, atom="wgmma", swap_ab=True, split_k=2, reduction="cluster")
 EXCHANGED = GemmConfig((64, 256, 64), stages=4, atom="wgmma", split_k=2, reduction="cluster")  # in the ring
 EXCHANGED_ROWS = replace(EXCHANGED, tile=(160, 64, 64), stages=8, swap_ab=True)
+SCALED_ROWS = replace(FEW_ROWS, tile=(8, 64, 128))
 SHARED_ROWS = GemmConfig((16, 128, 64), stages=3, atom="wgmma", swap_ab=True, schedule=ClusterStrips())
 SWAPPED_TURNS = GemmConfig((16, 64, 64), stages=3, atom="wgmma", swap_ab=True, pingpong=True, schedule=Strips())
 ALL_ADD = replace(IN_TURN, schedule=IdentityThreadblockSwizzle(1), split_k=2)
@@ -230,6 +231,19 @@ def scaled(scaling: str) -> Callable[[], None]:
     return run
 
 
+def scaled_few_rows(scaling: str) -> Callable[[], None]:
+    """Products whose K blocks of a cluster share, of swapped tiles; one of them has an empty part."""
+
+    def run() -> None:
+        for m, n, k in ((5, 72, 528), (3, 40, 128)):
+            a, b, depths = whole(m, k, seed=m).astype(E4M3), whole(n, k, seed=n).astype(E4M3), -(-k // 128)
+            shapes = ((m, 1), (1, n)) if scaling == "rows" else ((m, depths), (depths, -(-n // 128)))
+            with hopper():
+                scaled_gemm(a, b.T, *(np.exp2(whole(*shape, dtype=np.float32)) for shape in shapes), config=SCALED_ROWS)
+
+    return run
+
+
 def convolution() -> None:
     for channels in (8, 16, 24):
         conv2d(whole(1, 6, 6, channels), whole(24, 3, 3, channels, seed=1), pad=1, config=CONFIG)
@@ -372,6 +386,8 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, lists, shares": shared_lists,
     "scaled, rows and columns": scaled("rows"),
     "scaled, blocks": scaled("blocks"),
+    "scaled, rows and columns, K in a cluster": scaled_few_rows("rows"),
+    "scaled, blocks, K in a cluster": scaled_few_rows("blocks"),
     "gemm, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264))),
     "gemm, with C, sm_90a": lambda: tensor_product(IN_TURN, ((100, 40, 136), (70, 24, 264)), beta=1),
     "gemm, staggered, sm_90a": lambda: tensor_product(STAGGERED, ((150, 24, 264), (70, 72, 64))),

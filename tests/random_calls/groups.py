@@ -14,7 +14,7 @@ from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
 from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k
 from tests.random_calls.call import Call, Result
-from tests.random_calls.configs import FUNCTIONS, config, wgmma_config
+from tests.random_calls.configs import FUNCTIONS, config, scheduled, wgmma_config
 from tests.random_calls.drawing import FLOATS, FP8, OUTPUTS, Draw
 from tests.random_calls.products import NO_FUNCTION, Fused, allowed, fill, is_exact, product
 from tests.random_calls.views import View, matrix, vector
@@ -254,7 +254,8 @@ def draw_scaled(draw: Draw) -> Call:
         c = c or matrix(draw, (m, n), output, "row", kind=draw.one_of("whole words", ""))
         values = alpha * values + beta * fill(draw, c, output, True)
         options |= {"c": c, "alpha": alpha, "beta": beta}
-    chosen = wgmma_config(draw, inputs, groups=True) if draw.chance(0.6) else None
+    shared = scheduled(draw, False) if form == "" else {}
+    chosen = wgmma_config(draw, inputs, groups=form != "", **shared) if draw.chance(0.6) else None
     if chosen is not None:
         options["config"] = chosen
     arguments = a, b, *sizes, *scales

@@ -14,8 +14,10 @@ from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.groups.grouped import candidates_of as candidates_of_lists
 from ptxdsl.kernels.call.groups.ragged import candidates_of, groups_of
 from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.scaled.product import product_facts
 from ptxdsl.kernels.choose.conv_windows import ranked_windows
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.scaled import ranked_scaled_products
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
@@ -160,7 +162,9 @@ def scaled(draw: Draw) -> object:
     if form == "product":
         beta, how = float(draw.chance(0.3)), function_of(draw, out, output)
         c = draw.array((m, n), output if output not in FP8 else "bf16") if beta else None
-        return scaled_gemm(a, b, *scales, c, out=out, beta=beta, **how)
+        facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how)
+        config = draw.candidate(ranked_scaled_products(facts, model_of(), kind)) if m and n and k else None
+        return scaled_gemm(a, b, *scales, c, out=out, beta=beta, config=config, **how)
     if form == "ragged":
         operands = {"epilogue": add, "operands": [per_column(draw.array((n,), "bf16"))]} if draw.chance(0.3) else {}
         return scaled_gemm_ragged(a, b, np.full(groups, m, np.int32), *scales, out=out, **operands)

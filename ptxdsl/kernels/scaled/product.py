@@ -6,6 +6,7 @@ What differs from `gemm.py` is where scales come in: `sm90/scales.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import ptxdsl as pd
@@ -14,14 +15,21 @@ from ptxdsl.kernels.call.scaled.product import run
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.ragged import compute_rows
-from ptxdsl.kernels.scaled.sums import SCALES, TILING, multiply_with, scaled_alpha
-from ptxdsl.kernels.sm90.copies import TensorCopies
-from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
+from ptxdsl.kernels.scaled.sums import (
+    TILING,
+    batch_of,
+    compute_scaled,
+    role_registers,
+    scaled_alpha,
+    scales_of,
+    takes_part,
+)
+from ptxdsl.kernels.sm90.copies import tensor_copies
+from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import scaled_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import warpgroup_store
-from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import Scene
@@ -30,21 +38,23 @@ from ptxdsl.types import bf16, e4m3
 HOPPER = WarpgroupTraits(TILING, Operands(e4m3, bf16), Strips())
 
 
-@pd.kernel(reqntid=lambda traits: traits.threads)
+@pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOPPER, scaling: str = "blocks") -> None:
     """`scaling` is "tensors", "rows" or "blocks"; else as `warpgroup_gemm_kernel`."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
+    scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, True, memory.exchange)
+    walk = traits.schedule.walk(scene).begun_by(pd.warpid == tiling.copying_warp)
+    ring = tile_ring(traits)
     await_prerequisites(*tensors_of(p, traits))
-    products = tensor_products_of(p, traits, scaled_alpha(p, scaling, p.alpha))
-    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True)
-    copying, multiplying = ROLE_REGISTERS
+    copying, multiplying = role_registers(tiling, scaling)
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_tiles(ring, TensorCopies(traits, memory), traits.schedule.walk(scene))
+        copy_tiles(ring, tensor_copies(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        scales = SCALES[scaling](p, traits, consumer, p.m, lambda work: (work.item, 0))
-        compute_rows(ring, mma, store, traits.schedule.walk(scene), consumer, multiply_with(scales))
+        scene = replace(scene, products=tensor_products_of(p, traits, scaled_alpha(p, scaling, p.alpha)))
+        walk = consumer_walk(traits, scene, ring, store, consumer)
+        scales = scales_of(scaling, tiling)(p, traits, consumer, p.m, batch_of(traits))
+        compute_scaled(ring, mma, store, walk, consumer, scales, takes_part(traits))
 
 
 @public_scaled
@@ -74,8 +84,10 @@ def scaled_gemm(
     128 products are scaled and added up in float32.
 
     out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
-    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma"; its tile has up to 192 columns
-    with scales of blocks, or 256; "tune" times some, as in gemm, of classes for each kind of scales.
+    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma" and says, as in gemm, which
+    tiles there are and how blocks share them; where it has no `schedule`, blocks are persistent. With scales of blocks
+    a tile has 64 or 128 rows and up to 192 columns, or 256, or up to 32 rows where A and B are swapped; and warpgroups
+    multiply at the same time. "tune" times some, as in gemm, of classes for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -5,19 +5,29 @@ A thread holds four of each 16×8 sums: columns 2·(lane % 4) and the next, of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
-from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.product import Index, Part, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, DelegatingWalk, OrderedBarrier
+from ptxdsl.kernels.sm90.tiling import (
+    GROUP_ROWS,
+    IN_TURN,
+    REGISTER_FILE,
+    WARP,
+    WARP_ROWS,
+    WARPGROUP,
+)
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.vectors import BESIDE_SUMS
+from ptxdsl.kernels.tiles.schedule import Start, Walk
+from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
@@ -32,9 +42,32 @@ MOST_SCALED = 128  # the same, and scales of columns
 EVERY_LANE = 0xFFFFFFFF
 
 
+class SameLines(NamedTuple):
+    """Lanes that have the same lines of sums: how many, and how far they are from each other."""
+
+    lanes: int
+    apart: int
+
+
+IN_QUADS, EVERY_FOURTH = SameLines(LANES, 1), SameLines(WARP // LANES, LANES)  # those down, and those across
+
+
+class ScaleLine(NamedTuple):
+    """Scales along rows of A or columns of B: those of a matrix, `apart` elements from each other, up to before `last`;
+    `first` is that of a tile."""
+
+    pointer: PointerValue
+    apart: Index
+    first: Index
+    last: Scalar
+
+
 class Scales:
     """Where the scales of a warpgroup's rows and columns are. `p` has `scale_a` and `scale_b`; `located(work)` is the
-    group of a tile and the first of its rows among all that lie with them, of which there are `rows`."""
+    group of a tile and the first of its rows among all that lie with them, of which there are `rows`.
+
+    Of the 64 lines of its product, and of those that cross them, a thread has `down` and `across` and the next ones:
+    rows and columns of a tile, or the other way round where it is swapped."""
 
     def __init__(
         self,
@@ -45,44 +78,108 @@ class Scales:
         located: Callable[[Work], tuple[Index, Index]],
     ) -> None:
         self.a, self.b, self.rows, self.located = p.scale_a, p.scale_b, rows, located
-        self.tile_n = traits.tile[1]
+        self.tiling, self.tile_n = traits.tiling, traits.tile[1]
         lane = pd.laneid
         warp = consumer.thread % WARPGROUP // WARP
-        self.row = consumer.index * GROUP_ROWS + warp * WARP_ROWS + lane // 4
-        self.column = lane % 4 * 2
+        of_warpgroup = consumer.index * (0 if traits.tiling.pingpong else GROUP_ROWS)
+        self.down = of_warpgroup + warp * WARP_ROWS + lane // 4
+        self.across = lane % 4 * 2
 
     def rows_of(self, work: Work) -> list[Any]:
         """Pointers to the first scales of a thread's two rows."""
+        line = self.along_m(work)
+        rows = [pd.min(line.first + self.down + further, line.last - 1) for further in (0, MATRIX)]
+        return [line.pointer + row.to(s64) * line.apart for row in rows]
+
+    def along_m(self, work: Work) -> ScaleLine:
+        """The first scales of the rows of a tile."""
         group, first = self.located(work)
-        rows = [pd.min(first + work.first[0] + self.row + down, self.rows - 1) for down in (0, MATRIX)]
         matrix = self.a.pointer + pd.cast(group, s64) * self.a.apart
-        return [matrix + row.to(s64) * self.a.line for row in rows]
+        return ScaleLine(matrix, self.a.line, first + work.first[0], self.rows)
 
     def columns_of(self, work: Work) -> Any:
         """A pointer to the scales of B, or of the matrix of B of a group."""
         group, _ = self.located(work)
         return self.b.pointer + pd.cast(group, s64) * self.b.apart
 
+    def along_n(self, work: Work) -> ScaleLine:
+        """The scales of the columns of a tile, which lie side by side."""
+        return ScaleLine(self.columns_of(work), 1, work.first[1], work.product.n)
+
 
 class RowScales(Scales):
-    """One for each row of A and column of B; those of columns lie side by side."""
+    """One for each row of A and column of B; those of columns lie side by side. Where sums leave registers for them,
+    `fetch` begins to read those of a tile before its products, which hide the time that takes."""
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
+        super().__init__(p, traits, consumer, *more)
+        tiling, (_, width) = traits.tiling, traits.tiling.multiplied
+        self.pieces, self.width = tiling.pieces, width
+        self.of_down = [pd.var(f32, 0.0) for _ in range(self.pieces * ROWS)]
+        self.is_ahead = width // LANES <= _registers_left(traits)
+        self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 2)]
+
+    def fetch(self, work: Work) -> None:
+        """Begins to read the scales of a tile: those across too, where they are read ahead."""
+        line, _ = self._lines(work)
+        offsets = [piece * GROUP_ROWS + further for piece in range(self.pieces) for further in (0, MATRIX)]
+        self._read(self.of_down, line, self.down, offsets)
+        if self.is_ahead:
+            self._fetch_across(work, range(0, self.width, MATRIX))
 
     def scaled(self, sums: Sums, work: Work) -> Sums:
-        """The sums, each times both of its scales."""
-        of_rows, registers = [pointer[0] for pointer in self.rows_of(work)], sums.registers
-        column = work.first[1] + self.column
-        columns, left = self.columns_of(work) + column.to(s64), (work.product.n - column).to(s32)
-        for first in range(0, self.tile_n, MATRIX):
-            of_columns = [self._read(columns + first + right, left > first + right) for right in (0, 1)]
-            for number, register in enumerate(registers[first // MATRIX * 4 :][:4]):
-                register.set(register * of_rows[number // 2] * of_columns[number % 2])
+        """The sums, each times both of its scales, where those were asked for."""
+        for first in range(0, self.width, MATRIX):
+            if not self.is_ahead:
+                self._fetch_across(work, [first])
+            across = self.of_across[first // LANES :][:2] if self.is_ahead else self.of_across
+            for number, piece in enumerate(sums.pieces(self.pieces)):
+                down = self.of_down[number * ROWS :][:ROWS]
+                for n, register in enumerate(piece.registers[first // MATRIX * 4 :][:4]):
+                    register.set(register * down[n // 2] * across[n % 2])
         return sums
 
-    def _read(self, scale: PointerValue, exists: Scalar) -> Scalar:
-        """The scale of a column; 0 behind the last one."""
-        value = pd.var(f32, 0.0)
-        pd.ptx("ld.global.f32", scale, out=value, guard=exists)
-        return value
+    def _lines(self, work: Work) -> tuple[ScaleLine, ScaleLine]:
+        """Down and across."""
+        along_m, along_n = self.along_m(work), self.along_n(work)
+        return (along_n, along_m) if self.tiling.swap_ab else (along_m, along_n)
+
+    def _fetch_across(self, work: Work, firsts: Iterable[int]) -> None:
+        offsets = [first + right for first in firsts for right in (0, 1)]
+        self._read(self.of_across, self._lines(work)[1], self.across, offsets)
+
+    def _read(self, scales: Sequence[Var], line: ScaleLine, begin: Scalar, offsets: Sequence[int]) -> None:
+        """Reads those that are so far from the one at which a thread begins; none behind the last one."""
+        first = line.first + begin
+        pointer, left = line.pointer + first.to(s64) * line.apart, (line.last - first).to(s32)
+        for scale, offset in zip(scales, offsets, strict=True):
+            pd.ptx("ld.global.f32", pointer + offset * line.apart, out=scale, guard=left > offset)
+
+
+def _registers_left(traits: WarpgroupTraits) -> int:
+    """Of a thread, for what is read ahead of sums: none beside operands of an epilogue, which may be too. Where roles
+    have what a launch gives, a multiprocessor shall hold two blocks."""
+    if traits.operands.extras:
+        return 0
+    most = traits.tiling.role_registers[1] or REGISTER_FILE // (2 * traits.threads)
+    return most - traits.tiling.held_sums - traits.held_words - traits.deferred_sums - BESIDE_SUMS
+
+
+class ScaledWalk(DelegatingWalk):
+    """Another walk, whose sums are scaled before blocks that share K add them up, or they are stored: each block does
+    its part, and what comes from others needs nothing more."""
+
+    def __init__(self, walk: Walk, scales: RowScales) -> None:
+        super().__init__(walk)
+        self.scales = scales
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        for work in self.walk.tiles(start):
+            self.scales.fetch(work)
+            yield work
+
+    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+        return self.walk.complete(work, self.scales.scaled(sums, work))
 
 
 class BlockScales(Scales):
@@ -95,6 +192,8 @@ class BlockScales(Scales):
     halves of tiles they begin in turn.
     """
 
+    sharing = IN_QUADS
+
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
@@ -102,10 +201,10 @@ class BlockScales(Scales):
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""
-        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves)
+        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
         products, scales = Sums(part.layout), self._scales(work)
         ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
-        for iteration in pd.range(pd.cast(work.begin, u32), work.end, unroll=1):
+        for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
             slot, factors = ring.wait(), self._factors(ready)
             for half in range(self.halves):
                 is_last = half == self.halves - 1
@@ -121,11 +220,19 @@ class BlockScales(Scales):
         return sums
 
     def _scales(self, work: Work) -> ScalesAhead:
-        """Those of a thread's two rows, and of the columns of a tile."""
+        """Those of a thread's two rows, and of the columns of a tile, from where its part of K begins."""
         columns = self.columns_of(work)
         chunks = [columns + self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
-        of_rows = [(row, self.a.step) for row in self.rows_of(work)]
-        return ScalesAhead([*of_rows, *((chunk, self.b.step) for chunk in chunks)], pd.cast(work.iterations, u32))
+        return self._ahead(work, self.rows_of(work), chunks)
+
+    def _ahead(self, work: Work, rows: Iterable[PointerValue], chunks: Iterable[PointerValue]) -> ScalesAhead:
+        """The scales of rows and of columns that begin there, of its part of K."""
+        lines = [(row, self.a.step) for row in rows] + [(chunk, self.b.step) for chunk in chunks]
+        if isinstance(work.begin, int):
+            return ScalesAhead(lines, pd.cast(work.iterations, u32), self.sharing)
+        lines = [(pointer + work.begin.to(s64) * step, step) for pointer, step in lines]
+        end = pd.min(work.end, ceil_div(work.product.k, BLOCK))  # a part that would be empty lies behind all blocks
+        return ScalesAhead(lines, pd.max(end, work.begin) - work.begin, self.sharing)
 
     @property
     def width(self) -> int:
@@ -149,6 +256,33 @@ class BlockScales(Scales):
             pairs = zip(totals[number * each :][:each], products.registers[number * each :][:each], strict=True)
             for n, (total, product) in enumerate(pairs):
                 total.set(pd.ptx.fma.rn.f32(product, of_rows[n % 4 // 2], total))
+
+
+class TurnedBlockScales(BlockScales):
+    """The same of a tile whose A and B are swapped: the 64 columns of a warpgroup have one scale, and a thread has two
+    neighbouring rows of each eight."""
+
+    sharing = EVERY_FOURTH
+
+    def _scales(self, work: Work) -> ScalesAhead:
+        line, first = self.along_m(work), self.across
+        rows = [
+            line.first + first + further + right
+            for further in range(0, self.tiling.tile[0], MATRIX)
+            for right in (0, 1)
+        ]
+        pointers = [line.pointer + pd.min(row, line.last - 1).to(s64) * line.apart for row in rows]
+        chunk = self._chunk(work, self.down // GROUP_ROWS * GROUP_ROWS)
+        return self._ahead(work, pointers, [self.columns_of(work) + chunk])
+
+    def _factors(self, scales: Sequence[Scalar]) -> list[list[Scalar]]:
+        """What products of two rows are multiplied by, of each eight."""
+        *rows, column = scales
+        return [[row * column for row in rows[first : first + ROWS]] for first in range(0, len(rows), ROWS)]
+
+    def _add(self, sums: Sums, products: Sums, factors: list[list[Scalar]], half: int) -> None:
+        for n, (total, product) in enumerate(zip(sums.registers, products.registers, strict=True)):
+            total.set(pd.ptx.fma.rn.f32(product, factors[n // 4][n % 2], total))
 
 
 class SpanScales(Scales):
@@ -194,7 +328,7 @@ class SpanScales(Scales):
     def _columns(self, work: Work) -> tuple[PointerValue, Scalar]:
         """Where those of a thread's first column are, and how many columns there are from it on; of an empty group
         none."""
-        column, first = work.first[1] + self.column, work.item[2].to(s64)
+        column, first = work.first[1] + self.across, work.item[2].to(s64)
         left = pd.select(work.product.k == 0, pd.cast(0, s32), (work.product.n - column).to(s32))
         return self.columns_of(work) + (column.to(s64) + first * self.b.step), left
 
@@ -248,26 +382,28 @@ class HalfTurns:
 
 
 class ScalesAhead:
-    """Scales along K, read four iterations ahead: of four lanes with the same rows each reads those of every fourth
-    iteration, so that a warp asks for lines of memory a quarter as often."""
+    """Scales along K, read some iterations ahead: of as many lanes with the same lines each reads those of one of the
+    iterations, so that a warp asks for lines of memory more seldom."""
 
-    def __init__(self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar) -> None:
+    def __init__(
+        self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar, sharing: SameLines = IN_QUADS
+    ) -> None:
         """`pointers` are to the scales of the first iteration, with the elements from one iteration to the next."""
-        self.pointers, self.iterations = pointers, iterations
-        self.lane = pd.laneid % LANES
-        self.first_lane = pd.laneid - self.lane
+        self.pointers, self.iterations, (self.lanes, self.apart) = pointers, iterations, sharing
+        self.lane = pd.laneid // self.apart % self.lanes
+        self.first_lane = pd.laneid - self.lane * self.apart
         self.held = [pd.var(f32, 0.0) for _ in pointers]
         self.following = [pd.var(f32, 0.0) for _ in pointers]
         self._read(self.lane)
 
     def of(self, iteration: Scalar) -> list[Scalar]:
         """Those of an iteration: of the first one, then of each next."""
-        number = iteration % LANES
+        number = iteration % self.lanes
         with pd.if_(number == 0):
             for held, following in zip(self.held, self.following, strict=True):
                 held.set(following)
-            self._read(iteration + LANES + self.lane)
-        lane = self.first_lane + number
+            self._read(iteration + self.lanes + self.lane)
+        lane = self.first_lane + number * self.apart
         return [pd.ptx.shfl.sync.idx.b32(held, lane, WARP - 1, EVERY_LANE) for held in self.held]
 
     def _read(self, iteration: Scalar) -> None:

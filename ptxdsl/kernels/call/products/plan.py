@@ -60,7 +60,7 @@ def _planned(
     traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
     problem, traits = interleaved(problem, traits)
-    traits = streaming(problem, ending_early(problem.m, traits), model_of(problem.device_stream[0]).rates.windows.cache)
+    traits = with_fewer_copies(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)
@@ -69,6 +69,12 @@ def _planned(
     stream = problem.device_stream[1] if before else launch.stream
     constants = {"traits": launch.traits}
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
+
+
+def with_fewer_copies(problem: GemmProblem, traits: Traits) -> Traits:
+    """The same kernel, or that whose tensor copies leave out rows that there are not, or the L2 cache to others."""
+    cache_bytes = model_of(problem.device_stream[0]).rates.windows.cache
+    return streaming(problem, ending_early(problem.m, traits), cache_bytes)
 
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
@@ -87,21 +93,21 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     """
     selection = Selection(problem, choice, takes_warpgroups)
     config, operands = selection.config(), selection.operands
-    if config.atom == WGMMA and _is_stored_in_boxes(problem, config):
+    if config.atom == WGMMA and is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
-    shares_copies = _may_share_copies(problem, config)
+    shares_copies = may_share_copies(problem, config)
     traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies)
     if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
         check_mappable(problem.k, problem.a, problem.b, problem.out.type)
     return traits
 
 
-def _may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
+def may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether blocks of a cluster read the same columns of B, whatever their batch."""
     return problem.batches is None or (config.tile_schedule.joins_batches and problem.b.batch_stride == 0)
 
 
-def _is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
     """Whether tensor copies can store the output: what is staged is what is written."""
     is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
     return is_whole and are_boxed(problem)

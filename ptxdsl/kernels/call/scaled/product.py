@@ -8,28 +8,47 @@ from typing import Any, Literal, cast
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import check_mappable, fused, settled
+from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure, fused, settled
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
-from ptxdsl.kernels.call.products.plan import are_boxed, check_factors
+from ptxdsl.kernels.call.products.plan import (
+    check_factors,
+    is_stored_in_boxes,
+    may_share_copies,
+    with_fewer_copies,
+)
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import product_values
-from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, check_type, scales_of, traits_of
+from ptxdsl.kernels.call.scaled.scales import (
+    ScaledOperands,
+    ScaleShapes,
+    check_columns,
+    check_path,
+    check_type,
+    check_warpgroups,
+    scales_of,
+)
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_scaled
-from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
+from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.sm90.parameters import scaled_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import factors_of
-from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.runtime.dispatch import target
+
+WHOLE_TOGETHER = {
+    "pingpong": "with scales of blocks warpgroups multiply their shares of a tile at the same time",
+    "stagger": "with scales of blocks warpgroups end a tile at the same time",
+}
 
 
 @dataclass(frozen=True)
@@ -48,11 +67,19 @@ class ScaledProduct:
 
     @property
     def facts(self) -> ProductFacts:
-        """What the choice of a tile depends on; operands that are not read as they lie are copied so."""
-        problem = self.problem
-        operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
-        sizes = problem.m, problem.n, problem.k, problem.batches or 1
-        return ProductFacts(*sizes, replace(operands, out_boxes=are_boxed(problem)), self.epilogue is not None)
+        """What the choice of a tile depends on."""
+        return product_facts(self.problem, self.epilogue is not None)
+
+    @property
+    def chosen(self) -> GemmConfig:
+        """The configuration that should take the least time."""
+        return choose_scaled_product(self.facts, model_of(self.device), self.scaled.scaling)
+
+
+def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
+    """What is known of a product; operands that are not read as they lie are copied so."""
+    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
+    return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 
 def run(
@@ -122,12 +149,12 @@ def _best(
         run(kernel, a, b, scale_a, scale_b, c, written, *beside)
 
     def text(candidate: TuningCandidate) -> str:
-        plain = replace(known.operands, out_boxes=False, c="none", c_major="row", extras=())
-        traits = traits_of(plain, known, scaling, candidate.config, subject.device, Strips())
+        plain = replace(known.operands, c="none", c_major="row", extras=())
+        traits = configure(_scheduled(candidate.config), plain, subject.device, True, shares_copies=True).general
         return text_of(kernel, {"traits": traits, "scaling": scaling}, subject.device)
 
     def timed() -> list[tuple[float, TuningCandidate]]:
-        ranked = ranked_scaled(shape_class, model_of(subject.device))
+        ranked = ranked_scaled_products(shape_class, model_of(subject.device), scaling)
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
     return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
@@ -135,16 +162,66 @@ def _best(
 
 def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) -> LaunchPlan:
     """The launch: `config` gives the tile, else it is chosen."""
-    problem, scaling, known = product.problem, product.scaled.scaling, product.facts
-    operands = replace(known.operands, out_boxes=False)
-    traits = traits_of(operands, known, scaling, config, product.device, Strips(), product.epilogue)
+    problem, scaling = product.problem, product.scaled.scaling
+    traits = _traits_of(product, config or product.chosen)
     check_factors(product.factors, traits)
-    traits = in_boxes(traits, product.device) if known.operands.out_boxes else traits
     a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
     check_mappable(problem.k, a, b)
     problem = replace(problem, a=a, b=b)
-    launch = scheduled.schedule(problem, traits, kernel, scaling=scaling)
-    values = scaled_parameters(traits)(**product_values(problem, launch, product.factors), **product.scaled.values)
+    launch = scheduled.schedule(problem, with_fewer_copies(problem, traits), kernel, scaling=scaling)
+    assert isinstance(launch.traits, WarpgroupTraits)
+    values = scaled_parameters(launch.traits)(
+        **product_values(problem, launch, product.factors), **product.scaled.values
+    )
     constants = {"traits": launch.traits, "scaling": scaling}
     stream = problem.device_stream[1] if before else launch.stream
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
+
+
+def _traits_of(product: ScaledProduct, config: GemmConfig) -> WarpgroupTraits:
+    """What the kernel is made for. Raises LaunchError for a configuration of which there is none."""
+    problem, operands, device = product.problem, product.facts.operands, product.device
+    config = _scheduled(config if product.epilogue is None else specialise(config, epilogue=product.epilogue))
+    check_path(config, operands, device)
+    if product.scaled.scaling == "blocks":
+        _check_blocks(config)
+    if config.tile_schedule.joins_batches:
+        raise LaunchError(
+            f"`config` has schedule={config.schedule!r}, which takes rows of A as batches in turn; those with "
+            "scales are taken as they lie",
+            help="leave schedule out",
+        )
+    if problem.batches is not None:
+        check_not_split(config)
+    shares_copies = may_share_copies(problem, config)
+    traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=shares_copies)
+    assert isinstance(traits, WarpgroupTraits)
+    if not is_stored_in_boxes(problem, config):
+        return traits
+    boxed = replace(traits, operands=replace(operands, out_boxes=True))
+    return boxed if boxed.fits(target(device)) else traits
+
+
+def _scheduled(config: GemmConfig) -> GemmConfig:
+    """A configuration whose blocks are persistent, where it says nothing else."""
+    if config.schedule != ROWS_OF_EIGHT or config.split_k > 1:
+        return config
+    return specialise(config, schedule=PERSISTENT)
+
+
+def _check_blocks(config: GemmConfig) -> None:
+    """Raises LaunchError for what there is not with scales of blocks."""
+    for field, why in WHOLE_TOGETHER.items():
+        if getattr(config, field):
+            raise LaunchError(
+                f"`config` has {field}={getattr(config, field)!r}; {why}",
+                help=f"leave {field} out, or pass scales of tensors or of rows and columns",
+            )
+    check_warpgroups(config)
+    check_columns(config)
+    if config.swap_ab and config.tile[0] > MOST_SWAPPED:
+        raise LaunchError(
+            f"tile is {config.tile}, and swap_ab is True; with scales of blocks its M is {MOST_SWAPPED} at most: "
+            "a thread has the scales of a quarter of the rows beside products and sums",
+            help="take fewer rows, or leave swap_ab out",
+        )

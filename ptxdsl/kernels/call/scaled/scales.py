@@ -125,17 +125,24 @@ def traits_of(
         config = choose_scaled(known, model_of(device))
     config = config if epilogue is None else specialise(config, epilogue=epilogue)
     check_config(config, operands, scaling, device)
-    if scaling == "blocks" and MOST_COLUMNS < config.tile[1] != TWO_HALVES:
-        raise LaunchError(
-            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
-            "each half is multiplied alone: a thread has products beside the sums of the tile",
-            help="take a narrower tile",
-        )
+    if scaling == "blocks":
+        check_columns(config)
     return configured(config, operands, device, schedule)
 
 
 def check_config(config: GemmConfig, operands: Operands, scaling: str, device: int | None) -> None:
-    """Raises LaunchError for a configuration, or a GPU, of which there are no kernels with scales."""
+    """Raises LaunchError for a configuration, or a GPU, of which there are no kernels of groups with scales."""
+    check_path(config, operands, device)
+    if config.swap_ab and scaling != "tensors":
+        raise LaunchError(
+            f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
+            help="leave swap_ab out, or pass one scale of each tensor",
+        )
+    check_warpgroups(config)
+
+
+def check_path(config: GemmConfig, operands: Operands, device: int | None) -> None:
+    """Raises LaunchError for a configuration of another path, and for a GPU that has not this one."""
     if config.atom != WGMMA:
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
@@ -147,17 +154,26 @@ def check_config(config: GemmConfig, operands: Operands, scaling: str, device: i
             f"{target(device)}",
             help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
-    if config.swap_ab and scaling != "tensors":
-        raise LaunchError(
-            f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
-            help="leave swap_ab out, or pass one scale of each tensor",
-        )
+
+
+def check_warpgroups(config: GemmConfig) -> None:
+    """Raises LaunchError for tiles that three warpgroups share."""
     shared = "N" if config.swap_ab else "M"
     if config.tile[config.swap_ab] > GROUP_ROWS * IN_TURN:
         raise LaunchError(
             f"tile is {config.tile}; with scales its {shared} is {GROUP_ROWS} or {GROUP_ROWS * IN_TURN}: products lie "
             "beside sums, for which three warpgroups have too few registers",
             help="take a tile that two warpgroups share",
+        )
+
+
+def check_columns(config: GemmConfig) -> None:
+    """Raises LaunchError for tiles that are too wide for scales of blocks."""
+    if MOST_COLUMNS < config.tile[1] != TWO_HALVES:
+        raise LaunchError(
+            f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
+            "each half is multiplied alone: a thread has products beside the sums of the tile",
+            help="take a narrower tile",
         )
 
 

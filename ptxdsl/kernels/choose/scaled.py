@@ -1,0 +1,84 @@
+"""The configuration of a product of scaled 8-bit floats: that of a plain one, but where sums are scaled along K."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+from operator import itemgetter
+
+from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.warpgroup_products import (
+    FEW_ROWS,
+    WHOLE,
+    Option,
+    choose_product,
+    estimate,
+    options,
+)
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_scaled
+from ptxdsl.kernels.choose.ways import Ranked, ranked_ways
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+
+# With scales of blocks, beside whose sums products are in registers, and the scales of rows or columns: columns of a
+# tile of few rows; rows of one whose A and B are swapped; and both where a multiprocessor holds two blocks
+MOST_COLUMNS, MOST_SWAPPED = 192, 32
+MOST_COLUMNS_OF_TWO, MOST_SWAPPED_OF_TWO = 64, {64: 16, 128: 8}
+LEAST_SHARED = 32  # columns of a tile that have one scale, at least
+SCALED = 0.09  # microseconds of an iteration whose products end, and are scaled, before the next begin: by estimate
+
+
+def choose_scaled_product(facts: ProductFacts, model: CostModel, scaling: str) -> GemmConfig:
+    """The configuration that should take the least time. Scales of tensors, and of rows and columns, come in where sums
+    are stored, and cost a product little; `scaling` by "blocks" takes registers for products beside the sums."""
+    if scaling == "blocks":
+        _, config = min(_ranked_blocks(facts, model), key=itemgetter(0))
+        return config
+    chosen = choose_product(facts, model, inf) or choose_product(facts, model, inf, WHOLE)
+    assert chosen is not None  # there is no other path
+    return chosen
+
+
+def ranked_scaled_products(facts: ProductFacts, model: CostModel, scaling: str) -> Ranked:
+    """The configurations that may be timed, with the microseconds that each should take."""
+    return _ranked_blocks(facts, model) if scaling == "blocks" else ranked_ways(facts, model)
+
+
+def _ranked_blocks(facts: ProductFacts, model: CostModel) -> Ranked:
+    """With scales of blocks: persistent blocks; or, where rows are few or half of the multiprocessors would be idle,
+    small tiles too, and blocks that share K."""
+    whole = ranked_scaled(facts, model)
+    _, usual = min(whole, key=itemgetter(0))
+    if facts.m > FEW_ROWS and 2 * facts.tiles(usual.tile) > model.multiprocessors:
+        return whole
+    rates = replace(model.rates.warpgroups, narrow=model.rates.warpgroups.narrow + SCALED)
+    depth = LINE_BYTES // facts.operands.inputs.bytes
+    small = [
+        (estimate(option, facts, rates, model.multiprocessors), option.config(depth)) for option in _small(facts, model)
+    ]
+    return small or whole
+
+
+def _small(facts: ProductFacts, model: CostModel) -> Iterator[Option]:
+    """Ways to compute few rows by scales of blocks."""
+    known = facts._replace(m=max(1, facts.m), n=max(1, facts.n), k=max(1, facts.k), batches=max(1, facts.batches))
+    for option in options(known, model.rates.warpgroups, model.multiprocessors):
+        is_shared = option.slices > 1 and facts.operands.batches == "none"
+        if _has_registers(option) and (is_shared or option.way == ""):
+            yield option
+
+
+def _has_registers(option: Option) -> bool:
+    """Whether there are enough for scales of blocks."""
+    (rows, columns), are_two = option.tile, option.resident > 1
+    if option.swap_ab:
+        return rows <= (MOST_SWAPPED_OF_TWO[columns] if are_two else MOST_SWAPPED)
+    if columns % LEAST_SHARED or (rows, are_two) not in (
+        (GROUP_ROWS, False),
+        (GROUP_ROWS, True),
+        (2 * GROUP_ROWS, False),
+    ):
+        return False
+    return columns <= (MOST_COLUMNS_OF_TWO if are_two else MOST_COLUMNS)

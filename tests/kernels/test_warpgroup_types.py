@@ -236,7 +236,7 @@ class TestChoice:
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):
-        """But for float32, whose low bits they would lose."""
+        """But for float32, whose low bits they would lose, as it lies: of copies that are rounded it does."""
         assert isinstance(self.chosen(inputs, 4096, 4096, 4096), WarpgroupTraits) == (inputs != "f32")
 
     @pytest.mark.parametrize("orders", ["CC", "FF", "FC"])

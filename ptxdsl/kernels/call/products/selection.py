@@ -37,8 +37,8 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     choose_product,
     shares_split_lines,
 )
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, usual_tile
+from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
@@ -166,11 +166,19 @@ class Selection:
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
-        config = self.choice.of(self._chosen() if self.choice.config is None else self.choice.config)
+        config = self._with_tile(self.choice.of(self._chosen() if self.choice.config is None else self.choice.config))
         if self.problem.batches is None:
             return config
         check_not_split(config)
         return for_batches(config)
+
+    def _with_tile(self, config: GemmConfig) -> GemmConfig:
+        """A configuration with a tile, where its caller chooses wgmma and none, and tiles are whole ones that
+        warpgroups share: the sums of others leave less room."""
+        is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
+        if not is_whole or not isinstance(config.tile, LeftOut):
+            return config
+        return specialise(config, tile=usual_tile(self.facts, self.model))
 
     def _chosen(self) -> GemmConfig:
         if self.takes_wgmma:

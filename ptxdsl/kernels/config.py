@@ -34,6 +34,15 @@ _ELSEWHERE = {  # names that other libraries have for fields
 }
 
 
+class LeftOut(tuple[int, int, int]):
+    """The tile of a configuration of wgmma that names none. It equals no other: gemm() may take another one."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LeftOut)
+
+    __hash__ = tuple.__hash__
+
+
 @public_class
 @called_elsewhere(**_ELSEWHERE)
 @dataclass(frozen=True)
@@ -43,7 +52,8 @@ class GemmConfig:
     | field | what it is | takes |
     |---|---|---|
     | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64, 128 or \
-192, N a multiple of 16 up to 256, or 192 beside an M of 192, 128 bytes of K |
+192, N a multiple of 16 up to 256, or 192 beside an M of 192, 128 bytes of K; beside "wgmma" it may \
+be left out: gemm takes 128×256 or 128×128, whichever should take less time |
     | `warp` | M and N of a warp, and K where several share the K of a tile | the same, of which a tile is a multiple; \
 none of "wgmma" |
     | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |
@@ -71,7 +81,7 @@ rows |
     LaunchError for what no kernel is written for.
     """
 
-    tile: tuple[int, int, int] = (128, 128, 32)
+    tile: tuple[int, int, int] = LeftOut((128, 128, 32))
     warp: tuple[int, ...] = (64, 64)
     stages: int = 4
     schedule: Schedule = ROWS_OF_EIGHT
@@ -89,6 +99,8 @@ rows |
         return hash((self.tile, self.stages))
 
     def __post_init__(self) -> None:
+        if self.atom != WGMMA and isinstance(self.tile, LeftOut):
+            object.__setattr__(self, "tile", self._plain_tile)
         for message in self._misfits():
             raise LaunchError(f"GemmConfig: {message}", help=self._help(message.partition(" ")[0]))
 
@@ -97,10 +109,15 @@ rows |
         """The same without a function of its own."""
         return self if self.epilogue is None else replace(self, epilogue=None)
 
+    @property
+    def _plain_tile(self) -> tuple[int, int, int]:
+        m, n, k = self.tile
+        return m, n, k
+
     @cached_property
     def tiling(self) -> Tiling:
         if self.atom == WGMMA:
-            return WarpgroupTiling(self.tile, self.stages, self.swap_ab, self.pingpong, self.stagger)
+            return WarpgroupTiling(self._plain_tile, self.stages, self.swap_ab, self.pingpong, self.stagger)
         return WarpTiling(self.tile, self.warp, self.stages, self.atom)
 
     @cached_property

@@ -170,13 +170,13 @@ def gemm(
 ) -> Any:
     """out = epilogue(alpha·a@b + beta·c, *operands). Returns out.
 
-    a (M, K) and b (K, N) are float16, bfloat16, float32 (read as tf32: mma.sync rounds it to 11 bits, wgmma cuts it off
-    there), float64, int8 or uint8; on sm_90a also float8_e4m3fn, float8_e5m2, or one of each. c and out (M, N) are of
-    one type: float16, bfloat16, float32 for these, float64 for float64, int32 or one of the three for integers; out on
-    sm_90a may be float8, of 8- and 16-bit floats, beside a c of those. Sums are float32, float64 or int32; of float8
-    they keep 13 fraction bits on a GPU. Each matrix may be row- or column-major with any leading dimension, copied
-    before where wgmma cannot read it so; M, N, K may be 0. numpy arrays run on the emulator, others on a GPU. Without
-    `out` a row-major one is made. c may be out itself. With a beta of 0, the default, c is checked and not read.
+    a (M, K) and b (K, N) are float16, bfloat16, float32 (read as tf32: rounded to 11 bits; a `config` of wgmma cuts it
+    off there), float64, int8 or uint8; on sm_90a also float8_e4m3fn, float8_e5m2, or one of each. c and out (M, N) are
+    of one type: float16, bfloat16, float32 for these, float64 for float64, int32 or one of the three for integers; out
+    on sm_90a may be float8, of 8- and 16-bit floats, beside a c of those. Sums are float32, float64 or int32; of float8
+    they keep 13 fraction bits on a GPU. Each may be row- or column-major with any leading dimension; it is copied where
+    wgmma cannot read it so, or not rounded; M, N, K may be 0. numpy arrays run on the emulator, others on a GPU.
+    Without `out` a row-major one is made. c may be out itself. With a beta of 0, the default, c is checked, not read.
 
     `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
     per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an

@@ -250,8 +250,11 @@ class TestChoice:
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    def test_float32_keeps_its_low_bits(self, layout):
-        assert self.plan("f32", 8192, 8192, 8192, layout).before == ()
+    def test_float32_is_rounded_on_the_way(self, layout):
+        """And so is what is not transposed."""
+        plan = self.plan("f32", 8192, 8192, 8192, layout)
+        assert [each.kernel is transposed_kernel for each in plan.before] == [layout[0] == "F", layout[1] == "C"]
+        assert [each.constants["rounded"] for each in plan.before] == [True] * 2
 
     @pytest.mark.parametrize("config", [None, GemmConfig((64, 64, 64), stages=3, atom="wgmma")])
     def test_float16_is_read_as_it_lies(self, config):

@@ -5,6 +5,8 @@ Integers, and floats that are small integers, are exact: whatever the accumulato
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -22,8 +24,9 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Persistent, Strips
-from ptxdsl.schedule import PersistentScheduler
+from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
 from ptxdsl.types import TYPES
+from tests.kernels.placed import zeros
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_schedules import few_blocks
 from tests.machines import MACHINES, NAMES, machine
@@ -236,7 +239,7 @@ class TestChoice:
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):
-        """But for float32, whose low bits they would lose."""
+        """But for float32, whose low bits they would lose, as it lies: of copies that are rounded it does."""
         assert isinstance(self.chosen(inputs, 4096, 4096, 4096), WarpgroupTraits) == (inputs != "f32")
 
     @pytest.mark.parametrize("orders", ["CC", "FF", "FC"])
@@ -246,6 +249,47 @@ class TestChoice:
 
     def test_fp8_of_any_size_goes_by_warpgroups(self):
         assert isinstance(self.chosen("e4m3", 1, 2, 16), WarpgroupTraits)
+
+
+class TestTileThatIsLeftOut:
+    """By a caller who chooses wgmma: gemm takes the largest where that should take less time."""
+
+    BARE = GemmConfig(atom="wgmma")
+
+    def traits(self, inputs, size, **choice):
+        a, b = zeros(size, size, NAMES[inputs]), zeros(size, size, NAMES[inputs]).T
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice}), True)
+
+    @pytest.mark.parametrize(("size", "columns"), [(512, 128), (1024, 128), (2048, 256), (4096, 256)])
+    @pytest.mark.parametrize("inputs", ["f32", "bf16", "e4m3"])
+    def test_it_goes_with_the_size(self, inputs, size, columns):
+        """With as many stages as fit beside the largest."""
+        traits = self.traits(inputs, size)
+        assert (traits.tile, traits.tiling.stages) == ((128, columns, 128 // TYPES[inputs].bytes), 4)
+        assert type(traits.tile) is tuple
+        largest = (128, 256, 128 // TYPES[inputs].bytes)
+        assert stages_of(largest, traits.operands, schedule=traits.schedule) == 4
+
+    def test_a_tile_that_is_named_stays(self):
+        named = GemmConfig(tile=(128, 128, 32), atom="wgmma")
+        assert self.traits("f32", 4096, config=named).tile == (128, 128, 32)
+        assert named != self.BARE == GemmConfig(atom="wgmma") and GemmConfig() == GemmConfig(tile=(128, 128, 32))
+        assert replace(self.BARE, stages=3) == GemmConfig(stages=3, atom="wgmma") != replace(named, stages=3)
+
+    @pytest.mark.parametrize(
+        "more",
+        [{"split_k": 2}, {"schedule": StreamKThreadblockSwizzle()}, {"swap_ab": True}, {"pingpong": True}],
+        ids=str,
+    )
+    def test_sums_leave_room_for_what_is_done_with_them(self, more):
+        traits = self.traits("f32", 4096, config=GemmConfig(atom="wgmma", **more))
+        assert traits.tile == (128, 128, 32) and type(traits.tile) is tuple
+
+    @every_machine
+    @pytest.mark.parametrize("inputs", ["f32", "s8"])
+    def test_it_computes(self, name, inputs, rng):
+        where, (a, b) = machine(name), operands(rng, (130, 150, 72), inputs)
+        assert np.array_equal(where.values(gemm(where.array(a), where.array(b), config=self.BARE)), exact(a, b))
 
 
 A = {inputs: np.zeros((64, 64), NAMES[inputs]) for inputs in ("f32", "s8", "e4m3", "e5m2")}

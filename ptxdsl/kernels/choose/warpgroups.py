@@ -25,6 +25,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 
 TILES = ((128, 256), (128, 192), (128, 128), (64, 256), (64, 128))  # M and N
 TURNS = ((128, 128), (128, 192), (64, 256))  # of tiles that warpgroups take in turns
+USUAL_COLUMNS = 128, MOST_COLUMNS  # of tiles of 128 rows
 MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
 RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
@@ -150,6 +151,13 @@ def choose_warpgroups(facts: Facts, model: CostModel, other_time: float, in_turn
     microseconds. Warpgroups may take turns where `in_turns` says so."""
     time, config = min(ranked_warpgroups(facts, model, in_turns), default=(other_time, None), key=itemgetter(0))
     return config if time < CLEARLY * other_time else None
+
+
+def usual_tile(facts: ProductFacts, model: CostModel) -> tuple[int, int, int]:
+    """That of a product whose caller chooses wgmma and no tile: the one of two that should take less time."""
+    known = [RaggedTile(2 * GROUP_ROWS, columns) for columns in USUAL_COLUMNS]
+    best = min(known, key=lambda tile: estimate(tile, facts, model.rates.groups, model.multiprocessors))
+    return best.m, best.n, LINE_BYTES // facts.operands.inputs.bytes
 
 
 def choose_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> GemmConfig:

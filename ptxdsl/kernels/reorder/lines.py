@@ -1,12 +1,15 @@
-"""Matrices whose lines tensor copies cannot address, or only slowly, copied to other lines: words of 16 bytes."""
+"""Matrices whose lines tensor copies cannot address, or only slowly, or whose elements are rounded before, copied to
+other lines: words of 16 bytes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, s64, u8, u16, u32
+from ptxdsl.kernels.sm80.fragments import round_to_tf32
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -28,8 +31,11 @@ def lines_parameters(type: Type, batched: bool = False) -> Group:
 
 
 @pd.kernel(reqntid=THREADS)
-def lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False) -> None:
-    """What lies behind the end of a line in its last word is its last element."""
+def lines_kernel(
+    p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False, rounded: bool = False
+) -> None:
+    """What lies behind the end of a line in its last word is its last element. Of float32, elements may be `rounded` to
+    tf32."""
     each = WORD_BYTES // type.bytes
     words = ceil_div(p.length, each)
     item = pd.ctaid.x * THREADS + pd.tid.x
@@ -39,11 +45,13 @@ def lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, batche
         source, target = _line(p, line, batched)
         values = source.bitcast(BITS[type.bytes])
         elements = [values[pd.min(first + i, p.length - 1)].to(u32) for i in range(each)]
-        pd.ptx.st.global_.v4.b32(target + first.to(s64), packed(elements, type.bytes))
+        pd.ptx.st.global_.v4.b32(target + first.to(s64), word_of(packed(elements, type.bytes), rounded))
 
 
 @pd.kernel(reqntid=THREADS)
-def word_lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False) -> None:
+def word_lines_kernel(
+    p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False, rounded: bool = False
+) -> None:
     """The same where the lines of the source, too, are whole words that begin at multiples of one. A thread has EACH
     words, all of which are read before the first is written; a warp has neighbouring ones."""
     each = WORD_BYTES // type.bytes
@@ -60,7 +68,7 @@ def word_lines_kernel(p: lines_parameters(type, batched), *, type: Type = u16, b
         copies.append((target + first, pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(source + first)))
     for item, (target, word) in zip(items, copies, strict=True):
         with pd.if_(item < count):
-            pd.ptx.st.global_.v4.b32(target, word)
+            pd.ptx.st.global_.v4.b32(target, word_of(word, rounded))
 
 
 def _count(p: Any, batched: bool) -> Scalar:
@@ -77,6 +85,11 @@ def _line(p: Any, number: Scalar, batched: bool) -> tuple[PointerValue, PointerV
         number = number - batch * p.lines
         source, target = source + batch.to(s64) * p.source_batch, target + batch.to(s64) * p.lined_batch
     return source + number.to(s64) * p.source.stride, target + number.to(s64) * p.lined.stride
+
+
+def word_of(registers: Sequence[Scalar], rounded: bool) -> Sequence[Scalar]:
+    """The registers of a word as they are; or float32 elements, of which tensor cores read the nearest tf32."""
+    return [round_to_tf32(register).bitcast(b32) for register in registers] if rounded else registers
 
 
 def word_at(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:

@@ -10,6 +10,7 @@ from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
@@ -65,7 +66,7 @@ class Fragments:
             self.load_group([bases[base] + distance for base, distance in group], registers)
             if self.tile.type is f32:
                 for register in registers:
-                    round_to_tf32(register)
+                    round_to_tf32(register, out=register)
 
     def _load_matrices(self, addresses: list[PointerValue], registers: list[Var]) -> None:
         pd.ptx(self.mnemonic, *addresses, out=registers)
@@ -85,13 +86,15 @@ class Fragments:
             register.set(value)
 
 
-def round_to_tf32(register: Var) -> None:
-    """The nearest tf32, half-way cases away from zero: adds half of the last bit that tensor cores look at.
+def round_to_tf32(register: Scalar, out: Var | None = None) -> Scalar:
+    """What tensor cores, which cut off its low bits, read as the nearest tf32, half-way cases away from zero: adds half
+    of the last bit that they look at.
 
     cvt.rna.tf32 does the same, at a rate that would bound the whole product. Infinities and NaN stay what they are.
     """
     power = pd.ptx.and_.b32(register, SIGN_AND_EXPONENT).bitcast(f32)
-    pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=register)
+    rounded: Scalar = pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=out)
+    return rounded
 
 
 def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:

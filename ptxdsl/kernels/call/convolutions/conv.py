@@ -51,6 +51,7 @@ from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
+from ptxdsl.types import f32
 
 # How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
 FEW, NARROW = 1.7, 0.7
@@ -177,12 +178,14 @@ def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice
 
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
-    """Whether wgmma is for a call that does not ask for it. 8-bit floats have no other way."""
+    """Whether wgmma is for a call that does not ask for it: not for float32, whose low bits it cuts off. 8-bit floats
+    have no other way."""
     product = problem.product
     device, _ = product.device_stream
     if product.a.type in FP8:
         return target(device) == ARCH
-    return is_read_by_wgmma(product.a, product.b) and Selection(product, choice).may_take_warpgroups
+    is_read = is_read_by_wgmma(product.a, product.b) and product.a.type is not f32
+    return is_read and Selection(product, choice).may_take_warpgroups
 
 
 def _check_type(problem: Convolution) -> None:

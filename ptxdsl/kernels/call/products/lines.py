@@ -1,10 +1,11 @@
-"""Operands that tensor copies cannot bring as wgmma reads them, or only slowly: they are copied first, to a workspace
-of better lines.
+"""Operands that tensor copies cannot bring as wgmma reads them, or only slowly, or that wgmma would cut bits off: they
+are copied first, to a workspace of better lines.
 
 A copy reads and writes once what a product of some size reads many times. Tensor copies take lines that begin at
 multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, for which
 clusters make up where products are large. Of 8 bits, and of float32, wgmma reads lines along K alone: others are
-transposed.
+transposed. Float32 it reads as tf32 by cutting off low bits, which mma.sync gets rounded: so it does where copies round
+on the way, and unless a caller chooses wgmma, both operands are copied so.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import Type, f32
 
 MOST_WORDS = 1 << 31  # which 32 bits count
 ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
@@ -54,11 +56,12 @@ def takes_copies(problem: GemmProblem) -> bool:
 
 class LineCopies(NamedTuple):
     """Whether A and B are copied, and the microseconds that the copies should take, with what lines that stay slow
-    cost, where clusters do not bring them."""
+    cost, where clusters do not bring them; and whether float32 `rounds` to tf32 on the way."""
 
     a: bool
     b: bool
     time: float
+    rounds: bool = True
 
     @classmethod
     def named(cls, names: str) -> LineCopies:
@@ -79,7 +82,7 @@ class LineCopies(NamedTuple):
         launches = []
         for name, along_k in ALONG_K.items():
             if getattr(self, name):
-                copy, launch = _copied(getattr(problem, name), along_k, problem.device_stream)
+                copy, launch = _copied(getattr(problem, name), along_k, problem.device_stream, self.rounds)
                 launches.append(launch)
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
         return problem, tuple(launches)
@@ -126,15 +129,15 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
 
 
 def copies_along_k(problem: GemmProblem) -> LineCopies:
-    """Only of operands that wgmma does not read as they lie, whatever the time."""
+    """Only of operands that wgmma does not read as they lie, whatever the time, and as they are."""
     a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
-    return LineCopies(a, b, 0.0)
+    return LineCopies(a, b, 0.0, rounds=False)
 
 
 def copies_needed(problem: GemmProblem) -> LineCopies:
     """The same, and of those whose lines tensor copies cannot address."""
     a, b = (_is_needed(operand, along_k) for operand, along_k in _operands(problem))
-    return LineCopies(a, b, 0.0)
+    return LineCopies(a, b, 0.0, rounds=False)
 
 
 def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
@@ -142,8 +145,8 @@ def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
-        copied = [operand for operand, is_copied in zip((problem.a, problem.b), way, strict=True) if is_copied]
-        moved = sum(2 * operand.array.size * operand.type.bytes for operand in copied)
+        copied = [operand for operand, is_copied in zip(_operands(problem), way, strict=True) if is_copied]
+        moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
         each = model.rates.launch + model.rates.dram_latency
         yield LineCopies(*way, len(copied) * each + moved / model.rates.large.copy_bandwidth)
 
@@ -155,9 +158,14 @@ def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:
 
 def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
     """Whether it may be copied or not."""
-    if _is_needed(operand, along_k):
+    if _is_needed(operand, along_k) or is_rounded(operand.type):
         return (True,)
     return (False, True) if is_single and not operand.is_in_sectors else (False,)
+
+
+def is_rounded(type: Type) -> bool:
+    """Whether a product by wgmma that is not asked for reads copies, since mma.sync gets such elements rounded."""
+    return type is f32
 
 
 def _is_needed(operand: Matrix, along_k: str) -> bool:
@@ -188,11 +196,16 @@ def _words(operand: Matrix, along_k: str) -> int:
     return (batches or 1) * lines * ceil_div(length * operand.type.bytes, WORD_BYTES)
 
 
-def _copied(operand: Matrix, along_k: str, device_stream: tuple[int | None, int]) -> tuple[Matrix, LaunchPlan]:
+def _copied(
+    operand: Matrix, along_k: str, device_stream: tuple[int | None, int], rounds: bool = False
+) -> tuple[Matrix, LaunchPlan]:
     """A copy that tensor copies bring as wgmma reads it, and the launch that makes it."""
     device, stream = device_stream
     copy, target = _workspace(operand, _major(operand, along_k), device, stream)
-    return copy, (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
+    launch = (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
+    if rounds and is_rounded(operand.type):
+        launch = replace(launch, constants={**launch.constants, "rounded": True})
+    return copy, launch
 
 
 def _for_all(copy: Matrix, operand: Matrix) -> Matrix:

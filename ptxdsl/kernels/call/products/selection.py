@@ -23,6 +23,7 @@ from ptxdsl.kernels.call.products.lines import (
     copies_needed,
     copies_of,
     copies_of_large,
+    is_rounded,
     takes_copies,
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem
@@ -36,8 +37,8 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     choose_product,
     shares_split_lines,
 )
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, usual_tile
+from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
 from ptxdsl.kernels.tiles.choice import REDUCTIONS
@@ -45,7 +46,6 @@ from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import StreamKThreadblockSwizzle
-from ptxdsl.types import f32
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,8 @@ class Selection:
 
     @property
     def may_take_warpgroups(self) -> bool:
-        """Whether wgmma is for a call that does not ask for it: not for schedules of one's own, nor for float32, whose
-        low bits it cuts off: mma.sync gets them rounded."""
-        return self.sharing_said is not None and self.problem.a.type is not f32 and self.arch == ARCH
+        """Whether wgmma is for a call that does not ask for it: not for schedules of one's own."""
+        return self.sharing_said is not None and self.arch == ARCH
 
     @property
     def takes_wgmma(self) -> bool:
@@ -105,8 +104,9 @@ class Selection:
 
     @property
     def is_mappable(self) -> bool:
-        """Whether tensor copies can bring A and B as wgmma reads them."""
-        return are_mappable(self.problem.k, self.problem.a, self.problem.b)
+        """Whether tensor copies can bring A and B as wgmma reads them, where a call does not ask for it."""
+        problem = self.problem
+        return not is_rounded(problem.a.type) and are_mappable(problem.k, problem.a, problem.b)
 
     @property
     def sharing(self) -> Sharing:
@@ -132,8 +132,9 @@ class Selection:
     @cached_property
     def line_copies(self) -> LineCopies | None:
         """The copies of operands that wgmma does not read as they lie, or tensor copies cannot address, or only slowly,
-        where they are worth their time. Where a caller chooses wgmma, of the first alone, and of the second where no
-        other path is for such types. None where there are none, or where wgmma is not for the call."""
+        or that are rounded on the way, where they are worth their time. Where a caller chooses wgmma, of the first
+        alone, and of the second where no other path is for such types. None where there are none, or where wgmma is not
+        for the call."""
         problem, is_chosen = self.problem, self.choice.config is not None
         if not self._may_copy or not takes_copies(problem):
             return None
@@ -165,11 +166,19 @@ class Selection:
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
-        config = self.choice.of(self._chosen() if self.choice.config is None else self.choice.config)
+        config = self._with_tile(self.choice.of(self._chosen() if self.choice.config is None else self.choice.config))
         if self.problem.batches is None:
             return config
         check_not_split(config)
         return for_batches(config)
+
+    def _with_tile(self, config: GemmConfig) -> GemmConfig:
+        """A configuration with a tile, where its caller chooses wgmma and none, and tiles are whole ones that
+        warpgroups share: the sums of others leave less room."""
+        is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
+        if not is_whole or not isinstance(config.tile, LeftOut):
+            return config
+        return specialise(config, tile=usual_tile(self.facts, self.model))
 
     def _chosen(self) -> GemmConfig:
         if self.takes_wgmma:

@@ -5,13 +5,20 @@ Values are small integers, and scales powers of 2: sums are exact, whatever the 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled import groups as call
+from ptxdsl.kernels.call.scaled.scales import configured
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.scaled import choose_scaled_groups
+from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
 from ptxdsl.kernels.product.operands import Extra, Operands
@@ -622,3 +629,12 @@ def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
     check_no_spill(
         scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16, out_boxes=True), Strips()), scaling="rows"
     )
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("average", [4, 16, 40, 64, 128, 600])
+def test_kernels_that_groups_choose_spill_nothing(scaling, average):
+    known = Operands(e4m3, bf16, batches="strided")
+    facts = GroupFacts(average, 512, 7168, 64, replace(known, out_boxes=True))
+    traits = configured(choose_scaled_groups(facts, model_of(), scaling), known, None, AHEAD)
+    check_no_spill(scaled_ragged_kernel, in_boxes(traits, None), scaling=scaling, form="ragged")

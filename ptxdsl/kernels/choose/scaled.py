@@ -16,7 +16,7 @@ from ptxdsl.kernels.choose.warpgroup_products import (
     estimate,
     options,
 )
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_scaled
+from ptxdsl.kernels.choose.warpgroups import GroupFacts, ProductFacts, ranked_scaled
 from ptxdsl.kernels.choose.ways import Ranked, ranked_ways
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -44,6 +44,20 @@ def choose_scaled_product(facts: ProductFacts, model: CostModel, scaling: str) -
 def ranked_scaled_products(facts: ProductFacts, model: CostModel, scaling: str) -> Ranked:
     """The configurations that may be timed, with the microseconds that each should take."""
     return _ranked_blocks(facts, model) if scaling == "blocks" else ranked_ways(facts, model)
+
+
+def choose_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> GemmConfig:
+    """The same of groups of rows."""
+    _, config = min(ranked_scaled_groups(facts, model, scaling), key=itemgetter(0))
+    return config
+
+
+def ranked_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> Ranked:
+    """The same of groups of rows: products of a single warpgroup are not wide beside its sums."""
+    ranked = ranked_scaled(facts, model)
+    if scaling != "blocks":
+        return ranked
+    return [(time, each) for time, each in ranked if each.tile[0] > GROUP_ROWS or each.tile[1] <= MOST_COLUMNS]
 
 
 def _ranked_blocks(facts: ProductFacts, model: CostModel) -> Ranked:

@@ -31,8 +31,9 @@ from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once
 from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.scaled import choose_scaled_groups, ranked_scaled_groups
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
-from ptxdsl.kernels.choose.warpgroups import GroupFacts, choose_scaled, ranked_scaled
+from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -141,7 +142,7 @@ def _best(
         return text_of(kernel, {"traits": traits, "scaling": scaling, "form": form}, subject.device)
 
     def timed() -> list[tuple[float, TuningCandidate]]:
-        ranked = ranked_scaled(shape_class, model_of(subject.device))
+        ranked = ranked_scaled_groups(shape_class, model_of(subject.device), scaling)
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
     return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
@@ -154,7 +155,8 @@ def _plan_of(
     chosen."""
     (rows, n, k), count, (device, stream) = groups.shape, groups.b.batches or 0, groups.device_stream
     known, scatters = _known(groups, form), groups.out_index is not None
-    config = with_copies(choose_scaled(known, model_of(device))) if config is None else config
+    if config is None:
+        config = with_copies(choose_scaled_groups(known, model_of(device), scaled.scaling))
     gathers = groups.index is not None and groups.a.is_mappable and not config.copies_rows
     groups, scaled, before = _gathered(groups, scaled, copies_rows=not gathers)
     a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)

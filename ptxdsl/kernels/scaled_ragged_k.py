@@ -108,7 +108,7 @@ def _multiplying(p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, scalin
         spans = SpanScales(p, traits, consumer, *located, in_pairs=in_pairs)
         return lambda ring, mma, store, walk, work: spans.multiply(ring, mma, work)
     if scaling == "rows":
-        rows = RowScales(p, traits, consumer, *located)
+        rows = RowScales(p, traits, consumer, *located, may_be_ahead=False)
         return lambda ring, mma, store, walk, work: _scaled(rows, promoted(ring, mma, work), work)
     return lambda ring, mma, store, walk, work: promoted(ring, mma, work)
 
@@ -116,6 +116,7 @@ def _multiplying(p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, scalin
 def _scaled(scales: RowScales, sums: Sums, work: Work) -> Sums:
     """The sums with their scales; those of an empty group stay 0, whatever its scales are."""
     with pd.if_(work.product.k > 0):
+        scales.fetch(work)
         scales.scaled(sums, work)
     return sums
 

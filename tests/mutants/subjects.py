@@ -235,7 +235,7 @@ def scaled_few_rows(scaling: str) -> Callable[[], None]:
     """Products whose K blocks of a cluster share, of swapped tiles; one of them has an empty part."""
 
     def run() -> None:
-        for m, n, k in ((5, 72, 528), (3, 40, 128)):
+        for m, n, k in ((5, 72, 1040), (3, 40, 128)):
             a, b, depths = whole(m, k, seed=m).astype(E4M3), whole(n, k, seed=n).astype(E4M3), -(-k // 128)
             shapes = ((m, 1), (1, n)) if scaling == "rows" else ((m, depths), (depths, -(-n // 128)))
             with hopper():

@@ -111,12 +111,14 @@ class RowScales(Scales):
     """One for each row of A and column of B; those of columns lie side by side. Where sums leave registers for them,
     `fetch` begins to read those of a tile before its products, which hide the time that takes."""
 
-    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
+    def __init__(
+        self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any, may_be_ahead: bool = True
+    ) -> None:
         super().__init__(p, traits, consumer, *more)
         tiling, (_, width) = traits.tiling, traits.tiling.multiplied
         self.pieces, self.width = tiling.pieces, width
         self.of_down = [pd.var(f32, 0.0) for _ in range(self.pieces * ROWS)]
-        self.is_ahead = width // LANES <= _registers_left(traits)
+        self.is_ahead = may_be_ahead and width // LANES <= _registers_left(traits)
         self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 2)]
 
     def fetch(self, work: Work) -> None:

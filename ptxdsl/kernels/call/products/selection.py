@@ -195,6 +195,11 @@ class Selection:
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
         """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
+        time, config = self._by_warps_alone()
+        return time + self.model.uncounted(self.problem.a.type, self.shape), config
+
+    def _by_warps_alone(self) -> tuple[float, GemmConfig]:
+        """The same, as the rates say that choose among its configurations."""
         inputs, (width, along_k), model = self.problem.a.type, self.lines, self.model
         config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
         sharing = self.sharing_said

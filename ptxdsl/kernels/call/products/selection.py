@@ -146,6 +146,11 @@ class Selection:
         return copies if copies.a or copies.b else None
 
     @property
+    def needs_copies(self) -> bool:
+        """Whether no other path is for the call where wgmma is, or its caller chooses that."""
+        return self.choice.config is not None or self.takes_wgmma
+
+    @property
     def _may_copy(self) -> bool:
         """Whether wgmma is for the call once its operands are copied."""
         config = self.choice.config

@@ -22,7 +22,8 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import TYPES, Type
 
 KINDS = ("product", "group", "convolution")
-FIXED = ("gpu", "short_row", *OF_WARPGROUPS)  # what fits leave: fit_warpgroups.py has those of the sm_90a path
+# What fits leave: fit_warpgroups.py has rates of the sm_90a path, beside which alone some counts
+FIXED = ("gpu", "short_row", "uncounted", *OF_WARPGROUPS)
 # What only rows of one kind tell; all else is of products
 OF_KIND = {
     "group": ("grouped", "half_rate", "most_rate", "between_tiles"),
@@ -102,9 +103,11 @@ def values_of(rates: Rates) -> Values:
     values: Values = {}
     for field in fields(Rates):
         value = getattr(rates, field.name)
+        if field.name in FIXED:
+            continue
         if isinstance(value, Mapping):
             values |= {f"{field.name}.{entry}": number for entry, number in value.items()}
-        elif field.name not in FIXED:
+        else:
             values[field.name] = value
     return values
 

@@ -4,7 +4,9 @@ import importlib
 import json
 import random
 from dataclasses import asdict, replace
+from math import prod
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from ptxdsl.kernels.choose.candidates import GROUPED, label, of_convolutions
 from ptxdsl.kernels.choose.gemm import shared
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.rates import DEFAULT, FOLDER, known, read
+from ptxdsl.types import TYPES
 
 from ..benchmarks.fake_gpu import FakeGpu
 from ..fake_driver import FakeCuda, installed
@@ -116,6 +119,22 @@ def test_kept_rows_and_the_file_of_rates_belong_together(fitting):
     lost = fit.lost_of(known()[DEFAULT], rows)
     assert lost == source["choices"]
     assert all(lost[kind][0] < 3 for kind in fitting.KINDS)
+
+
+@pytest.mark.parametrize("inputs", ["s8", "f32"])
+def test_what_rates_that_choose_do_not_count_is_counted_beside_other_paths(fitting, inputs):
+    """Of large products in the kept rows, by the choice among them."""
+    rows = [fitting.Row.of(row) for row in json.loads((BENCHMARKS / "results" / "fit.json").read_text())["rows"]]
+    cases = fitting.cases_of([row for row in rows if row.kind == "product" and row.inputs == inputs])
+    model, off = model_of(), {False: [], True: []}
+    for case in cases:
+        row = min(case, key=lambda row: fitting.predicted(model, row))
+        if 2 * prod(row.sizes[0]) < 40e9:
+            continue
+        for counted, errors in off.items():
+            beside = model.uncounted(TYPES[inputs], row.sizes[0]) if counted else 0.0
+            errors.append(abs((fitting.predicted(model, row) + beside) / row.us - 1))
+    assert median(off[True]) < 0.06 < 0.2 < median(off[False])
 
 
 def test_rates_of_tiles_in_no_table_follow_from_those_that_are(fitting):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ptxdsl import f16, f64, s8
+from ptxdsl import f16, f64, s8, u8
 from ptxdsl.kernels.choose import rates as module
 from ptxdsl.kernels.choose.candidates import CONVOLUTIONS, GROUPED, OF_HALVES, label
 from ptxdsl.kernels.choose.conv import choose as choose_convolution
@@ -45,6 +45,7 @@ def test_a_file_has_a_rate_for_each_candidate(name):
     assert set(rates.grouped) == set(map(label, GROUPED))
     assert set(rates.convolution) == {f"{bits} {label(c)}" for bits, known in CONVOLUTIONS.items() for c in known}
     assert set(rates.multiply_adds) == {"f16", "f32", "f64", "s8"}
+    assert set(rates.uncounted) == {"f32", "s8"}
 
 
 def test_rates_are_written_as_they_are_read(tmp_path):
@@ -99,6 +100,13 @@ def test_more_work_takes_longer(config):
     assert times == sorted(times)
     groups = [model.group(config, f16, (np.array([m]), np.array([m]), np.array([m]))) for m in (512, 2048, 8192)]
     assert groups == sorted(groups)
+
+
+def test_what_only_other_paths_are_compared_with():
+    """8-bit types take as long as each other; of others the rates say all."""
+    model, large = model_of(), (4096, 4096, 4096)
+    assert model.uncounted(u8, large) == model.uncounted(s8, large) == pytest.approx(4096**3 / 132 / 12e6)
+    assert model.uncounted(f16, large) == model.uncounted(f64, large) == 0
 
 
 def test_narrower_inputs_take_less_time():

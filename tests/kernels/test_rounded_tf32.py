@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import inf
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -245,6 +246,28 @@ def test_a_call_that_is_refused_writes_nothing(which, copied, rng):
         gemm(room[:64], integers(rng, 64, 64), out=room[first:][:64], **how)
     assert caught.value.message == message
     assert (room == 7).all()
+
+
+class TestWithoutMemoryForCopies:
+    @pytest.fixture(autouse=True)
+    def full(self, monkeypatch):
+        """A GPU whose memory others have."""
+
+        def refused(*_):
+            raise pd.LaunchError("allocating 4096 bytes of workspace: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
+
+        monkeypatch.setattr(lines, "_workspace", refused)
+
+    def test_mma_sync_does_without(self, copied, rng):
+        for a, b in drawn(rng, (33, 48, 37), "CC"):
+            assert np.array_equal(gemm(a, b), exact(a, b))
+
+    @pytest.mark.parametrize(("type", "config"), [(np.float32, SMALL), (ml_dtypes.float8_e4m3fn, None)], ids=str)
+    def test_who_chooses_wgmma_or_has_no_other_path_is_told(self, type, config):
+        a, out = np.ones((64, 64), type), np.full((64, 64), 7, np.float32)
+        with pytest.raises(pd.LaunchError, match="CUDA_ERROR_OUT_OF_MEMORY"):
+            gemm(a, a, out=out, config=config)
+        assert (out == 7).all()
 
 
 class TestChoice:

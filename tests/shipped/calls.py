@@ -51,7 +51,7 @@ def product(draw: Draw) -> object:
     c, beta, how = None, 0.0, function_of(draw, out, output)
     if draw.chance(0.25) and output not in FP8:
         c, beta = (out if draw.chance(0.5) else draw.array((m, n), output, draw.one_of(("row", "row", "column")))), 1.0
-    if draw.chance(0.1) and inputs != "f32":
+    if draw.chance(0.1):
         return gemm(a, b, c, out=out, beta=beta, **draw.one_of(SCHEDULED), **how)
     config = draw.tiles_of(problem_of(a, b, c, out, beta, **how), how.get("epilogue"))
     return gemm(a, b, c, out=out, beta=beta, config=config, **how)

@@ -79,21 +79,20 @@ class Draw:
         return self.one_of(("row", "column")), self.one_of(("row", "column"))
 
     def tiles_of(self, problem: GemmProblem, epilogue: Callable[..., Any] | None = None) -> GemmConfig | None:
-        """One of those that the choice for a product is made of, as it may be tuned to, or None: the best. Products of
-        float32 by wgmma are only those that a caller asks for."""
-        is_f32 = problem.a.type is f32
+        """One of those that the choice for a product is made of, as it may be tuned to, or None: the best. Of float32,
+        whose copies are rounded where it is tuned, one of those that a caller may ask for."""
         selection = Selection(problem.row_major, Choice(epilogue=epilogue), True)
-        if is_f32:
-            return self.candidate(ranked_products(selection.facts, selection.model), always=True)
+        if problem.a.type is f32:
+            return self.candidate(ranked_products(selection.facts, selection.model))
         return self.tuned(candidates_of(selection))
 
     def tuned(self, known: Sequence[tuple[float, TuningCandidate]]) -> GemmConfig | None:
         """One of those that may be tuned to for operands as they lie, or None."""
         return self.candidate([(time, each.config) for time, each in known if not each.copied])
 
-    def candidate(self, known: Sequence[tuple[float, GemmConfig]], always: bool = False) -> GemmConfig | None:
-        """One of the configurations of warpgroups, with times that do not count, or at times, unless `always`, None."""
-        if not always and self.chance(0.4):
+    def candidate(self, known: Sequence[tuple[float, GemmConfig]]) -> GemmConfig | None:
+        """One of the configurations of warpgroups, with times that do not count, or at times None."""
+        if self.chance(0.4):
             return None
         configs = [config for _, config in known if config.atom == WGMMA]
         return self.one_of(configs) if configs else None

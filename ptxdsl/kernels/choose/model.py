@@ -145,6 +145,12 @@ class CostModel:
         reading = moved / rates.dram_bandwidth * slower * waiting + rates.dram_latency
         return max(computing, reading) + rates.reading * min(computing, reading)
 
+    def uncounted(self, inputs: Type, shape: Shape) -> float:
+        """What a product (M, N, K) takes beyond that, by whatever candidate: the rates choose among these alone."""
+        known = self.rates.uncounted
+        rate = known.get(inputs.name) or known.get(_usual_name(inputs))
+        return prod(shape) / (rate * self.multiprocessors) if rate else 0.0
+
     def least(self, configs: Iterable[GemmConfig], inputs: Type, shape: Shape) -> float:
         """What none of these is faster than for a product (M, N, K): with all multiprocessors busy, and reading at the
         full rate. It needs no candidates, which take longer to make."""
@@ -251,8 +257,12 @@ def _copies_before(candidate: Candidate, width: int) -> float:
 
 
 def _multiply_adds(rates: Rates, inputs: Type) -> float:
-    usual = "s8" if inputs.bits == 8 else "f16"
-    return rates.multiply_adds.get(inputs.name) or rates.multiply_adds[usual]
+    return rates.multiply_adds.get(inputs.name) or rates.multiply_adds[_usual_name(inputs)]
+
+
+def _usual_name(inputs: Type) -> str:
+    """Of the type whose rates others of as many bits have."""
+    return "s8" if inputs.bits == 8 else "f16"
 
 
 def model_of(device: int | None = None) -> CostModel:

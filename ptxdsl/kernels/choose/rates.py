@@ -54,6 +54,9 @@ class Rates:
     K meet in `meeting` and leave sums at `meeting_bandwidth`, of stream-K at `stream_bandwidth`; warps that share the K
     of a tile at `gathering`.
 
+    `uncounted` are multiply-adds by the type of inputs for whose time these rates, which tell configurations apart, do
+    not account: it counts beside other paths.
+
     `grouped` has the TFLOP/s of candidates of persistent blocks; others reach half of `most_rate` with tiles of
     `half_rate` elements; a multiprocessor with one block waits `between_tiles`. `convolution` has the time of a
     multiprocessor for a million multiply-adds, by the bits of inputs and the candidate; a block `alone` takes so much
@@ -83,6 +86,7 @@ class Rates:
     meeting_bandwidth: float
     stream_bandwidth: float
     gathering: float
+    uncounted: Mapping[str, float]
     grouped: Mapping[str, float]
     half_rate: float
     most_rate: float
@@ -105,6 +109,7 @@ class Rates:
             self,
             gpu=gpu,
             multiply_adds=_scaled(self.multiply_adds, clock),
+            uncounted=_scaled(self.uncounted, clock),
             shared_bandwidth=self.shared_bandwidth * clock,
             odd_elements=self.odd_elements * clock,
             l2_bandwidth=self.l2_bandwidth * whole,

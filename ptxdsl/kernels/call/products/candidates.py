@@ -102,6 +102,10 @@ def _by_warps(selection: Selection, known: ProductFacts) -> list[tuple[float, Ge
     """Of the sm_80 path, the choice of the model first."""
     shape, inputs, model = (known.m * known.batches, known.n, known.k), known.operands.inputs, selection.model
     width, along_k = selection.lines
-    others = ranked(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model)
+    uncounted = model.uncounted(inputs, shape)
+    others = [
+        (time + uncounted, config)
+        for time, config in ranked(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model)
+    ]
     chosen = choose(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model=model)
     return [(min(time for time, _ in others), chosen), *others]

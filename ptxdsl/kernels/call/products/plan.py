@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
+from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products import scheduled
@@ -79,11 +80,18 @@ def with_fewer_copies(problem: GemmProblem, traits: Traits) -> Traits:
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
     """The problem with copies of operands where wgmma needs them or that should take less time, the launches that make
-    them, and the configuration for them; else the problem as it is, and the configuration of the caller."""
+    them, and the configuration for them; else the problem as it is, and the configuration of the caller: also where a
+    GPU has no memory for copies that another path does without."""
     selection = Selection(problem, choice)
     copies = selection.line_copies
     config = selection.config_with(copies) if copies else None
-    return (*copies.carry_out(problem), config) if copies and config else (problem, (), choice.config)
+    if copies and config:
+        try:
+            return (*copies.carry_out(problem), config)
+        except LaunchError:
+            if selection.needs_copies:
+                raise
+    return problem, (), choice.config
 
 
 def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:

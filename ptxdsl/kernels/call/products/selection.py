@@ -146,6 +146,11 @@ class Selection:
         return copies if copies.a or copies.b else None
 
     @property
+    def needs_copies(self) -> bool:
+        """Whether no other path is for the call where wgmma is, or its caller chooses that."""
+        return self.choice.config is not None or self.takes_wgmma
+
+    @property
     def _may_copy(self) -> bool:
         """Whether wgmma is for the call once its operands are copied."""
         config = self.choice.config
@@ -195,6 +200,11 @@ class Selection:
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
         """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
+        time, config = self._by_warps_alone()
+        return time + self.model.uncounted(self.problem.a.type, self.shape), config
+
+    def _by_warps_alone(self) -> tuple[float, GemmConfig]:
+        """The same, as the rates say that choose among its configurations."""
         inputs, (width, along_k), model = self.problem.a.type, self.lines, self.model
         config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
         sharing = self.sharing_said

@@ -104,7 +104,7 @@ def quarter(lines, length):
     """Quarters of a step and, where there is room, what is no number or lies at an end of the range."""
     bits = np.resize(np.arange(0x3F800000, 0x3F810000, 0x400, np.uint32), lines * length)
     bits[: len(SPECIAL)] = SPECIAL[: bits.size]
-    return bits.view(np.float32).reshape(lines, length)
+    return bits.view(np.float32).reshape(lines, length).copy()
 
 
 def read_as(x):

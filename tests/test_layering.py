@@ -49,8 +49,8 @@ ROOMS = {
         {"call"},
         {"gemm"},
         {"ragged", "conv"},
-        {"ragged_k", "scaled", "conv_gradients", "problems"},
-        {"grouped", "scaled_ragged_k"},
+        {"ragged_k", "conv_gradients", "problems"},
+        {"grouped", "scaled"},
     ),
     "kernels/call": (
         {"matrix", "elsewhere"},

@@ -27,15 +27,14 @@ if TYPE_CHECKING:
     from ptxdsl.kernels.scaled import scaled_gemm as scaled_gemm
     from ptxdsl.kernels.scaled import scaled_gemm_masked as scaled_gemm_masked
     from ptxdsl.kernels.scaled import scaled_gemm_ragged as scaled_gemm_ragged
-    from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k as scaled_gemm_ragged_k
+    from ptxdsl.kernels.scaled import scaled_gemm_ragged_k as scaled_gemm_ragged_k
 
 _FUNCTIONS = {
     "gemm": "gemm",
     "grouped": "grouped_gemm",
     "ragged": "grouped_gemm_ragged grouped_gemm_masked",
     "ragged_k": "grouped_gemm_ragged_k",
-    "scaled": "scaled_gemm scaled_gemm_ragged scaled_gemm_masked",
-    "scaled_ragged_k": "scaled_gemm_ragged_k",
+    "scaled": "scaled_gemm scaled_gemm_ragged scaled_gemm_masked scaled_gemm_ragged_k",
     "conv": "conv2d",
     "conv_gradients": "conv2d_dgrad conv2d_wgrad",
     "config": "GemmConfig",

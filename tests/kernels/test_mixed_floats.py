@@ -9,8 +9,7 @@ import pytest
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
-from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged, scaled_gemm_ragged_k
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.types import TYPES, f32

@@ -17,7 +17,7 @@ from ptxdsl.kernels.call.products.lines import LinedMatrix
 from ptxdsl.kernels.call.scaled import along_k as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.scaled_ragged_k import scaled_ragged_k_kernel
+from ptxdsl.kernels.scaled import scaled_ragged_k_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD

@@ -42,10 +42,11 @@ from ptxdsl.kernels.scaled import (
     scaled_gemm,
     scaled_gemm_masked,
     scaled_gemm_ragged,
+    scaled_gemm_ragged_k,
     scaled_kernel,
+    scaled_ragged_k_kernel,
     scaled_ragged_kernel,
 )
-from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k, scaled_ragged_k_kernel
 from ptxdsl.runtime import timing
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.tune import records

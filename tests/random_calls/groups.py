@@ -11,8 +11,7 @@ from ptxdsl.kernels.epilogue import per_column, per_row
 from ptxdsl.kernels.grouped import grouped_gemm
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
-from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
-from ptxdsl.kernels.scaled_ragged_k import scaled_gemm_ragged_k
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged, scaled_gemm_ragged_k
 from tests.random_calls.call import Call, Result
 from tests.random_calls.configs import FUNCTIONS, config, scheduled, wgmma_config
 from tests.random_calls.drawing import FLOATS, FP8, OUTPUTS, Draw

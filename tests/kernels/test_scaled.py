@@ -17,8 +17,8 @@ from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled import groups as call
 from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.scaled import choose_scaled_groups
-from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.choose.scaled import choose_scaled_groups, choose_scaled_product
+from ptxdsl.kernels.choose.warpgroups import GroupFacts, ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
 from ptxdsl.kernels.product.operands import Extra, Operands
@@ -638,3 +638,11 @@ def test_kernels_that_groups_choose_spill_nothing(scaling, average):
     facts = GroupFacts(average, 512, 7168, 64, replace(known, out_boxes=True))
     traits = configured(choose_scaled_groups(facts, model_of(), scaling), known, None, AHEAD)
     check_no_spill(scaled_ragged_kernel, in_boxes(traits, None), scaling=scaling, form="ragged")
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("m, n, k", [(1, 24576, 1536), (64, 18432, 7168), (160, 14336, 4096)])
+def test_kernels_that_wide_products_of_few_rows_choose_spill_nothing(scaling, m, n, k):
+    known = Operands(e4m3, bf16, out_boxes=True)
+    config = choose_scaled_product(ProductFacts(m, n, k, 1, known), model_of(), scaling)
+    check_no_spill(scaled_kernel, configured(config, known, None, Strips()), scaling=scaling)

@@ -23,8 +23,9 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 
 # With scales of blocks, beside whose sums products are in registers, and the scales of rows or columns: columns of a
-# tile of few rows; rows of one whose A and B are swapped; and both where a multiprocessor holds two blocks
-MOST_COLUMNS, MOST_SWAPPED = 192, 32
+# tile of few rows, of one warpgroup and of two, which give each other some; rows of one whose A and B are swapped; and
+# both where a multiprocessor holds two blocks
+MOST_COLUMNS, MOST_SWAPPED = {GROUP_ROWS: 160, 2 * GROUP_ROWS: 192}, 32
 MOST_COLUMNS_OF_TWO, MOST_SWAPPED_OF_TWO = 64, {64: 16, 128: 8}
 LEAST_SHARED = 32  # columns of a tile that have one scale, at least
 SCALED = 0.09  # microseconds of an iteration whose products end, and are scaled, before the next begin: by estimate
@@ -53,17 +54,20 @@ def choose_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> G
 
 
 def ranked_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> Ranked:
-    """The same of groups of rows: products of a single warpgroup are not wide beside its sums."""
-    ranked = ranked_scaled(facts, model)
-    if scaling != "blocks":
-        return ranked
-    return [(time, each) for time, each in ranked if each.tile[0] > GROUP_ROWS or each.tile[1] <= MOST_COLUMNS]
+    """The same of groups of rows."""
+    return _ranked_whole(facts, model) if scaling == "blocks" else ranked_scaled(facts, model)
+
+
+def _ranked_whole(facts: GroupFacts | ProductFacts, model: CostModel) -> Ranked:
+    """Whole tiles by scales of blocks. Of wide ones two warpgroups multiply halves of the columns."""
+    ranked, most = ranked_scaled(facts, model), MOST_COLUMNS[GROUP_ROWS]
+    return [(time, each) for time, each in ranked if each.tile[0] > GROUP_ROWS or each.tile[1] <= most]
 
 
 def _ranked_blocks(facts: ProductFacts, model: CostModel) -> Ranked:
     """With scales of blocks: persistent blocks; or, where rows are few or half of the multiprocessors would be idle,
     small tiles too, and blocks that share K."""
-    whole = ranked_scaled(facts, model)
+    whole = _ranked_whole(facts, model)
     _, usual = min(whole, key=itemgetter(0))
     if facts.m > FEW_ROWS and 2 * facts.tiles(usual.tile) > model.multiprocessors:
         return whole
@@ -89,10 +93,7 @@ def _has_registers(option: Option) -> bool:
     (rows, columns), are_two = option.tile, option.resident > 1
     if option.swap_ab:
         return rows <= (MOST_SWAPPED_OF_TWO[columns] if are_two else MOST_SWAPPED)
-    if columns % LEAST_SHARED or (rows, are_two) not in (
-        (GROUP_ROWS, False),
-        (GROUP_ROWS, True),
-        (2 * GROUP_ROWS, False),
-    ):
-        return False
-    return columns <= (MOST_COLUMNS_OF_TWO if are_two else MOST_COLUMNS)
+    most = MOST_COLUMNS.get(rows, 0)
+    if are_two:
+        most = MOST_COLUMNS_OF_TWO if rows == GROUP_ROWS else 0
+    return columns <= most and columns % LEAST_SHARED == 0

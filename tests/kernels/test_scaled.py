@@ -14,6 +14,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.products import lines, scheduled
+from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.scaled import groups as call
 from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.choose.model import model_of
@@ -645,4 +646,4 @@ def test_kernels_that_groups_choose_spill_nothing(scaling, average):
 def test_kernels_that_wide_products_of_few_rows_choose_spill_nothing(scaling, m, n, k):
     known = Operands(e4m3, bf16, out_boxes=True)
     config = choose_scaled_product(ProductFacts(m, n, k, 1, known), model_of(), scaling)
-    check_no_spill(scaled_kernel, configured(config, known, None, Strips()), scaling=scaling)
+    check_no_spill(scaled_kernel, configure(config, known, None, True), scaling=scaling)

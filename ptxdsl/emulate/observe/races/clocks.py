@@ -6,7 +6,7 @@ that those of a cluster come one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
@@ -294,22 +294,28 @@ class Clocks:
 
     def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
         """What a lane knows, or knew up to a stamp."""
-        row = lane // WARP
-        warp, number = int(self.warp[row]), lane % WARP
-        thread = warp * WARP + number
+        message = self.tell_together([lane], now)
+        return message if limit is None else message.until(limit)
+
+    def tell_together(self, lanes: Sequence[int], now: int) -> Message:
+        """What some lanes of a warp know, each of them its part."""
+        row, numbers = lanes[0] // WARP, [lane % WARP for lane in lanes]
+        warp = int(self.warp[row])
+        threads = [warp * WARP + number for number in numbers]
         message = self.blank()
         first = int(self.cluster[row]) * self.width
         message.warps[first : first + self.width] = self.seen[row]
-        message.threads[thread] = now
         if self.proxies is not None:
             message.proxies[int(self.block[row])] = self.proxies[row].copy()
         if self.pairs is not None:
-            known = self.pairs[row, number]
+            known = self.pairs[row, numbers].max(0)
             better = np.flatnonzero(known > self.seen[row, self.column[row]])
             message.threads |= {warp * WARP + int(lane): int(known[lane]) for lane in better}
-        for more in (self.far.get(warp), self.near.get(thread)):
+        message.threads |= dict.fromkeys(threads, now)
+        known_to_some = {id(more): more for more in map(self.near.get, threads)}
+        for more in (self.far.get(warp), *known_to_some.values()):
             message = message.joined(more)
-        return message if limit is None else message.until(limit)
+        return message
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
         """Lanes learn a message; a warp does, where all its lanes do that have not ended."""

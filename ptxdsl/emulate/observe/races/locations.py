@@ -7,7 +7,10 @@ and accesses that do not order by themselves.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -59,6 +62,28 @@ class Mailbox:
 Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
 
 
+@dataclass(slots=True)
+class Arrival:
+    """Lanes of a warp that arrive at an mbarrier at once, and what they tell those who see the phase complete: all that
+    they know, or of reads alone."""
+
+    key: tuple[str, int]
+    lanes: list[int]
+    is_whole: bool
+    now: int
+    message: Message
+
+    def split(self, clocks: Clocks) -> Iterator[Arrival]:
+        """One of each lane."""
+        for lane in self.lanes:
+            yield arrival_of(clocks, self.key, [lane], self.is_whole, self.now)
+
+
+def arrival_of(clocks: Clocks, key: tuple[str, int], lanes: list[int], is_whole: bool, now: int) -> Arrival:
+    message = clocks.tell_together(lanes, now)
+    return Arrival(key, lanes, is_whole, now, message if is_whole else message.of_reads())
+
+
 class Locations:
     """Mailboxes by space and place, and what lanes fenced or have yet to fence.
 
@@ -70,7 +95,7 @@ class Locations:
         self.clocks = clocks
         self.boxes = boxes
         self.arrived: Boxes = {}
-        self.arriving: list[tuple[tuple[str, int], int, Message]] = []  # of one instruction, not counted yet
+        self.arriving: list[Arrival] = []  # of one instruction, not counted yet
         self.heard: dict[int, Message] = {}
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
@@ -243,16 +268,21 @@ class Locations:
         if event.ordering.sem == "relaxed":
             return
         whole = near | (event.ordering.scope != "cta")
-        for address, lane, all_of_it in zip(flat.tolist(), lanes.tolist(), whole.tolist(), strict=True):
-            message = self.clocks.tell(lane, now)
-            message = message if all_of_it else message.of_reads()
-            self.arriving.append(((space, address), lane, message))
+        columns = flat.tolist(), (lanes // WARP).tolist(), whole.tolist()
+        for (address, _, is_whole), entries in groupby(
+            zip(*columns, lanes.tolist(), strict=True), key=itemgetter(0, 1, 2)
+        ):
+            members = [lane for *_, lane in entries]
+            self.arriving.append(arrival_of(self.clocks, (space, address), members, is_whole, now))
 
     def _count(self) -> None:
         """Who arrived belongs to the phase that is under way."""
-        for key, lane, message in self.arriving:
-            self._leave(self.arrived, key, lane, message, "gpu")
+        for arrival in self.arriving:
+            self._leave_arrival(arrival)
         self.arriving.clear()
+
+    def _leave_arrival(self, arrival: Arrival) -> None:
+        self._leave(self.arrived, arrival.key, arrival.lanes[0], arrival.message, "gpu")
 
     def land(self, space: str, address: int, slot: int, message: Message) -> None:
         """Copies complete bytes at an mbarrier: that they landed goes to those who see the phase complete."""
@@ -262,12 +292,17 @@ class Locations:
     def complete(self, space: str, flat: np.ndarray, done: np.ndarray) -> None:
         """Phases of mbarriers are complete, where `done`. Of lanes that arrive at once, those behind the one with which
         a phase is complete belong to the next."""
-        if [key for key, _, _ in self.arriving] == [(space, address) for address in flat.tolist()]:
-            arriving, self.arriving = self.arriving, []
-            for (key, lane, message), ends in zip(arriving, done.tolist(), strict=True):
-                self._leave(self.arrived, key, lane, message, "gpu")
-                if ends:
-                    self._end_phase(key)
+        arriving = self.arriving
+        if [arrival.key for arrival in arriving for _ in arrival.lanes] == [(space, each) for each in flat.tolist()]:
+            self.arriving, first = [], 0
+            for arrival in arriving:
+                *before, last = done[first : first + len(arrival.lanes)].tolist()
+                first += len(arrival.lanes)
+                each = zip(arrival.split(self.clocks), [*before, last], strict=True)
+                for part, ends in each if any(before) else [(arrival, last)]:
+                    self._leave_arrival(part)
+                    if ends:
+                        self._end_phase(part.key)
             return
         self._count()
         for address in set(flat[done].tolist()):

@@ -199,12 +199,18 @@ class Locations:
         if acquires:
             self.clocks.hear(lanes, message, alive)
             return
-        for thread in self.clocks.threads(lanes):
-            self.heard[thread] = message.joined(self.heard.get(thread))
+        threads = self.clocks.threads(lanes)
+        heard = {id(known): known for known in map(self.heard.get, threads)}  # most heard the same
+        joint = {key: message.joined(known) for key, known in heard.items()}
+        for thread in threads:
+            self.heard[thread] = joint[id(self.heard.get(thread))]
 
     def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
         """Lanes write, one after another, what others may read; an update reads first what is there."""
         releases = access.ordering.sem in ("release", "acq_rel")
+        if access.ordering.proxy == "mbarrier" and access.kind == UPDATES and not releases:
+            self._exchange_counts(access, space, flat, lanes, now)
+            return
         sends = np.ones(len(lanes), bool) if releases else self.fenced[0][lanes] > 0
         for address, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
             key = space, address
@@ -215,15 +221,30 @@ class Locations:
             if releases:
                 self._leave(self.boxes, key, lane, self.clocks.tell(lane, now, None), access.ordering.scope)
             elif send:
-                self._leave_behind_fences(key, lane, now, REACH[access.ordering.scope])
+                self._leave_behind_fences(key, [lane], now, REACH[access.ordering.scope])
 
-    def _leave_behind_fences(self, key: tuple[str, int], lane: int, now: int, reach: int) -> None:
-        """A lane writes what orders nothing by itself: a fence before it does, as far as both reach."""
+    def _exchange_counts(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """The same at mbarriers, whose states do not tell lanes of each other: those of a warp exchange at once."""
+        senders = self.fenced[0][lanes] > 0
+        for address in np.unique(flat).tolist():
+            key, here = (space, address), flat == address
+            self._read(self.boxes.get(key), lanes[here], access.ordering, access.by.alive)
+            limits = zip(*(each[lanes[here & senders]].tolist() for each in self.fenced), strict=True)
+            by_fence: dict[tuple[int, ...], list[int]] = {}
+            for lane, limit in zip(lanes[here & senders].tolist(), limits, strict=True):
+                by_fence.setdefault((lane // WARP, *limit), []).append(lane)
+            for members in by_fence.values():
+                self._leave_behind_fences(key, members, now, REACH[access.ordering.scope])
+
+    def _leave_behind_fences(self, key: tuple[str, int], lanes: list[int], now: int, reach: int) -> None:
+        """Lanes of a warp write what orders nothing by itself: a fence before it does, which all had, as far as both
+        reach."""
         farther = 0
         for each in range(reach, -1, -1):
-            limit = int(self.fenced[each][lane])
+            limit = int(self.fenced[each][lanes[0]])
             if limit > farther:  # a later fence than those that reach farther
-                self._leave(self.boxes, key, lane, self.clocks.tell(lane, now, limit), SCOPES[each])
+                message = self.clocks.tell_together(lanes, now).until(limit)
+                self._leave(self.boxes, key, lanes[0], message, SCOPES[each])
                 farther = limit
 
     # Fences

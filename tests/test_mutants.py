@@ -152,12 +152,13 @@ def test_numbers_of_tiles_are_overwritten_too_early_where_the_ring_has_more_stag
     ((launch,),) = launches(lambda: shares(deep, (72, 64), rows=(*ROWS, 20, 7)))
     kernel = Kernel(launch.text)
     mutants = [m for m in kernel.mutants() if m.source.startswith("tile_queue.py") and "bar.warp.sync" in m.instruction]
-    told = [launch.run(kernel.with_lines(m.changed), "lockstep").finding for m in mutants if m.change == "removed"]
-    assert [(": st.async" in finding, "read by threads of warp" in finding) for finding in told] == [
-        (True, True),
-        (False, False),
-        (False, False),
-    ]
+    for schedule in ("lockstep", "skewed"):
+        told = [launch.run(kernel.with_lines(m.changed), schedule).finding for m in mutants if m.change == "removed"]
+        assert [(": st.async" in finding, "read by threads of warp" in finding) for finding in told] == [
+            (True, True),
+            (False, False),
+            (False, False),
+        ]
 
 
 @pd.kernel(arch="sm_90a", reqntid=32)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl import b64, f32, ptr, u32
 from ptxdsl.emulate.observe.races.crowds import Crowds
-from ptxdsl.emulate.observe.races.stamps import LANE_MASK, STAMP
+from ptxdsl.emulate.observe.races.stamps import STAMP
 from tests.emulate.support import clean
 
 EVERYONE = 0xFFFFFFFF
@@ -149,12 +151,15 @@ def test_what_lanes_that_met_have_read_is_released_together():
     assert pd.emulate(released, 1, 64, *arrays, meets=8).findings
 
 
-def test_crowds_of_a_step_beyond_those_that_can_be_told_apart_are_the_whole_warp():
-    crowds = Crowds(apart=True)
-    words, lanes = np.arange(31), np.arange(31)
-    stamps = crowds.gathered(words, (640 + lanes).astype(STAMP), np.zeros(31, STAMP), np.zeros(31, STAMP))
-    assert [np.count_nonzero(crowds.readers(0, int(stamp))) for stamp in stamps] == [1] * 30 + [32]
-    assert len(set((stamps & LANE_MASK).tolist())) == 31
+@pytest.mark.parametrize(("lanes", "told"), [(8, 2), (9, 9)])
+def test_crowds_of_a_step_beyond_those_that_can_be_told_apart_are_one(lanes, told):
+    """Each word is read by two lanes: by 28 pairs of eight, for which there are numbers, or by 36 of nine."""
+    crowds, pairs = Crowds(), np.array([*combinations(range(lanes), 2)])
+    words, zeros = np.repeat(np.arange(len(pairs)), 2), np.zeros(pairs.size, STAMP)
+    stamps = crowds.gathered(words, (640 + pairs.reshape(-1)).astype(STAMP), zeros, zeros)
+    readers = crowds.readers(zeros, stamps)
+    assert ((readers != 0).sum(1) == told).all()
+    assert (readers[np.arange(pairs.size), pairs.reshape(-1)] == 640 + pairs.reshape(-1)).all()
 
 
 @pd.kernel(arch="sm_90a", reqntid=32)

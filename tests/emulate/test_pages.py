@@ -20,7 +20,7 @@ PLACES = np.array([0, PAGE + 16])  # in both pages of block 0
 
 @pytest.fixture
 def clocks():
-    return Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2)), Crowds(False))
+    return Clocks(Residents((2, 1, 1), (64, 1, 1), np.arange(2)), Crowds())
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from ...isa.opcode import Op
 from ...isa.operand import Problem
 from ...types import pred
 from ..memory.access import Origin
-from .operands import ReadAsIs, ReadConstant, ReadVector, Slots
+from .operands import ReadAsIs, ReadVector, Slots
 from .residents import WARP
 
 _LARGEST_BATCH = 128
-_EVERYONE = 0xFFFFFFFF
 
 
 class Decoded:
@@ -206,12 +205,6 @@ class Code:
     def uses_async_proxy(self) -> bool:
         """Whether it has mbarriers, bulk copies, products of warpgroups or fences of proxies."""
         return any(step.op.uses_async_proxy(step.opcode) for step in self.steps)
-
-    @cached_property
-    def parts_warps(self) -> bool:
-        """Whether lanes of a warp may meet without the others: a membermask is not plainly all of them."""
-        masks = (step.reads[step.members] for step in self.steps if step.members is not None)
-        return any(not isinstance(mask, ReadConstant) or mask.bits != _EVERYONE for mask in masks)
 
     @cached_property
     def reads_without_coherence(self) -> bool:

@@ -54,8 +54,7 @@ class Machine(Core):
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk.readers))
             plain = not self.program.uses_async_proxy and self.each == 1
-            apart = self.program.parts_warps
-            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain, apart)
+            races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)
             memory.subscribe(MapFences(races))
             memory.subscribe(BarrierReuse(races))

@@ -41,7 +41,6 @@ class Program:
         self.variables = _definitions([v for v in (*outer, *inner) if v.space in ("global", "const", "shared")])
         self.reserved: ir.Variable | None = None  # the system's part of shared memory, where the kernel asks for it
         self.uses_async_proxy = any(decode(f).uses_async_proxy for f in reached)
-        self.parts_warps = any(decode(f).parts_warps for f in reached)
         self.reads_without_coherence = any(decode(f).reads_without_coherence for f in reached)
         self.lets_grids_begin = any(decode(f).lets_grids_begin for f in reached)
         if any(name.startswith(RESERVED) for f in reached for name in decode(f).special):

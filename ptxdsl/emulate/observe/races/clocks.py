@@ -15,7 +15,7 @@ import numpy as np
 
 from ...run.residents import WARP, Residents
 from .crowds import Crowds
-from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, STAMP
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, are_several
 
 
 @dataclass(eq=False, slots=True)
@@ -81,19 +81,27 @@ class Message:
             return covered
         covered = self.warps[warps] >= stamps
         if self.threads:
-            for n in np.flatnonzero(~covered):
-                covered[n] = self._knows_threads(int(warps[n]), int(stamps[n]), crowds)
+            crowded = ~covered & are_several(stamps)
+            for n in np.flatnonzero(~covered & ~crowded):
+                lane = int(stamps[n] & LANE_MASK)
+                covered[n] = self.threads.get(thread_number(int(warps[n]), lane), 0) >= stamps[n]
+            if crowded.any():
+                covered[crowded] = self._knows_crowds(warps[crowded], stamps[crowded], crowds)
         if reads and self.reads is not None:
             covered |= self.reads.knows(warps, stamps, crowds=crowds)
         return covered
 
-    def _knows_threads(self, warp: int, stamp: int, crowds: Crowds | None) -> bool:
-        """Whether it covers an access by what it tells of single threads: of several, of each of them."""
-        lane = stamp & int(LANE_MASK)
-        if lane < WARP or lane == ASYNC_LANE:
-            return self.threads.get(thread_number(warp, lane), 0) >= stamp
-        readers = crowds.readers(warp, stamp).tolist() if crowds is not None else [stamp] * WARP
-        return all(self.threads.get(warp * WARP + lane, 0) >= last for lane, last in enumerate(readers))
+    def _knows_crowds(self, warps: np.ndarray, stamps: np.ndarray, crowds: Crowds | None) -> np.ndarray:
+        known = self.of_lanes(warps)
+        return known.min(1) >= stamps if crowds is None else crowds.are_known(warps, stamps, known)
+
+    def of_lanes(self, warps: np.ndarray, reads: bool = False) -> np.ndarray:
+        """Up to which stamps it covers the accesses, with `reads` the reads, of each lane of warps, (warps, WARP)."""
+        each, index = np.unique(warps, return_inverse=True)
+        threads = each[:, np.newaxis].astype(np.int64) * WARP + np.arange(WARP)
+        known = np.array([self.threads.get(thread, 0) for thread in threads.reshape(-1).tolist()], STAMP)
+        known = np.maximum(known.reshape(-1, WARP), self.warps[each][:, np.newaxis])[index]
+        return np.maximum(known, self.reads.of_lanes(warps)) if reads and self.reads is not None else known
 
     def _knows_landings(self, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
         block, number = np.divmod(warps - LANDED, STAMP.type(LANDINGS))
@@ -311,7 +319,7 @@ class Clocks:
             known = self.pairs[row, numbers].max(0)
             better = np.flatnonzero(known > self.seen[row, self.column[row]])
             message.threads |= {warp * WARP + int(lane): int(known[lane]) for lane in better}
-        message.threads |= dict.fromkeys(threads, now)
+        message.threads |= dict.fromkeys(threads, now)  # more than they knew when they met others
         known_to_some = {id(more): more for more in map(self.near.get, threads)}
         for more in (self.far.get(warp), *known_to_some.values()):
             message = message.joined(more)
@@ -326,11 +334,11 @@ class Clocks:
         whole = by_warp[rows].sum(1) == alive.reshape(-1, WARP)[rows].sum(1)
         self._teach(rows[whole], message)
         for row in rows[~whole]:
-            members = lanes[lanes // WARP == row]
-            first = int(self.warp[row]) * WARP
-            for lane in members % WARP:
-                thread = first + int(lane)
-                self.near[thread] = message.joined(self.near.get(thread))
+            threads = self.threads(lanes[lanes // WARP == row])
+            heard = {id(known): known for known in map(self.near.get, threads)}  # most heard the same
+            joint = {key: message.joined(known) for key, known in heard.items()}
+            for thread in threads:
+                self.near[thread] = joint[id(self.near.get(thread))]
             if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
                 self.proxy_table()[row, LANDINGS:] = np.maximum(self.proxy_table()[row, LANDINGS:], known[LANDINGS:])
 
@@ -373,20 +381,38 @@ class Clocks:
         With `reads` these accesses are reads.
         """
         late = np.ones(len(lanes), bool)
+        messages = list(self._messages(lanes))
+        if self.pairs is None and not messages:
+            return late
         if self.pairs is not None:
             lane = stamps & LANE_MASK
-            same = np.flatnonzero((self.warp[lanes // WARP] == warps) & (lane != ASYNC_LANE))
+            same = np.flatnonzero((self.warp[lanes // WARP] == warps) & (lane < WARP))
             known = self.pairs[lanes[same] // WARP, lanes[same] % WARP]
-            late[same] = np.take_along_axis(known, lane[same, np.newaxis] % WARP, 1)[:, 0] < stamps[same]
-            for n, knowledge in zip(same, known, strict=True):
-                if lane[n] >= WARP:
-                    readers = self.crowds.readers(int(warps[n]), int(stamps[n]))
-                    readers[lanes[n] % WARP] = 0
-                    late[n] = (knowledge < readers).any()
-        for number, message in self._messages(lanes):
-            which = late & number
+            late[same] = np.take_along_axis(known, lane[same, np.newaxis], 1)[:, 0] < stamps[same]
+        for listeners, message in messages:
+            which = late & listeners
             late[which] = ~message.knows(warps[which], stamps[which], reads, self.crowds)
+        crowded = np.flatnonzero(late & are_several(stamps) & (warps < LANDED))
+        if crowded.size:
+            heard = [(listeners[crowded], message) for listeners, message in messages]
+            known = self._of_lanes(lanes[crowded], warps[crowded], heard, reads)
+            late[crowded] = ~self.crowds.are_known(warps[crowded], stamps[crowded], known)
         return late
+
+    def _of_lanes(
+        self, lanes: np.ndarray, warps: np.ndarray, heard: list[tuple[np.ndarray, Message]], reads: bool
+    ) -> np.ndarray:
+        """Up to which stamps lanes know the accesses, or the reads, of each lane of warps of the grid, by all that they
+        met for and heard."""
+        known, rows = np.zeros((len(lanes), WARP), STAMP), lanes // WARP
+        own = np.flatnonzero(self.warp[rows] == warps)
+        if self.pairs is not None:
+            known[own] = self.pairs[rows[own], lanes[own] % WARP]
+        known[own] = np.maximum(known[own], self.met()[rows[own], np.newaxis])
+        known[own, lanes[own] % WARP] = LATEST
+        for listeners, message in heard:
+            known[listeners] = np.maximum(known[listeners], message.of_lanes(warps[listeners], reads))
+        return known
 
     def _messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:
         """What some of the lanes have learned, and which of them."""

@@ -51,7 +51,7 @@ from .proxies import Proxies
 from .recent import Recent, RecentAccess
 from .shadow import GlobalShadow, Plane, Shadow, SharedShadow, WarpReads, Words, gather
 from .sources import Sources
-from .stamps import ASYNC_LANE, LANE_MASK, SEVERAL, STAMP, TICK, stamps_of
+from .stamps import ASYNC_LANE, SEVERAL, STAMP, TICK, stamps_of
 from .telling import Told, tell_early_exit, tell_unstarted
 
 _WINDOW = (1 << 40) - 1
@@ -60,12 +60,11 @@ _WINDOW = (1 << 40) - 1
 class Races(Observer):
     """`regions` are those of shared and global memory, as they are now.
 
-    With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone. `apart`
-    says that lanes of a warp may meet without the others.
+    With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone.
     """
 
-    def __init__(self, regions: Callable[[], tuple[Region, Region]], plain: bool, apart: bool) -> None:
-        self.regions, self.plain, self.crowds = regions, plain, Crowds(apart)
+    def __init__(self, regions: Callable[[], tuple[Region, Region]], plain: bool) -> None:
+        self.regions, self.plain, self.crowds = regions, plain, Crowds()
         self.journal = Journal()
         self.arrays: dict[int, GlobalShadow] = {}
         self.boxes: Boxes = {}
@@ -123,7 +122,7 @@ class Races(Observer):
     def _begin_anew(self) -> None:
         """Forgets everything: the clock has come to its end."""
         self.journal.clear()
-        self.crowds = Crowds(self.crowds.apart)
+        self.crowds = Crowds()
         self.arrays.clear()
         self.boxes.clear()
         self.settle(self.residents)
@@ -263,13 +262,8 @@ class Races(Observer):
         new = shadow.readers.take(entries)
         unknown = reads.unknown(old, self.clocks.warp[who.rows][:, np.newaxis])
         crowded = (new != stamps[:, np.newaxis]) | unknown
-        if not crowded.any():
-            return
-        if self.crowds.apart:
+        if crowded.any():
             gather(shadow.readers, entries, crowded, self.crowds, (stamps, reads.warps, np.where(unknown, old, 0)))
-            return
-        crowded = crowded.any(1)
-        shadow.readers.put(entries.only(crowded), stamps[crowded] | LANE_MASK)
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
         """Holds an access against the last writes, but for those that the whole block knows."""

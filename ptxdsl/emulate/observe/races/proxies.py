@@ -82,6 +82,9 @@ class Proxies:
         stamp, warp, row = stamps[entry, word], warp[entry, word], rows[entry]
         fenced = table.reshape(c.rows, -1, WARP)
         lane = stamp & LANE_MASK
-        limit = np.where(lane >= WARP, fenced.min(2)[row, warp], fenced[row, warp, lane % WARP])
-        late[entry, word] = stamp > limit
+        unfenced = stamp > fenced[row, warp, lane % WARP]
+        if (several := lane >= WARP).any():
+            of_lanes = fenced[row[several], warp[several]]
+            unfenced[several] = ~c.crowds.are_known(warps[entry, word][several], stamp[several], of_lanes)
+        late[entry, word] = unfenced
         return late

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
-from .stamps import LANE_MASK, STAMP, TICK
+from ...run.residents import WARP
+from .stamps import ASYNC_LANE, LANE_MASK, STAMP
 
 _MOST = 1 << 21  # reads; beyond that the oldest are forgotten
 _FEW = 64  # that are not worth sorting
 _MOST_PARTS, _SMALL = 256, 1 << 16  # so many parts that are small together are made one
-Reads: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""Words, stamps and warps."""
+
+
+class Reads(NamedTuple):
+    """Words, stamps and warps of reads; and when all lanes of each warp had met last, 0 if that is not known."""
+
+    words: np.ndarray
+    stamps: np.ndarray
+    warps: np.ndarray
+    met: np.ndarray
+
+    @property
+    def lanes(self) -> np.ndarray:
+        lanes: np.ndarray = self.stamps & LANE_MASK
+        return lanes
+
+    def only(self, which: np.ndarray) -> Reads:
+        return Reads(*(values[which] for values in self))
 
 
 class MoreReaders:
@@ -26,15 +42,17 @@ class MoreReaders:
         self.parts: list[Reads] = []
         self.count = 0
 
-    def add(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def add(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray, met: np.ndarray | None = None) -> None:
         """Remembers reads, one entry each."""
-        part = _latest(words, stamps, warps) if len(words) > _FEW else (words, stamps, warps)
-        self.marks[part[0]] = True
+        part = Reads(words, stamps, warps, np.zeros_like(stamps) if met is None else met)
+        if len(words) > _FEW:
+            part = _latest(part)
+        self.marks[part.words] = True
         if self.parts and _same_readers(self.parts[-1], part):  # who waits for a flag reads it again and again
             self.parts[-1] = part
             return
         self.parts.append(part)
-        self.count += len(part[0])
+        self.count += len(part.words)
         if self.count > _MOST or (len(self.parts) > _MOST_PARTS and self.count < _SMALL):
             self._sort()
 
@@ -43,11 +61,11 @@ class MoreReaders:
         entry = np.flatnonzero(self.marks[words])
         if not entry.size:
             return entry, np.empty(0, STAMP), np.empty(0, STAMP)
-        known, stamps, warps = self._sort()
-        low, high = (np.searchsorted(known, words[entry], side) for side in ("left", "right"))
+        known = self._sort()
+        low, high = (np.searchsorted(known.words, words[entry], side) for side in ("left", "right"))
         counts = high - low
         index = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        return np.repeat(entry, counts), stamps[index], warps[index]
+        return np.repeat(entry, counts), known.stamps[index], known.warps[index]
 
     def forget(self, words: np.ndarray) -> None:
         """The words are written: who is ordered behind that write is ordered behind the reads."""
@@ -56,48 +74,60 @@ class MoreReaders:
     def refined(self, factor: int, words: int) -> MoreReaders:
         """The same for words of fewer bytes."""
         new = MoreReaders(words)
-        for known, stamps, warps in self.parts:
+        for known, *others in self.parts:
             parts = known[:, np.newaxis] * factor + np.arange(factor)
-            new.add(parts.reshape(-1), np.repeat(stamps, factor), np.repeat(warps, factor))
+            new.add(parts.reshape(-1), *(np.repeat(values, factor) for values in others))
         return new
 
     def moved(self, each: int, numbers: np.ndarray, words: int) -> MoreReaders:
         """The same where pieces of `each` words have other numbers, -1 for those that are gone."""
         new = MoreReaders(words)
-        for known, stamps, warps in self.parts:
+        for known, *others in self.parts:
             target = numbers[np.minimum(known // each, len(numbers) - 1)]
             stay = target >= 0
             if stay.any():
-                new.add(target[stay] * each + known[stay] % each, stamps[stay], warps[stay])
+                new.add(target[stay] * each + known[stay] % each, *(values[stay] for values in others))
         return new
 
     def _sort(self) -> Reads:
         """All reads in one list, by word."""
         if len(self.parts) > 1 or self.count > _MOST:
-            known, stamps, warps = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-            wanted = self.marks[known]
-            part = _latest(known[wanted], stamps[wanted], warps[wanted])
-            if len(part[0]) > _MOST // 2:
-                recent = part[1] >= np.partition(part[1], -_MOST // 2)[-_MOST // 2]
-                part = part[0][recent], part[1][recent], part[2][recent]
-            self.parts, self.count = [part], len(part[0])
-        known, stamps, warps = self.parts[0]
-        if len(known) <= _FEW:
-            order = np.argsort(known, kind="stable")
-            return known[order], stamps[order], warps[order]
-        return known, stamps, warps
+            reads = Reads(*(np.concatenate(column) for column in zip(*self.parts, strict=True)))
+            part = _latest(reads.only(self.marks[reads.words]))
+            if len(part.words) > _MOST // 2:
+                part = part.only(part.stamps >= np.partition(part.stamps, -_MOST // 2)[-_MOST // 2])
+            self.parts, self.count = [part], len(part.words)
+        part = self.parts[0]
+        return part.only(np.argsort(part.words, kind="stable")) if len(part.words) <= _FEW else part
 
 
 def _same_readers(one: Reads, other: Reads) -> bool:
-    return len(one[0]) == len(other[0]) and bool((one[0] == other[0]).all() and (one[2] == other[2]).all())
+    if len(one.words) != len(other.words):
+        return False
+    same = (one.words == other.words) & (one.warps == other.warps) & (one.lanes == other.lanes)
+    return bool((same & ~_are_crowds(one.lanes)).all())
 
 
-def _latest(words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> Reads:
-    """The last read of each word by each warp, by word; several lanes that read at once are one entry."""
-    order = np.lexsort((stamps, warps, words))
-    words, stamps, warps = words[order], stamps[order], warps[order]
-    again = (words[1:] == words[:-1]) & (warps[1:] == warps[:-1])
-    last = np.append(~again, True) if len(words) else np.empty(0, bool)
-    together = np.append(False, again & (stamps[1:] // TICK == stamps[:-1] // TICK) & (stamps[1:] != stamps[:-1]))
-    stamps = np.where(together[: len(words)], stamps | LANE_MASK, stamps)
-    return words[last], stamps[last], warps[last]
+def _are_crowds(lanes: np.ndarray) -> np.ndarray:
+    """Which numbers in place of lanes stand for other lanes at another time."""
+    return (lanes >= WARP) & (lanes < ASYNC_LANE)
+
+
+def _latest(reads: Reads) -> Reads:
+    """By word, of each lane the last read, and all of crowds; but none of before its warp met and read again."""
+    if not len(reads.words):
+        return reads
+    order = np.lexsort((_pairs(reads.lanes, reads.stamps), _pairs(reads.words, reads.warps)))
+    words, stamps, warps, met = reads = reads.only(order)
+    new = np.append(True, (words[1:] != words[:-1]) | (warps[1:] != warps[:-1]))
+    lanes = reads.lanes
+    last = np.append(new[1:] | (lanes[1:] != lanes[:-1]), True)
+    last[:-1] |= _are_crowds(lanes[:-1]) & (stamps[1:] != stamps[:-1])
+    known = np.maximum.reduceat(met, np.flatnonzero(new))[np.cumsum(new) - 1]
+    return reads.only(last & (stamps > known))
+
+
+def _pairs(high: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """Pairs of numbers as one."""
+    pairs: np.ndarray = high.astype(np.int64) << 32 | low
+    return pairs

@@ -124,7 +124,8 @@ def gather(
     `reads` are the stamps and warps of the entries, and the stamps before, (entries, width), 0 where they are known.
     """
     words, (stamps, warps, old) = entries.all.reshape(crowded.shape), reads
-    which = np.isin(words, words[crowded])
+    plane.put(Words(words[crowded], 1, 1), NEVER)
+    which = plane.take(entries) == NEVER
     stamps, warps = (np.broadcast_to(values[:, np.newaxis], which.shape)[which] for values in (stamps, warps))
     plane.put(Words(words[which], 1, 1), crowds.gathered(words[which], stamps, warps, old[which]))
 
@@ -298,6 +299,15 @@ class WarpReads:
         lanes = None if self.lanes is None else words.each(self.lanes)
         return WarpReads(words.each(self.stamps), words.each(self.warps), lanes, self.met, self.clocks)
 
+    def only(self, which: np.ndarray) -> WarpReads:
+        lanes = None if self.lanes is None else self.lanes[which]
+        return WarpReads(self.stamps[which], self.warps[which], lanes, self.met, self.clocks)
+
+    @property
+    def met_before(self) -> np.ndarray:
+        """When all lanes of the warp of each had met last, 0 if that is not known."""
+        return np.zeros_like(self.stamps) if self.met is None or self.lanes is None else self.met[self.lanes // WARP]
+
     def unknown(self, old: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Which reads before, (entries, width), by other lanes of the same warps, these lanes do not know of."""
         if self.met is None or self.lanes is None:
@@ -392,50 +402,37 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         old_stamps, old_warps = last.take(words)
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
         if others.any():
-            self._keep(words.only(others), old_warps[others], warps[others])
+            self._keep(words.only(others), reads.only(others), old_warps[others])
             before.put(words.only(others), old_stamps[others], old_warps[others])
         last.put(words, stamps, warps)
         new_stamps, new_warps = last.take(words)
-        crowded = (new_stamps[:, 0] != stamps) | (new_warps[:, 0] != warps)
-        if crowded.any():
-            self._crowd(words.only(crowded), stamps[crowded], warps[crowded], new_warps[crowded, 0])
-        if reads.met is not None:
-            unknown = reads.unknown(old_stamps, old_warps)
-            if self.crowds.apart:
-                lost = (new_warps == warps[:, np.newaxis]) & (new_stamps != stamps[:, np.newaxis])
-                old = np.where(unknown, old_stamps, 0)
-                same: np.ndarray = (new_warps == warps[:, np.newaxis]).all(1)
-                self._gather(words, same, unknown | lost, (stamps, warps, old))
-            elif (which := np.flatnonzero(unknown.any(1))).size:
-                last.stamp.put(words.only(which), stamps[which] | LANE_MASK)
+        same: np.ndarray = (new_warps == warps[:, np.newaxis]).all(1)
+        if not same.all():
+            self._crowd(words.only(~same), reads.only(~same))
+        unknown = reads.unknown(old_stamps, old_warps)
+        crowded = unknown | (new_stamps != stamps[:, np.newaxis])
+        if crowded[same].any():
+            each = stamps[same], warps[same], np.where(unknown, old_stamps, 0)[same]
+            gather(last.stamp, words.only(same), crowded[same], self.crowds, each)
 
-    def _gather(
-        self, words: Words, which: np.ndarray, crowded: np.ndarray, reads: tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> None:
-        """The last readers of crowded words, where entries are of one warp."""
-        if crowded[which].any():
-            stamps, warps, old = (values[which] for values in reads)
-            gather(self.readers[0].stamp, words.only(which), crowded[which], self.crowds, (stamps, warps, old))
+    def _crowd(self, words: Words, reads: WarpReads) -> None:
+        """Keeps those who read words at once with lanes of another warp, which stand as the last readers."""
+        each, stamps, warps = words.all, np.repeat(reads.stamps, words.width), np.repeat(reads.warps, words.width)
+        if reads.lanes is not None:
+            readers = each * (int(warps.max()) + 1) + warps
+            stamps = self.crowds.gathered(readers, stamps, warps, np.zeros_like(stamps))
+        self._add(each, stamps, warps, np.repeat(reads.met_before, words.width))
 
-    def _crowd(self, words: Words, stamps: np.ndarray, warps: np.ndarray, winners: np.ndarray) -> None:
-        """Several lanes read the same words at once: of one warp as several, of other warps one of them."""
-        last, before = self.readers
-        same = warps == winners
-        last.stamp.put(words.only(same), stamps[same] | LANE_MASK)
-        rest = words.only(~same)
-        if rest.first.size:
-            self._keep(rest, warps[~same][:, np.newaxis], winners[~same])
-            before.put(rest, stamps[~same], warps[~same])
-            self._add(rest.all, np.repeat(stamps[~same], rest.width), np.repeat(warps[~same], rest.width))
-
-    def _keep(self, words: Words, new: np.ndarray, last: np.ndarray) -> None:
-        """Takes the readers before the last ones elsewhere, where others of warps `new` will stand in their place."""
+    def _keep(self, words: Words, reads: WarpReads, last: np.ndarray) -> None:
+        """Takes the readers before the `last` ones, (entries, width), elsewhere, in whose place these will stand; but
+        for those who read again now, or are known to lanes of their warp that do."""
         stamps, warps = self.readers[1].take(words)
-        lost = (stamps != 0) & (warps != new) & (warps != last[:, np.newaxis])
+        lost = (stamps != 0) & (warps != last)
+        lost &= (warps != reads.warps[:, np.newaxis]) | reads.unknown(stamps, warps)
         if lost.any():
             self._add(words.all.reshape(lost.shape)[lost], stamps[lost], warps[lost])
 
-    def _add(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
+    def _add(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray, met: np.ndarray | None = None) -> None:
         if self.more is None:
             self.more = MoreReaders(self._word_count)
-        self.more.add(words, stamps, warps)
+        self.more.add(words, stamps, warps, met)

@@ -1,7 +1,7 @@
 """Stamps: when an access was made, and by which lane of its warp, in one integer.
 
-Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for more than
-one lane, `ASYNC_LANE` for the async proxy, and numbers between the lanes and it for the crowds of `Crowds`. What a
+Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for all lanes
+of a warp, `ASYNC_LANE` for the async proxy, and numbers between the lanes and it for the crowds of `Crowds`. What a
 thread knows of a warp is the stamp of a time with lane 63: it covers all accesses up to that time.
 """
 
@@ -27,3 +27,9 @@ def stamps_of(collective: bool, now: int, lanes: np.ndarray) -> np.ndarray:
     if collective:
         return np.full(len(lanes), now | SEVERAL, STAMP)
     return (now + lanes % WARP).astype(STAMP)
+
+
+def are_several(stamps: np.ndarray) -> np.ndarray:
+    """Which stamps stand for more than one lane."""
+    lanes = stamps & LANE_MASK
+    return (lanes >= WARP) & (lanes != ASYNC_LANE)

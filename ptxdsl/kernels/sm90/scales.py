@@ -119,7 +119,7 @@ class RowScales(Scales):
         self.pieces, self.width = tiling.pieces, width
         self.of_down = [pd.var(f32, 0.0) for _ in range(self.pieces * ROWS)]
         self.is_ahead = may_be_ahead and width // LANES <= _registers_left(traits)
-        self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 2)]
+        self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 0)]
 
     def fetch(self, work: Work) -> None:
         """Begins to read the scales of a tile: those across too, where they are read ahead."""
@@ -127,14 +127,15 @@ class RowScales(Scales):
         offsets = [piece * GROUP_ROWS + further for piece in range(self.pieces) for further in (0, MATRIX)]
         self._read(self.of_down, line, self.down, offsets)
         if self.is_ahead:
-            self._fetch_across(work, range(0, self.width, MATRIX))
+            self._read_across(self.of_across, work, range(0, self.width, MATRIX))
 
     def scaled(self, sums: Sums, work: Work) -> Sums:
         """The sums, each times both of its scales, where those were asked for."""
         for first in range(0, self.width, MATRIX):
+            across = self.of_across[first // LANES :][:2]
             if not self.is_ahead:
-                self._fetch_across(work, [first])
-            across = self.of_across[first // LANES :][:2] if self.is_ahead else self.of_across
+                across = [pd.var(f32, 0.0) for _ in range(2)]  # new ones, so that no read waits for the one before
+                self._read_across(across, work, [first])
             for number, piece in enumerate(sums.pieces(self.pieces)):
                 down = self.of_down[number * ROWS :][:ROWS]
                 for n, register in enumerate(piece.registers[first // MATRIX * 4 :][:4]):
@@ -146,9 +147,9 @@ class RowScales(Scales):
         along_m, along_n = self.along_m(work), self.along_n(work)
         return (along_n, along_m) if self.tiling.swap_ab else (along_m, along_n)
 
-    def _fetch_across(self, work: Work, firsts: Iterable[int]) -> None:
+    def _read_across(self, scales: Sequence[Var], work: Work, firsts: Iterable[int]) -> None:
         offsets = [first + right for first in firsts for right in (0, 1)]
-        self._read(self.of_across, self._lines(work)[1], self.across, offsets)
+        self._read(scales, self._lines(work)[1], self.across, offsets)
 
     def _read(self, scales: Sequence[Var], line: ScaleLine, begin: Scalar, offsets: Sequence[int]) -> None:
         """Reads those that are so far from the one at which a thread begins; none behind the last one."""

@@ -252,19 +252,30 @@ class TestChoice:
 
 
 class TestTileThatIsLeftOut:
-    """By a caller who chooses wgmma: gemm takes the largest where that should take less time."""
+    """By a caller who chooses wgmma: gemm chooses all, or of what says more, the largest where that should take less
+    time."""
 
     BARE = GemmConfig(atom="wgmma")
+    OF_FOUR = GemmConfig(atom="wgmma", stages=4, stagger=1)
 
     def traits(self, inputs, size, **choice):
         a, b = zeros(size, size, NAMES[inputs]), zeros(size, size, NAMES[inputs]).T
         return traits_of(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice}), True)
 
+    @pytest.mark.parametrize("size", [128, 1024, 4096])
+    @pytest.mark.parametrize("inputs", ["bf16", "e4m3"])
+    def test_nothing_else_is_said(self, inputs, size):
+        assert self.traits(inputs, size) == self.traits(inputs, size, config=None)
+
+    def test_nothing_else_is_said_of_float32(self):
+        large, small = self.traits("f32", 4096).tiling, self.traits("f32", 256).tiling
+        assert (large.tile, large.stages, large.stagger) == ((128, 256, 32), 4, 3) and small.tile[:2] < (128, 128)
+
     @pytest.mark.parametrize(("size", "columns"), [(512, 128), (1024, 128), (2048, 256), (4096, 256)])
     @pytest.mark.parametrize("inputs", ["f32", "bf16", "e4m3"])
     def test_it_goes_with_the_size(self, inputs, size, columns):
         """With as many stages as fit beside the largest."""
-        traits = self.traits(inputs, size)
+        traits = self.traits(inputs, size, config=self.OF_FOUR)
         assert (traits.tile, traits.tiling.stages) == ((128, columns, 128 // TYPES[inputs].bytes), 4)
         assert type(traits.tile) is tuple
         largest = (128, 256, 128 // TYPES[inputs].bytes)

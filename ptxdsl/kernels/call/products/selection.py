@@ -178,8 +178,12 @@ class Selection:
         return for_batches(config)
 
     def _with_tile(self, config: GemmConfig) -> GemmConfig:
-        """A configuration with a tile, where its caller chooses wgmma and none, and tiles are whole ones that
-        warpgroups share: the sums of others leave less room."""
+        """A configuration with a tile, where its caller chooses wgmma and none: that which is chosen, where the caller
+        says nothing else; and another tile, where tiles are whole ones that warpgroups share: the sums of others leave
+        less room."""
+        if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):
+            chosen = self._with_any_sharing(self.facts)
+            return config if chosen is None else specialise(chosen, epilogue=config.epilogue)
         is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
         if not is_whole or not isinstance(config.tile, LeftOut):
             return config

@@ -91,6 +91,13 @@ OF_KERNELS = (
     (
         r"tile_queue\.py",
         r"bar\.warp\.sync",
+        r"removed|before ld\.shared|behind ld\.global",
+        "each lane arrives for itself behind what it reads, and who writes waits for all of them",
+        r"^(?!.*clusters)(grouped|scaled)",
+    ),
+    (
+        r"tile_queue\.py",
+        r"bar\.warp\.sync",
         r"removed|before ld\.shared",
         "with fewer stages than numbers of tiles are held, who copies has waited for the products of the tile whose "
         "numbers it overwrites",

@@ -405,11 +405,11 @@ class Clocks:
         """Up to which stamps lanes know the accesses, or the reads, of each lane of warps of the grid, by all that they
         met for and heard."""
         known, rows = np.zeros((len(lanes), WARP), STAMP), lanes // WARP
-        own = np.flatnonzero(self.warp[rows] == warps)
+        same_warp = np.flatnonzero(self.warp[rows] == warps)
         if self.pairs is not None:
-            known[own] = self.pairs[rows[own], lanes[own] % WARP]
-        known[own] = np.maximum(known[own], self.met()[rows[own], np.newaxis])
-        known[own, lanes[own] % WARP] = LATEST
+            known[same_warp] = self.pairs[rows[same_warp], lanes[same_warp] % WARP]
+        known[same_warp] = np.maximum(known[same_warp], self.met()[rows[same_warp], np.newaxis])
+        known[same_warp, lanes[same_warp] % WARP] = LATEST
         for listeners, message in heard:
             known[listeners] = np.maximum(known[listeners], message.of_lanes(warps[listeners], reads))
         return known

@@ -1,7 +1,7 @@
 """Products of scaled 8-bit floats along groups of K, as gradients of the weights of experts are, on Hopper.
 
 What differs from `ragged_k.py` is that lines are the K of products, which wgmma reads so, and where scales come in:
-`sm90/scales.py`.
+`sm90/scales.py`, `sm90/scales_along_k.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
-from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, RowScales, SpanScales, promoted
+from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, RowScales
+from ptxdsl.kernels.sm90.scales_along_k import SpanScales, promoted
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS

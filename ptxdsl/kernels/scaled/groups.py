@@ -1,6 +1,6 @@
 """Groups of rows of scaled 8-bit floats on Hopper, as mixtures of experts have them.
 
-What differs from `ragged.py` is where scales come in: `sm90/scales.py`.
+What differs from `ragged.py` is where scales come in: `sm90/scales.py`, `sm90/scales_along_k.py`.
 """
 
 from __future__ import annotations

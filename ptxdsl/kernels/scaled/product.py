@@ -1,6 +1,6 @@
 """A product of scaled 8-bit floats on Hopper: a scale for each tensor, each row and column, or each block of 128.
 
-What differs from `gemm.py` is where scales come in: `sm90/scales.py`.
+What differs from `gemm.py` is where scales come in: `sm90/scales.py`, `sm90/scales_along_k.py`.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
-from ptxdsl.kernels.sm90.scales import BlockScales, RowScales, ScaledWalk, Scales, TurnedBlockScales
+from ptxdsl.kernels.sm90.scales import RowScales, ScaledWalk, Scales
+from ptxdsl.kernels.sm90.scales_along_k import BlockScales, TurnedBlockScales
 from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits

@@ -63,7 +63,7 @@ Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
 
 
 @dataclass(slots=True)
-class Arrival:
+class JointArrival:
     """Lanes of a warp that arrive at an mbarrier at once, and what they tell those who see the phase complete: all that
     they know, or of reads alone."""
 
@@ -73,15 +73,15 @@ class Arrival:
     now: int
     message: Message
 
-    def split(self, clocks: Clocks) -> Iterator[Arrival]:
+    def split(self, clocks: Clocks) -> Iterator[JointArrival]:
         """One of each lane."""
         for lane in self.lanes:
             yield arrival_of(clocks, self.key, [lane], self.is_whole, self.now)
 
 
-def arrival_of(clocks: Clocks, key: tuple[str, int], lanes: list[int], is_whole: bool, now: int) -> Arrival:
+def arrival_of(clocks: Clocks, key: tuple[str, int], lanes: list[int], is_whole: bool, now: int) -> JointArrival:
     message = clocks.tell_together(lanes, now)
-    return Arrival(key, lanes, is_whole, now, message if is_whole else message.of_reads())
+    return JointArrival(key, lanes, is_whole, now, message if is_whole else message.of_reads())
 
 
 class Locations:
@@ -95,7 +95,7 @@ class Locations:
         self.clocks = clocks
         self.boxes = boxes
         self.arrived: Boxes = {}
-        self.arriving: list[Arrival] = []  # of one instruction, not counted yet
+        self.arriving: list[JointArrival] = []  # of one instruction, not counted yet
         self.heard: dict[int, Message] = {}
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
@@ -302,7 +302,7 @@ class Locations:
             self._leave_arrival(arrival)
         self.arriving.clear()
 
-    def _leave_arrival(self, arrival: Arrival) -> None:
+    def _leave_arrival(self, arrival: JointArrival) -> None:
         self._leave(self.arrived, arrival.key, arrival.lanes[0], arrival.message, "gpu")
 
     def land(self, space: str, address: int, slot: int, message: Message) -> None:

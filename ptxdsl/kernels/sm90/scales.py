@@ -1,4 +1,4 @@
-"""Scales of 8-bit floats of rows and columns on their way into sums, at the end of a tile; see also `scales_along_k.py`.
+"""Scales of 8-bit floats of rows and columns, on their way into sums at the end of a tile.
 
 A thread holds four of each 16×8 sums: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further down.
 """

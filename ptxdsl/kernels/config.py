@@ -99,7 +99,8 @@ rows |
         return hash((self.tile, self.stages))
 
     def __post_init__(self) -> None:
-        if self.atom != WGMMA and isinstance(self.tile, LeftOut):
+        is_wgmma = isinstance(self.atom, str) and self.atom == WGMMA
+        if isinstance(self.tile, LeftOut) and not is_wgmma:
             object.__setattr__(self, "tile", self._plain_tile)
         for message in self._misfits():
             raise LaunchError(f"GemmConfig: {message}", help=self._help(message.partition(" ")[0]))

@@ -138,7 +138,7 @@ def _best(
 
     def text(candidate: TuningCandidate) -> str:
         operands = replace(known.operands, out_boxes=False, extras=())
-        traits = traits_of(operands, known, scaling, candidate.config, subject.device, AHEAD)
+        traits = traits_of(operands, scaling, candidate.config, subject.device, AHEAD)
         return text_of(kernel, {"traits": traits, "scaling": scaling, "form": form}, subject.device)
 
     def timed() -> list[tuple[float, TuningCandidate]]:
@@ -165,7 +165,7 @@ def _plan_of(
     operands = replace(
         known.operands, out_boxes=False, a_gathered=gathers, a_bytes=a.widest(a.length) if gathers else 16
     )
-    traits = traits_of(operands, known, scaled.scaling, config, device, AHEAD, groups.epilogue)
+    traits = traits_of(operands, scaled.scaling, config, device, AHEAD, groups.epilogue)
     traits = in_boxes(traits, device) if known.operands.out_boxes and not scatters else traits
     constants: dict[str, Any] = {"traits": traits, "scaling": scaled.scaling, "form": form, "validate": validate}
     if scatters:

@@ -13,8 +13,6 @@ from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_t
 from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
 from ptxdsl.kernels.choose.grouped import of_groups
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import Facts, choose_scaled
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands
 from ptxdsl.kernels.sm90.parameters import ScaleView
@@ -113,16 +111,13 @@ def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
 
 def traits_of(
     operands: Operands,
-    known: Facts,
     scaling: str,
-    config: GemmConfig | None,
+    config: GemmConfig,
     device: int | None,
     schedule: TileSchedule,
     epilogue: Callable[..., Any] | None = None,
 ) -> WarpgroupTraits:
-    """What the kernel is made for: `config` gives the tile, else it is chosen."""
-    if config is None:
-        config = choose_scaled(known, model_of(device))
+    """What the kernel of groups of rows is made for."""
     config = config if epilogue is None else specialise(config, epilogue=epilogue)
     check_config(config, operands, scaling, device)
     if scaling == "blocks":

@@ -16,6 +16,7 @@ SHAPES = ["8192x8192x8192", "4096x4096x4096", "2048x2048x2048", "5000x5000x5000"
 METRICS = {
     "cycles": "sm__cycles_elapsed.max",
     "tensor pipe, %": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
+    "tensor pipe, % of cycles with a block": "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     "instructions": "smsp__inst_executed.sum",
     "L2 bytes": "lts__t_bytes.sum",
     "DRAM bytes": "dram__bytes.sum",

@@ -27,13 +27,23 @@ from ptxdsl.schedule import (
 )
 
 SHAPES = [(4096, 4096, 4096), (2048, 2048, 16384), (1536, 1536, 4096), (1024, 1024, 4096), (512, 512, 16384)]
-BATCHES = [(64, 512, 512, 512), (1024, 128, 128, 128)]
+BATCHES = [(8, 2048, 2048, 2048), (16, 1024, 1024, 1024), (64, 512, 512, 512), (1024, 128, 128, 128)]
+BATCHES += [(64, 16, 4096, 1024), (256, 128, 1024, 64), (256, 1024, 64, 1024), (32, 1000, 1000, 1000)]
+WGMMA = [GemmConfig((128, n, 64), stages=stages, atom="wgmma") for n, stages in ((256, 4), (128, 6))]
 Options = dict[str, Any]  # of gemm()
 
 
+def by_warpgroups() -> bool:
+    """Whether the GPU has wgmma: its tiles then are those that take part, else those of mma.sync."""
+    return torch.cuda.get_device_capability()[0] == 9
+
+
 def schedules() -> Iterator[tuple[str, Options]]:
-    """Tiles and schedules for gemm(). A block of LARGE is alone on a multiprocessor, those of MEDIUM are two."""
-    for tiles, config, occupancy in (("128x256x64", LARGE, 1), ("128x128x32", MEDIUM, 2)):
+    """Tiles and schedules for gemm(). A block of MEDIUM shares a multiprocessor with another one, others are alone."""
+    tiles: list[tuple[GemmConfig, int]] = [(LARGE, 1), (MEDIUM, 2)]
+    if by_warpgroups():
+        tiles = [(config, 1) for config in WGMMA]
+    for config, occupancy in tiles:
         by_name: list[tuple[str, Options]] = [
             ("rows of 8", {}),
             ("identity 8", {"schedule": IdentityThreadblockSwizzle(8)}),
@@ -47,13 +57,18 @@ def schedules() -> Iterator[tuple[str, Options]]:
             ("split-k 8", {"split_k": 8}),
             ("split-k 4 serial", {"split_k": 4, "reduction": "serial"}),
         ]
-        yield from ((f"{name}, {tiles}", {"config": config, **options}) for name, options in by_name)
+        if by_warpgroups():
+            by_name.append(("split-k 4, in a cluster", {"split_k": 4, "reduction": "cluster"}))
+        size = "x".join(map(str, config.tile))
+        yield from ((f"{name}, {size}", {"config": config, **options}) for name, options in by_name)
 
 
-def batched(config: GemmConfig) -> Iterator[tuple[str, Options]]:
-    yield "batched", {}
-    yield "batched, 128x128x32", {"config": config}
-    yield "batched persistent, 128x128x32", {"config": config, "schedule": PersistentScheduler()}
+def batched() -> Iterator[tuple[str, Options]]:
+    yield "as gemm() chooses", {}
+    config = WGMMA[1] if by_warpgroups() else MEDIUM
+    size = "x".join(map(str, config.tile))
+    yield f"batched, {size}", {"config": config}
+    yield f"batched persistent, {size}", {"config": config, "schedule": PersistentScheduler()}
 
 
 @functools.lru_cache(maxsize=1)
@@ -72,7 +87,7 @@ def cublas(shape: tuple[int, ...]) -> dict[str, Run]:
 
 def ptxdsl(shape: tuple[int, ...]) -> dict[str, Run]:
     a, b, out = matrices(*shape)
-    ways: dict[str, Options] = dict(batched(MEDIUM) if a.ndim == 3 else schedules())
+    ways: dict[str, Options] = dict(batched() if a.ndim == 3 else schedules())
     runs: dict[str, Run] = {name: functools.partial(gemm, a, b, out=out, **options) for name, options in ways.items()}
     if a.ndim == 2:
         return runs | {"as gemm() chooses": lambda: gemm(a, b, out=out)}

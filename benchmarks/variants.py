@@ -6,9 +6,9 @@ turns. Each configuration is held against torch before it is timed, in processes
 file has a line for each problem, behind those of kinds that are not measured this time; `fit_warpgroups.py` fits the
 rates of the model to them.
 
-Products "by protocols" have a geometric mean of two times, both by graphs, so that no host is waited for: of a launch
-at rest, behind a flush of the L2 cache; and held, of launches back to back, caches as they are. Their lines have both
-of what is chosen and of cuBLAS.
+Products "by protocols", tall ones and batches have a geometric mean of two times, both by graphs, so that no host is
+waited for: of a launch at rest, behind a flush of the L2 cache; and held, of launches back to back, caches as they are.
+Their lines have both of what is chosen and of cuBLAS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import common
 import numpy as np
 import torch
 from protocols import FLUSHED_BYTES
-from warpgroup_cases import BY_PROTOCOLS, PROBLEMS, Problem, candidates, lined
+from warpgroup_cases import BATCHES, BY_PROTOCOLS, PROBLEMS, PROTOCOLS, TALL, Problem, candidates, lined
 
 from ptxdsl import driver
 from ptxdsl.driver import call
@@ -72,6 +72,11 @@ def product_arrays(m: int, n: int, k: int, epilogue: str = "none") -> tuple[torc
     """A, B, out, and C where there is one."""
     arrays = random(m, k), random(n, k).T, torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
     return (*arrays, random(m, n)) if epilogue == "residual" else arrays
+
+
+def batched_arrays(batches: int, m: int, n: int, k: int) -> tuple[torch.Tensor, ...]:
+    out = torch.empty(batches, m, n, device="cuda", dtype=torch.bfloat16)
+    return random(batches, m, k), random(batches, n, k).transpose(1, 2), out
 
 
 def byte_arrays(m: int, n: int, k: int, inputs: str) -> tuple[torch.Tensor, ...]:
@@ -147,7 +152,7 @@ def last(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def product_by_torch(problem: Problem, a: torch.Tensor, b: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
-    exact = torch.mm(a, b).float() if a.dtype is torch.bfloat16 else a.float() @ b.float()
+    exact = torch.matmul(a, b).float() if a.dtype is torch.bfloat16 else a.float() @ b.float()
     if problem[3:] == ("gelu",):
         return torch.nn.functional.gelu(exact, approximate="tanh")
     return exact + others[1].float() if problem[3:] == ("residual",) else exact
@@ -192,7 +197,7 @@ def gemm_by_us(
 
 
 OURS: dict[str, Launch] = {
-    **dict.fromkeys(("product", BY_PROTOCOLS, "large", "bytes"), gemm_by_us),
+    **dict.fromkeys(("product", *PROTOCOLS, "large", "bytes"), gemm_by_us),
     "list": lambda _, a, b, out, **how: grouped_gemm(a, b, out=out, **how),
     "ragged": lambda _, a, b, out, ends, **how: grouped_gemm_ragged(a, b, ends, out=out, **how),
     "masked": lambda _, a, b, out, counts, **how: grouped_gemm_masked(a, b, counts, out=out, **how),
@@ -202,12 +207,13 @@ OURS: dict[str, Launch] = {
     "wgrad": lambda p, dy, x, out, **how: conv2d_wgrad(dy, x, (p[4], p[4]), pad=p[4] // 2, stride=p[5], out=out, **how),
 }
 ARRAYS: dict[str, Callable[..., tuple[Any, ...]]] = {
-    **dict.fromkeys(("product", BY_PROTOCOLS, "large"), product_arrays), "bytes": byte_arrays, "list": list_arrays,
+    **dict.fromkeys(("product", BY_PROTOCOLS, TALL, "large"), product_arrays), BATCHES: batched_arrays,
+    "bytes": byte_arrays, "list": list_arrays,
     "ragged": ragged_arrays, "masked": masked_arrays, "along k": along_k_arrays, "conv": conv_arrays,
     "dgrad": dgrad_arrays, "wgrad": wgrad_arrays,
 }  # fmt: skip
 EXACT: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("product", BY_PROTOCOLS, "large", "bytes"), product_by_torch), "list": list_by_torch,
+    **dict.fromkeys(("product", *PROTOCOLS, "large", "bytes"), product_by_torch), "list": list_by_torch,
     "ragged": ragged_by_torch, "masked": masked_by_torch, "along k": along_k_by_torch, "conv": conv_by_torch,
     "dgrad": dgrad_by_torch, "wgrad": wgrad_by_torch,
 }  # fmt: skip
@@ -261,8 +267,8 @@ def contenders(kind: str, problem: Problem, count: int) -> dict[str, tuple[Launc
     for name, copies, config in lined(kind, problem, model):
         known[name] = ours, partial(lines_copied, copies, config)
     known["chosen"] = ours, here
-    if kind in ("product", BY_PROTOCOLS) or (kind == "large" and problem[3] == "none"):
-        known["cublas"] = lambda a, b, out: torch.mm(a, b, out=out), here
+    if kind in ("product", *PROTOCOLS) or (kind == "large" and problem[3] == "none"):
+        known["cublas"] = lambda a, b, out: torch.matmul(a, b, out=out), here
     if kind == "ragged":
         known["torch"] = lambda a, b, out, ends: torch._grouped_mm(a, b, ends), here
     return known
@@ -332,7 +338,7 @@ def medians(graphs: dict[str, torch.cuda.CUDAGraph], launches: int, seconds: flo
 
 def measured(kind: str, problem: Problem, count: int, seconds: float, failures: dict[str, str]) -> dict[str, Any]:
     """A line of the result file: microseconds by name."""
-    if kind == BY_PROTOCOLS:
+    if kind in PROTOCOLS:
         return by_protocols(kind, problem, count, failures)
     graphs, launches, operands = graphs_of(kind, problem, count, failures)
     times = medians(graphs, launches, seconds)

@@ -5,6 +5,8 @@ by name. Needs no GPU.
 |---|---|
 | product | M, N, K, in bf16: few rows, and squares |
 | product by protocols | the same of few rows and of medium sizes, at rest and held |
+| tall | the same of many rows and few columns; no rates are fitted to them |
+| batches | how many products, M, N, K, likewise |
 | large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
 | large by protocols | the same, at rest and held: by `large_tiles.py`, not by `variants.py`, whose turns are short |
 | bytes | M, N, K, and a type of 8 bits |
@@ -67,7 +69,8 @@ CLUSTERS = {
 }
 STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
 SCHEDULES = {**CLUSTERS, "streamed": STREAMED, ONE_TILE: IN_COLUMNS}
-BY_PROTOCOLS = "product by protocols"
+BY_PROTOCOLS, TALL, BATCHES = "product by protocols", "tall", "batches"
+PROTOCOLS = BY_PROTOCOLS, TALL, BATCHES  # kinds that are timed at rest and held
 GROUPS = ("list", "ragged", "masked", "along k")
 WAYS = ("cluster", "scatter")  # to add up the sums of blocks that share K
 
@@ -84,6 +87,17 @@ MEDIUM = [
     *((size,) * 3 for size in (512, 768, 1024, 1536, 2048)),
     *((m, n, k) for m in (768, 1024, 1536, 2048) for n, k in ((2112, 7168), (3072, 3072), (4096, 4096), (7168, 2048))),
     *((m, 1024, 4096) for m in (512, 1024, 2048)), (1536, 1536, 7168), (768, 5120, 5120), (1024, 6144, 4096),
+]  # fmt: skip
+TALL_PRODUCTS = [
+    *((m, n, k) for n in (8, 16, 32, 64, 128) for m, k in ((4096, 4096), (16384, 8192), (65536, 4096), (131072, 512))),
+    *((m, n, k) for n in (192, 256, 320, 384, 512) for m, k in ((8192, 8192), (25088, 1024), (65536, 1536))),
+    (401408, 64, 256), (401408, 256, 64), (100352, 128, 512),
+]  # fmt: skip
+BATCHED_PRODUCTS = [
+    (8, 2048, 2048, 2048), (12, 4096, 4096, 512), (16, 1024, 1024, 1024), (64, 512, 512, 512), (1024, 128, 128, 128),
+    (64, 256, 256, 64), (8, 256, 4096, 4096), (128, 64, 1024, 1024), (64, 16, 4096, 1024), (256, 1, 4096, 1024),
+    (96, 1024, 1024, 64), (96, 1024, 64, 1024), (48, 2048, 2048, 128), (48, 2048, 128, 2048), (256, 128, 1024, 64),
+    (256, 1024, 64, 1024), (32, 1000, 1000, 1000), (8, 3000, 3000, 3000), (100, 200, 304, 400), (20, 777, 512, 1024),
 ]  # fmt: skip
 LARGE = [
     (16384, 4096, 7168, "none"), (16384, 4096, 1024, "none"),
@@ -136,6 +150,8 @@ CONVOLUTIONS = [(batch, *layer) for batch in (1, 32, 128) for layer in LAYERS if
 PROBLEMS: dict[str, list[Problem]] = {
     "product": PRODUCTS,
     BY_PROTOCOLS: [*((m, *matrix) for m in ROWS for matrix in MATRICES), *MEDIUM],
+    TALL: TALL_PRODUCTS,
+    BATCHES: BATCHED_PRODUCTS,
     "large": LARGE,
     "bytes": BYTES,
     "list": LISTS,
@@ -190,6 +206,13 @@ def large_facts(
     is_split = 2 * k % SECTOR_BYTES != 0
     split_lines = is_split and not copies[0], is_split and not copies[1]
     return ProductFacts(m, n, k, 1, operands, epilogue == "gelu", split_lines, split_lines[0] and m % CLASSES == 0)
+
+
+def batched_facts(batches: int, m: int, n: int, k: int) -> ProductFacts:
+    """Of row-major As and column-major Bs in bf16."""
+    known = large_facts(m, n, k)
+    operands = replace(known.operands, batches="strided", out_boxes=True)
+    return known._replace(batches=batches, operands=operands, interleaves=False)
 
 
 def bytes_facts(m: int, n: int, k: int, inputs: str) -> ProductFacts:
@@ -247,6 +270,8 @@ def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int,
 FACTS: dict[str, Callable[..., Any]] = {
     "product": large_facts,
     BY_PROTOCOLS: large_facts,
+    TALL: large_facts,
+    BATCHES: batched_facts,
     "large": large_facts,
     "bytes": bytes_facts,
     "list": list_facts,
@@ -263,7 +288,7 @@ FACTS: dict[str, Callable[..., Any]] = {
 def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dict[str, GemmConfig]:
     """What is timed of a problem, by name: all that the model chooses from, or about `count` where these are many."""
     facts = FACTS[kind](*problem)
-    if kind in ("product", BY_PROTOCOLS):
+    if kind in ("product", *PROTOCOLS):
         ranked = some(ranked_products(facts, model), count)
     elif kind == "large":
         ranked = ranked_large(facts, model)

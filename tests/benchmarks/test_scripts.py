@@ -130,7 +130,7 @@ def test_schedules(tmp_path):
     assert contenders(found, shape="64x64x64")[-1] == "as gemm() chooses"
     assert len(contenders(found, shape="64x64x64")) == 4
     assert contenders(found, shape="2x32x32x32") == [
-        "cuBLAS", "batched", "batched, 128x128x32", "batched persistent, 128x128x32", "list of matrices",
+        "cuBLAS", "as gemm() chooses", "batched, 128x128x32", "batched persistent, 128x128x32", "list of matrices",
     ]  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Arrays that begin where those of a GPU do: what is chosen for a product depends on it."""
 
+from math import prod
+
 import numpy as np
 
 LINE_BYTES = 128  # of the L2 cache, of which torch's memory begins at a multiple
@@ -7,6 +9,11 @@ LINE_BYTES = 128  # of the L2 cache, of which torch's memory begins at a multipl
 
 def zeros(rows, columns, type):
     """A row-major matrix; that of np.zeros begins at any 16 bytes."""
-    room = np.zeros(rows * columns + LINE_BYTES, type)
+    return placed((rows, columns), type)
+
+
+def placed(shape, type):
+    """Zeros in C order, whose memory is taken when they are written."""
+    room = np.zeros(prod(shape) + LINE_BYTES, type)
     first = -room.ctypes.data % LINE_BYTES // room.itemsize
-    return room[first : first + rows * columns].reshape(rows, columns)
+    return room[first : first + prod(shape)].reshape(shape)

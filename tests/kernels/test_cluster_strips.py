@@ -13,6 +13,7 @@ from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.schedule import Serpentine
 from ptxdsl.schedule.problems import GemmShape
@@ -124,19 +125,19 @@ REFUSED = {
         pd.LaunchError,
         'GemmConfig: schedule is ClusterStrips(blocks=(2, 1), width=0); only blocks of "wgmma" share tensor copies',
     ),
-    "batches": (
-        lambda: gemm(BATCH, BATCH, config=shared(64, 64)),
+    "batches that interleave, of a B each": (
+        lambda: gemm(BATCH, BATCH, config=replace(shared(64, 64), schedule=InterleavedStrips())),
         pd.LaunchError,
-        "schedule is ClusterStrips(blocks=(2, 1), width=0), whose blocks share tensor copies, which gemm does of "
-        "matrices, not of batches",
+        "schedule is InterleavedStrips(blocks=(2, 1), width=0, step=0), whose blocks share tensor copies, which they "
+        "cannot of these operands",
     ),
     "windows": (
         lambda: conv2d(
             np.zeros((1, 8, 8, 64), np.float16), np.zeros((64, 3, 3, 64), np.float16), config=shared(64, 64)
         ),
         pd.LaunchError,
-        "schedule is ClusterStrips(blocks=(2, 1), width=0), whose blocks share tensor copies, which gemm does of "
-        "matrices, not of batches",
+        "schedule is ClusterStrips(blocks=(2, 1), width=0), whose blocks share tensor copies, which they cannot of "
+        "these operands",
     ),
 }
 

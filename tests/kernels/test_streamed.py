@@ -43,7 +43,9 @@ def streamed_of(m, n, k, batches=(), config=TILE):
         ((448, 4096, 4096), "b"),
         ((449, 4096, 4096), "none"),  # tiles below each other read it at times that lie apart
         ((16384, 16, 7168), "a"),
-        ((4096, 200, 4096), "a"),
+        ((4096, 128, 16384), "a"),
+        ((16384, 200, 4096), "none"),  # tiles beside each other read it at times that lie apart
+        ((401408, 64, 256), "none"),
         ((200, 2040, 16384), "none"),
         ((200, 4096, 2048), "none"),  # 16 MiB
         ((4096, 4096, 4096), "none"),
@@ -83,6 +85,7 @@ def all_streamed(monkeypatch):
     """Operands of any size are, where few rows or columns are beside them."""
     monkeypatch.setattr(streamed, "LEAST_COLUMNS", 1)
     monkeypatch.setattr(streamed, "LEAST_BYTES", 0)
+    monkeypatch.setattr(streamed, "FEW_ROWS", 0)
     asked = []
 
     def recorded(*arguments):
@@ -99,7 +102,7 @@ def all_streamed(monkeypatch):
 def test_products_that_stream(name, how, rng, all_streamed):
     config = GemmConfig((64, 64, 64), stages=3, atom="wgmma", **how)
     run(name, rng, 136, 456, 200, config=config)
-    run(name, rng, 460, 136, 72, config=config)
+    run(name, rng, 460, 56, 72, config=config)
     assert all_streamed == ["b", "a"]
 
 

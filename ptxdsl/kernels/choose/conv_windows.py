@@ -104,7 +104,8 @@ class WindowOption(NamedTuple):
             _extents(tile, facts), stages=stages, schedule=tile.schedule, atom=WGMMA, swap_ab=swap_ab, pingpong=pingpong
         )
         if slices == 1:
-            return replace(whole, stagger=most_stagger(stages)) if tile.is_shared else whole
+            is_staggered = tile.is_shared and _iterations(facts) > stages  # else the next tile has none to hide behind
+            return replace(whole, stagger=most_stagger(stages)) if is_staggered else whole
         stages = _shared_stages(tile, slices, facts)
         return replace(whole, stages=stages, schedule=IN_COLUMNS, split_k=slices, reduction="cluster")
 

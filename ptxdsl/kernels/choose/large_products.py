@@ -140,21 +140,20 @@ def time_of_large(facts: ProductFacts, model: CostModel) -> float:
 
 
 def shares_lines(facts: ProductFacts) -> bool:
-    """Whether lines in the midst of sectors come fast enough as they are: by clusters, of which there are none for
-    batches."""
-    return takes_large(facts.operands) and facts.operands.batches == "none"
+    """Whether lines in the midst of sectors come fast enough as they are: by clusters."""
+    return takes_large(facts.operands)
 
 
 def large_tiles(facts: ProductFacts) -> list[LargeTile]:
-    """Turns are for single products, of which they were measured. Clusters gain nothing where lines begin at sectors.
-    Where K is short, tiles are stored more than multiplied: the largest are best, and what one warpgroup leaves to the
-    next tile finds no iterations there."""
-    is_single = facts.operands.batches == "none"
+    """Turns are for single products: of batches tiles that warpgroups share are quicker by 2 to 5 %. Clusters gain
+    nothing where lines begin at sectors. Where K is short, tiles are stored more than multiplied: the largest are best,
+    and what one warpgroup leaves to the next tile finds no iterations there."""
     if facts.k < SHORT:
-        blocks = 2 if is_single and any(facts.split_lines) else 1
+        blocks = 2 if any(facts.split_lines) else 1
         return [LargeTile(LARGEST // ROWS, blocks=blocks, together=True)]
+    is_single = facts.operands.batches == "none"
     known = [tile for tile in TILES if is_single or not tile.pingpong]
-    known = [tile for tile in known if tile.blocks == 1 or (is_single and any(facts.split_lines))]
+    known = [tile for tile in known if tile.blocks == 1 or any(facts.split_lines)]
     known = [tile for tile in known if facts.interleaves or not tile.interleaved]
     return usable(known, facts)
 

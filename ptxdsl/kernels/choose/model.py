@@ -132,16 +132,16 @@ class CostModel:
             return self
         return CostModel(self.rates.on(replace(self.rates.gpu, multiprocessors=multiprocessors)))
 
-    def product(self, candidate: Candidate, shape: Shape, width: int = 16) -> float:
-        """One product (M, N, K) that reads its operands from DRAM; `width` is the narrowest copy, in bytes."""
+    def product(self, candidate: Candidate, shape: Shape, width: int = 16, batches: int = 1) -> float:
+        """So many products (M, N, K), which read their operands from DRAM; `width` is the narrowest copy, in bytes."""
         rates, (m, n, k) = self.rates, shape
-        tiles = candidate.tiles(m, n)
+        tiles = candidate.tiles(m, n) * batches
         computing = rates.launch + rates.beginning * _copies_before(candidate, width)
         computing += self._computing(candidate, tiles, k, width) + self._adding(candidate, tiles)
         each = candidate.inputs.bytes
         slower = rates.slower if candidate.tile[2] * each < rates.short_row else 1
         waiting = 1 + rates.in_flight / max(1, self._in_flight(candidate, tiles, k))
-        moved = (m * k + k * n + m * n) * each
+        moved = (m * k + k * n + m * n) * each * batches
         reading = moved / rates.dram_bandwidth * slower * waiting + rates.dram_latency
         return max(computing, reading) + rates.reading * min(computing, reading)
 
@@ -151,14 +151,14 @@ class CostModel:
         rate = known.get(inputs.name) or known.get(_usual_name(inputs))
         return prod(shape) / (rate * self.multiprocessors) if rate else 0.0
 
-    def least(self, configs: Iterable[GemmConfig], inputs: Type, shape: Shape) -> float:
-        """What none of these is faster than for a product (M, N, K): with all multiprocessors busy, and reading at the
-        full rate. It needs no candidates, which take longer to make."""
+    def least(self, configs: Iterable[GemmConfig], inputs: Type, shape: Shape, batches: int = 1) -> float:
+        """What none of these is faster than for so many products (M, N, K): with all multiprocessors busy, and reading
+        at the full rate. It needs no candidates, which take longer to make."""
         rates, (m, n, k) = self.rates, shape
         shared = inputs.bytes * min(map(_elements_shared, configs))  # bytes a multiply-add
         multiply_add = 1 / _multiply_adds(rates, inputs) + shared / rates.shared_bandwidth
-        computing = rates.launch + rates.wave + m * n * k * multiply_add / self.multiprocessors
-        moved = (m * k + k * n + m * n) * inputs.bytes
+        computing = rates.launch + rates.wave + batches * m * n * k * multiply_add / self.multiprocessors
+        moved = (m * k + k * n + m * n) * inputs.bytes * batches
         reading = moved / rates.dram_bandwidth * min(1, rates.slower) + rates.dram_latency
         return max(computing, reading) + rates.reading * min(computing, reading)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from math import ceil, inf
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS, MOST_SUMS, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS, MOST_SUMS, TURNED, WARPGROUP
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -53,12 +53,18 @@ from ptxdsl.types import bf16, f16
 FEW_ROWS, MOST_ROWS = 128, 448  # of which A and B may be swapped: always; where other tiles waste rows
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
-LOW, HIGH = (32, 64, 96, 128, 192, 256), (48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256)  # columns of the others
+LOW = 16, 32, 64, 96, 128, 192, 256  # columns of the others, of 64 rows
+HIGH = 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256  # and of 128
 FOR_A_ROUND = 144, 176, 240  # beside those of 128 rows: of tiles that are computed all at once
 FOR_LONG_TURNS = 144  # of tiles of 128 rows that warpgroups take in turns, where K is long
 FOR_TURNS = 96, 112, 128, FOR_LONG_TURNS, 160, 192, 208  # of all such tiles
 STAGED_IN_RING = 64, *FOR_A_ROUND  # of one tile a block: quicker even where the ring gains no stage
-LEAST_OF_A_ROUND = 24  # iterations, of which they were measured
+LEAST_OF_A_ROUND = 24  # iterations, of which they were measured; with fewer a tile is stored as long as multiplied
+LEAST_BOX = 32  # columns of the last box of a tile: such ones of 16 take up to twice as long to store
+BATCHED_TURNS, TURNED_ROUNDS = (
+    (128, 128),
+    3,
+)  # the tile that warpgroups take in turns of batches, and from which round on
 # Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
@@ -231,13 +237,24 @@ def shares_split_lines(facts: ProductFacts, model: CostModel) -> bool:
 
 def _is_large(facts: ProductFacts, model: CostModel) -> bool:
     """Whether it fills the GPU often with the largest tile; or where M, N and K are long, and rounds are full, or lines
-    begin in the midst of sectors. Not where tiles of few rows multiply less."""
+    begin in the midst of sectors. Not where tiles of few rows multiply less, or where DRAM is what it waits for."""
     tiles, multiprocessors = facts.tiles((*LARGE, _depth(facts))), model.multiprocessors
-    if _has_few_rows(facts) and not any(facts.split_lines):
+    if (_has_few_rows(facts) and not any(facts.split_lines)) or _waits_for_reading(facts, model):
         return False
     is_long = min(facts.m, facts.n, facts.k) >= LONG
     is_for_one = fills(tiles, multiprocessors) or (any(facts.split_lines) and tiles >= multiprocessors)
     return tiles >= MANY * multiprocessors or (is_long and is_for_one)
+
+
+def _waits_for_reading(facts: ProductFacts, model: CostModel) -> bool:
+    """Whether its bytes take longer than its products by the largest tile would, if all of that were in use: of batches
+    and of few columns. Else that tile was measured to be quickest."""
+    rates, (rows, columns) = model.rates, LARGE
+    if facts.n > columns and facts.operands.batches == "none":
+        return False
+    iterations = facts.m * facts.n * facts.batches / (rows * columns) * ceil_div(facts.k, _depth(facts))
+    multiplying = iterations * rates.large.iteration[f"{rows}x{columns}"] / model.multiprocessors
+    return multiplying < facts.moved / rates.warpgroups.dram_bandwidth
 
 
 def _has_few_rows(facts: ProductFacts) -> bool:
@@ -266,7 +283,8 @@ def _timed_options(facts: ProductFacts, model: CostModel, sharing: Sharing) -> l
         sharing = WHOLE
     any_known = options(facts, rates, multiprocessors)
     known = any_known if sharing == ANY else options_shared(facts, multiprocessors, sharing)
-    return [(estimate(option, facts, rates, multiprocessors), option) for option in known]
+    turned = options_of_batches(facts, multiprocessors)
+    return [(estimate(option, facts, rates, multiprocessors), option) for option in chain(known, turned)]
 
 
 def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
@@ -348,6 +366,14 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
                 yield option
 
 
+def options_of_batches(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
+    """Tiles of batches that warpgroups take in turns, of several rounds: each stores while the other multiplies."""
+    tile = *BATCHED_TURNS, _depth(facts)
+    is_known = facts.operands.batches != "none" and facts.operands.inputs in TURNED
+    if is_known and min(facts.m, facts.n) > GROUP_ROWS and facts.tiles(tile) >= TURNED_ROUNDS * multiprocessors:
+        yield Option(BATCHED_TURNS, False, stages_of(tile, facts.operands, pingpong=True), way=TURNS)
+
+
 def options_in_turns(tile: tuple[int, int], facts: ProductFacts) -> Iterator[Option]:
     """Swapped tiles that warpgroups take in turns."""
     if tile[0] * tile[1] <= MOST_SUMS * WARPGROUP:
@@ -390,14 +416,17 @@ def _may_share(tile: tuple[int, int], swap_ab: bool, operands: Operands) -> bool
 
 def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
     """Tiles, and whether A and B are swapped: none of which half as many rows or columns would do."""
-    operands = facts.operands
+    operands, is_short = facts.operands, ceil_div(facts.k, _depth(facts)) < LEAST_OF_A_ROUND
     if facts.m <= FEW_ROWS:
         least = 8 if operands.a_major == "k" else 16
         rows = least if facts.m <= least else ceil(facts.m / 16) * 16
         yield from (((rows, columns), True) for columns in SWAPPED)
     for rows, widths in ((GROUP_ROWS, LOW), (2 * GROUP_ROWS, HIGH)):
         if rows < 2 * max(facts.m, GROUP_ROWS // 2 + 1):
-            yield from (((rows, columns), False) for columns in widths if columns < 2 * max(facts.n, widths[0]))
+            known = (columns for columns in widths if columns < 2 * max(facts.n, widths[0]))
+            if is_short:
+                known = (columns for columns in known if columns >= facts.n or not columns % LEAST_BOX)
+            yield from (((rows, columns), False) for columns in known)
 
 
 @lru_cache(maxsize=4096)

@@ -111,8 +111,8 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 
 
 def may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Whether blocks of a cluster read the same columns of B, whatever their batch."""
-    return problem.batches is None or (config.tile_schedule.joins_batches and problem.b.batch_stride == 0)
+    """Whether blocks of a cluster read the same columns of B: they have tiles of one batch, or all batches one B."""
+    return problem.batches is None or not config.tile_schedule.joins_batches or problem.b.batch_stride == 0
 
 
 def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:

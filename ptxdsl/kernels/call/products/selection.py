@@ -195,7 +195,7 @@ class Selection:
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable
         if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
             inputs = self.problem.a.type
-            least = self.model.least(of_products(inputs, *self.lines), inputs, self.shape)
+            least = self.model.least(of_products(inputs, *self.lines), inputs, *self._of_each)
             config = choose_product(self.facts, self.model, least, self.sharing)
             if config is not None:
                 return config
@@ -213,7 +213,8 @@ class Selection:
         config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
         sharing = self.sharing_said
         if sharing is None or not sharing.is_shared:
-            return model.product(candidate(config, inputs), self.shape, width), config
+            shape, batches = self._of_each
+            return model.product(candidate(config, inputs), shape, width, batches), config
         if sharing.way == "cluster":
             return inf, config
         shared = self.choice._replace(epilogue=None).of(config)
@@ -247,6 +248,14 @@ class Selection:
     def shape(self) -> tuple[int, int, int]:
         """(M, N, K), with the rows of all batches."""
         return self.problem.m * (self.problem.batches or 1), self.problem.n, self.problem.k
+
+    @property
+    def _of_each(self) -> tuple[tuple[int, int, int], int]:
+        """(M, N, K) of a product, and how many there are that share no operand."""
+        problem, batches = self.problem, self.problem.batches or 1
+        if problem.b.batch_stride == 0:
+            return self.shape, 1
+        return (problem.m, problem.n, problem.k), batches
 
     @property
     def lines(self) -> tuple[int, bool]:

@@ -15,6 +15,7 @@ from ptxdsl.kernels.traits.traits import Traits
 # launch; with more than the second, tiles read the operand too often, and at times that lie apart
 FEW_ROWS, MOST_ROWS = 128, 448
 LEAST_COLUMNS, LEAST_BYTES = 2048, 24 << 20  # of the operand: fewer were not measured
+MOST_COLUMNS = 32768  # of more the outputs count: what is driven out then are lines that are yet to be read
 
 
 def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Traits:
@@ -24,6 +25,8 @@ def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Trait
         return traits
     extents = {"b": (problem.m, problem.n), "a": (problem.n, problem.m)}
     line_bytes = problem.k * problem.a.type.bytes
+    if problem.n > traits.tile[1]:  # tiles beside each other, which read a line of A at times that lie apart
+        del extents["a"]
     known = (name for name, (few, many) in extents.items() if _is_streamed(few, many, line_bytes, cache_bytes))
     operands = replace(traits.operands, streamed=next(known, "none"))
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
@@ -32,6 +35,6 @@ def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Trait
 def _is_streamed(rows: int, columns: int, line_bytes: int, cache_bytes: float) -> bool:
     """Whether an operand of so many columns is, beside one of so many rows."""
     bytes = columns * line_bytes
-    if columns < LEAST_COLUMNS or bytes < LEAST_BYTES:
+    if not LEAST_COLUMNS <= columns <= MOST_COLUMNS or bytes < LEAST_BYTES:
         return False
     return bytes > cache_bytes if rows <= FEW_ROWS else rows <= MOST_ROWS

@@ -153,6 +153,7 @@ cuda = SimpleNamespace(
     Event=_Event,
     Stream=_Stream,
     synchronize=lambda: None,
+    get_device_capability=lambda: (8, 0),
     current_stream=_Stream,
     stream=lambda stream: contextlib.nullcontext(stream),
     _sleep=lambda cycles: None,

@@ -178,8 +178,11 @@ if __name__ == "__main__":
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--few", action="store_true", help="products of few rows, instead of large ones")
     options.add_argument("--count", type=int, default=0, help="of the best estimates that are timed, of few rows")
+    options.add_argument("--shape", action="append", help="MxNxK, may be repeated (default: a list)")
     chosen = options.parse_args()
+    shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shape or ()]
     if chosen.few:
-        common.report(few_rows(FEW_SHAPES, chosen.count), chosen.json or common.RESULTS / "scaled_few_rows.json")
+        rows = few_rows(shapes or FEW_SHAPES, chosen.count)
+        common.report(rows, chosen.json or common.RESULTS / "scaled_few_rows.json")
     else:
-        common.main(BENCHMARK, SHAPES, chosen)
+        common.main(BENCHMARK, shapes or SHAPES, chosen)

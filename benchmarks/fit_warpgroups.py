@@ -35,14 +35,22 @@ from warpgroup_cases import (
     name_of,
 )
 
-from ptxdsl.kernels.choose import conv_wgrad, conv_windows, large_products, warpgroup_products, warpgroups
+from ptxdsl.kernels.choose import (
+    conv_wgrad,
+    conv_windows,
+    large_products,
+    product_options,
+    warpgroup_products,
+    warpgroups,
+)
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.conv_wgrad import GradientOption
 from ptxdsl.kernels.choose.conv_windows import WindowOption, WindowTile
 from ptxdsl.kernels.choose.grouped import streams_weights, time_of_tiles
 from ptxdsl.kernels.choose.large_products import LargeTile
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import COPIES, TURNS, Option, depths, with_longest_ring
+from ptxdsl.kernels.choose.product_options import COPIES, TURNS, Option, depths
+from ptxdsl.kernels.choose.warpgroup_products import with_longest_ring
 from ptxdsl.kernels.choose.warpgroup_rates import PathRates
 from ptxdsl.kernels.choose.warpgroups import CLEARLY, GroupFacts, ProductFacts, RaggedTile
 from ptxdsl.kernels.product.operands import Operands
@@ -175,7 +183,7 @@ def options_by_name(facts: ProductFacts, model: CostModel) -> dict[str, Option]:
     depth = LINE_BYTES // facts.operands.inputs.bytes
     return {
         name_of(with_longest_ring(option.config(depth), facts, multiprocessors)): option
-        for option in warpgroup_products.options(facts, rates, multiprocessors)
+        for option in product_options.options(facts, rates, multiprocessors)
     }
 
 

@@ -98,7 +98,10 @@ def by_torch(case: Case) -> dict[str, Run]:
     known = operands(case)
     of_rows, of_columns = known.rows
     if case.form != RAGGED:
-        return {"loop of torch._scaled_mm, rows, fast": functools.partial(loop, case, known)}
+        return {
+            f"loop of torch._scaled_mm, rows{', fast' * fast}": functools.partial(loop, case, known, fast)
+            for fast in (True, False)
+        }
     product = functools.partial(
         torch._scaled_grouped_mm, known.a, known.b, of_rows[:, 0], of_columns[:, 0], known.told,
         out_dtype=torch.bfloat16,
@@ -106,7 +109,7 @@ def by_torch(case: Case) -> dict[str, Run]:
     return {f"torch, rows{', fast' * fast}": functools.partial(product, use_fast_accum=fast) for fast in (True, False)}
 
 
-def loop(case: Case, known: Groups) -> None:
+def loop(case: Case, known: Groups, fast: bool) -> None:
     """A product a group, of the rows or of the K that it has."""
     for group, (begin, end) in enumerate(known.parts):
         a, b = (known.a[:, begin:end], known.b[begin:end]) if case.form == ALONG_K else (None, known.b[group])
@@ -114,7 +117,7 @@ def loop(case: Case, known: Groups) -> None:
         if a is None:
             a, scale_a = known.a[group, :end], scale_a[:end]
         if end > begin:
-            torch._scaled_mm(a, b, scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=True)
+            torch._scaled_mm(a, b, scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast)
 
 
 OURS: dict[str, Callable[..., Any]] = {

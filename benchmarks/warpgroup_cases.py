@@ -51,7 +51,7 @@ from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import IdentityThreadblockSwizzle
+from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
 from ptxdsl.types import TYPES, bf16, f16, s32
 
 SECTOR_BYTES = 32
@@ -61,14 +61,15 @@ NAME = re.compile(
     r"(?P<swap>swap )?(?P<turns>turns )?(?P<m>\d+)x(?P<n>\d+)/(?P<stages>\d+)"
     r"(?: (?P<how>\w+) (?P<count>\d+))?$"
 )
-ONE_TILE = "single"  # blocks have one tile each; the number is their stagger
+ONE_TILE, IN_ROWS = "single", HorizontalThreadblockSwizzle()  # blocks have one tile each; the number is their stagger
 CLUSTERS = {
     "clusters": ClusterStrips((2, 1)),
     "interleaved": InterleavedStrips((2, 1)),
     "across": ClusterStrips((1, 2)),
 }
 STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
-SCHEDULES = {**CLUSTERS, "streamed": STREAMED, ONE_TILE: IN_COLUMNS}
+ONE_TILES = {ONE_TILE: IN_COLUMNS, "horizontal": IN_ROWS}
+SCHEDULES = {**CLUSTERS, "streamed": STREAMED, **ONE_TILES}
 BY_PROTOCOLS, TALL, BATCHES = "product by protocols", "tall", "batches"
 PROTOCOLS = BY_PROTOCOLS, TALL, BATCHES  # kinds that are timed at rest and held
 GROUPS = ("list", "ragged", "masked", "along k")
@@ -172,8 +173,8 @@ def name_of(config: GemmConfig) -> str:
     how = f" {config.reduction} {config.split_k}" if config.split_k > 1 else ""
     if config.stagger:
         how = f" staggered {config.stagger}"
-    if schedule == IN_COLUMNS and config.split_k == 1:
-        how = f" {ONE_TILE} {config.stagger}"
+    if config.split_k == 1:
+        how = next((f" {name} {config.stagger}" for name, each in ONE_TILES.items() if each == schedule), how)
     if isinstance(schedule, ClusterStrips):
         kind = next(kind for kind, each in SCHEDULES.items() if each == replace(schedule, width=0))
         how = f" {kind} {schedule.size}"
@@ -194,7 +195,7 @@ def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
         pingpong=bool(read["turns"]),
     )  # fmt: skip
     if how not in WAYS:
-        return replace(config, stagger=count if how in ("staggered", ONE_TILE) else 0)
+        return replace(config, stagger=count if how in ("staggered", *ONE_TILES) else 0)
     return replace(config, schedule=IN_COLUMNS, split_k=count, reduction=how)
 
 

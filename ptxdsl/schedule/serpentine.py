@@ -34,7 +34,10 @@ class Serpentine(NamedTuple):
 
 def strip_width(blocks: int, tiles: tuple[int, int], tile: Extents) -> int:
     """The width of strips with which so many blocks at work read the fewest rows of A and columns of B: together they
-    are about a square of the output. All strips are about as wide."""
+    are about a square of the output. All strips are about as wide. Where blocks have several strips at a time they read
+    as much whatever the width, and of strips of one tile those that read the same rows are neighbours."""
     square = sqrt(blocks * tile[1] / tile[0])
     strips = max(1, round(tiles[0] / square))
-    return max(1, -(-tiles[0] // strips))
+    width = max(1, -(-tiles[0] // strips))
+    has_several = strips > 1 and 2 * width * tiles[1] <= blocks
+    return 1 if has_several else width

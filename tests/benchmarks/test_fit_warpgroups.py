@@ -9,8 +9,8 @@ import pytest
 
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.product_options import COPIES, TURNS, Option
 from ptxdsl.kernels.choose.rates import DEFAULT, OF_WARPGROUPS, known
-from ptxdsl.kernels.choose.warpgroup_products import COPIES, TURNS, Option
 from ptxdsl.kernels.config import GemmConfig
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

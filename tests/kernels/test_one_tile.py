@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroup_products import ANY, WHOLE, choose_product, ranked_products
+from ptxdsl.kernels.choose.product_options import ANY, WHOLE
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column

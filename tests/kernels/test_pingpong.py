@@ -317,6 +317,12 @@ class TestChoice:
     def test_what_was_not_measured_so_shares_its_tiles(self, operands):
         assert not self.chosen(8192, 8192, 8192, **operands)[1]
 
+    def test_batches_take_turns_where_tiles_are_small_and_many(self):
+        batches = Operands(bf16, bf16, batches="strided", out_boxes=True)
+        config = choose_product(ProductFacts(512, 512, 512, 64, batches), model_of(), inf)
+        assert config.pingpong and config.tile == (128, 128, 64)
+        assert not choose_product(ProductFacts(2048, 2048, 2048, 8, batches), model_of(), inf).pingpong
+
     @pytest.mark.parametrize("majors", [{"b_major": "mn"}, {"a_major": "mn"}], ids=str)
     def test_boxes_along_n_are_whole_lines(self, majors):
         assert self.chosen(8192, 8192, 8192, **majors)[0] in (192, 256)

@@ -13,13 +13,9 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.product_options import MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS, Option
 from ptxdsl.kernels.choose.rates import DEFAULT, known
-from ptxdsl.kernels.choose.warpgroup_products import (
-    MOST_SPLIT_COLUMNS,
-    MOST_SPLIT_INTEGERS,
-    Option,
-    choose_product,
-)
+from ptxdsl.kernels.choose.warpgroup_products import choose_product
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, per_row

@@ -15,14 +15,8 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroup_products import (
-    ANY,
-    Sharing,
-    choose_product,
-    options,
-    parts_of_rows,
-    ranked_products,
-)
+from ptxdsl.kernels.choose.product_options import ANY, Sharing, options, parts_of_rows
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel

@@ -55,9 +55,11 @@ def test_batches_go_by_wgmma(shape):
 
 
 def test_what_batches_take():
-    """Warpgroups in turns where K is short; clusters, which bring lines in the midst of sectors sooner."""
-    assert chosen(96, 1024, 1024, 64).tiling.pingpong
+    """Warpgroups in turns of some; shared tiles where K is very short; clusters, which bring lines in the midst of
+    sectors sooner."""
+    assert chosen(64, 512, 512, 512).tiling.pingpong
     assert not chosen(8, 2048, 2048, 2048).tiling.pingpong
+    assert chosen(48, 2048, 2048, 128).tile == chosen(96, 1024, 1024, 64).tile == (128, 128, 64)
     assert chosen(32, 1000, 1000, 1000).schedule.multicast != (1, 1)
 
 
@@ -76,8 +78,8 @@ def test_clusters_of_batches(name, blocks, pingpong, rng, monkeypatch):
     monkeypatch.setattr("ptxdsl.kernels.call.launching.residency.EMULATED", 4)
     where = machine(name)
     config = GemmConfig((64, 64, 64), stages=3, atom="wgmma", schedule=ClusterStrips(blocks), pingpong=pingpong)
-    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 136, 200), (3, 136, 200)))
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, 136, 200), (3, 200, 136)))
     out = where.array(np.full((3, 136, 136), np.nan, np.float16))
-    gemm(where.array(a), where.array(b).transpose(0, 2, 1), out=out, config=config)
-    exact = a.astype(np.float64) @ b.astype(np.float64).swapaxes(1, 2)
+    gemm(where.array(a), where.array(b), out=out, config=config)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
     assert np.allclose(where.values(out), exact, rtol=2e-3, atol=2e-2)

@@ -36,6 +36,9 @@ def test_a_strip_is_walked_along_n_and_the_next_one_back():
         (128, (4, 64), 4),
         (1, (1, 1), 1),
         (132, (3, 0), 3),
+        (132, (128, 2), 1),  # several strips at a time
+        (132, (256, 1), 1),
+        (132, (64, 8), 16),
     ],
 )
 def test_blocks_at_work_are_about_a_square_of_the_output(blocks, tiles, width):

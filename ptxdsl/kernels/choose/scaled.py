@@ -8,14 +8,8 @@ from math import inf
 from operator import itemgetter
 
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import (
-    FEW_ROWS,
-    WHOLE,
-    Option,
-    choose_product,
-    estimate,
-    options,
-)
+from ptxdsl.kernels.choose.product_options import FEW_ROWS, WHOLE, Option, options
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, estimate
 from ptxdsl.kernels.choose.warpgroups import GroupFacts, ProductFacts, ranked_scaled
 from ptxdsl.kernels.choose.ways import Ranked, ranked_ways
 from ptxdsl.kernels.config import GemmConfig

@@ -9,20 +9,18 @@ from math import inf
 from ptxdsl.kernels.choose import large_products
 from ptxdsl.kernels.choose.large_products import LargeTile, large_tiles, takes_large
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import (
+from ptxdsl.kernels.choose.product_options import (
     ANY,
     FEW_ROWS,
     SWAPPED,
     Option,
     Sharing,
-    choose_product,
     depths,
-    estimate,
     options,
     options_in_turns,
     options_shared,
-    ranked_products,
 )
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, estimate, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_warpgroups
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES

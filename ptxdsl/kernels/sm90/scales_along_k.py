@@ -14,7 +14,7 @@ from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.mma import WarpgroupMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Scales
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -24,6 +24,8 @@ from ptxdsl.trace.value import Var
 MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its sums
 MOST_SCALED = 128  # the same, and scales of columns
 EVERY_LANE = 0xFFFFFFFF
+LINE, LINES = 32, 8  # scales in 128 bytes, of the L2 cache; so many lines may those of the columns of a tile lie in
+PREFETCHED = WARPGROUP // LINES  # iterations of which each thread of a warpgroup brings a line
 
 
 class SameLines(NamedTuple):
@@ -141,7 +143,7 @@ class TurnedBlockScales(BlockScales):
 
 class SpanScales(Scales):
     """One for 128 of K of each row of A, and of each column of B, of groups that are ranges of K. Products of a stage
-    are scaled and added up as by BlockScales, those of columns by what lanes read while the products run.
+    are scaled and added up as by BlockScales, those of columns by what lanes read before the products begin.
 
     The K of a product is that of the blocks of 128 that its group reaches into, 0 of an empty one, whose scales are not
     read. The item of some work says in its third place which of all blocks is the first.
@@ -153,25 +155,36 @@ class SpanScales(Scales):
         self.in_pairs = in_pairs
         self.halves = 2 if self.tile_n > MOST_SCALED else 1
         self.columns = self.tile_n // self.halves  # that are multiplied at a time
+        self.thread = consumer.thread % WARPGROUP
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
         """The sums of a tile."""
         sums, part = Sums(mma.layout), mma.narrowed(self.columns)
         products, rows, (pointer, left) = Sums(part.layout), self._rows_ahead(work), self._columns(work)
+        firsts = range(0, self.tile_n, self.columns)
         columns = [pd.var(f32, 0.0) for _ in range(self.columns // LANES)]
+        self._prefetch(work, pd.cast(0, u32))
+        self._read(columns, pointer, left)
         for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
-            slot = ring.wait()
-            for half, first in enumerate(range(0, self.tile_n, self.columns)):
+            with pd.if_(iteration % PREFETCHED == 0):
+                self._prefetch(work, iteration + PREFETCHED)
+            slot, following = ring.wait(), iteration + 1
+            left_there = pd.select(following < pd.cast(work.iterations, u32), left, pd.cast(0, s32))
+            for half, first in enumerate(firsts):
                 with self.turns.turn(work) if self.turns else nullcontext():
                     part.multiply(products, slot, accumulate=False, part=half)
                 if half == 0:
                     of_rows = rows.of(iteration)
-                self._read(columns, pointer + (iteration.to(s64) * self.b.step + first), left - first)
                 part.wait(0)
                 if half == self.halves - 1:
                     ring.release()
                 self._add(sums.registers[half * len(products.registers) :], products, of_rows, columns)
+                if half < self.halves - 1:
+                    beside = first + self.columns
+                    self._read(columns, pointer + (iteration.to(s64) * self.b.step + beside), left - beside)
+                else:
+                    self._read(columns, pointer + following.to(s64) * self.b.step, left_there)
         return sums
 
     def _rows_ahead(self, work: Work) -> ScalesAhead:
@@ -185,6 +198,16 @@ class SpanScales(Scales):
         column, first = work.first[1] + self.across, work.item[2].to(s64)
         left = pd.select(work.product.k == 0, pd.cast(0, s32), (work.product.n - column).to(s32))
         return self.columns_of(work) + (column.to(s64) + first * self.b.step), left
+
+    def _prefetch(self, work: Work, first: Scalar) -> None:
+        """Brings the scales of columns of PREFETCHED iterations to the L2 cache: an iteration takes less time than a
+        line takes from DRAM."""
+        column = work.first[1] + self.thread % LINES * LINE
+        iteration = first + self.thread // LINES
+        pointer = self.columns_of(work) + (column.to(s64) + (work.item[2] + iteration).to(s64) * self.b.step)
+        is_there = (column < work.product.n) & (self.thread % LINES * LINE < self.tile_n)
+        with pd.if_(is_there & (iteration < pd.cast(work.product.k // BLOCK, u32))):
+            pd.ptx.prefetch.global_.L2(pointer)
 
     def _read(self, columns: Sequence[Var], pointer: PointerValue, left: Scalar) -> None:
         """Reads those of a thread's columns; nothing behind the last one."""

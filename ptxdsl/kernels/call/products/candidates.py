@@ -9,9 +9,9 @@ from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.lines import LineCopies, takes_copies, ways_to_copy
 from ptxdsl.kernels.call.products.selection import Selection, facts_with
 from ptxdsl.kernels.choose.gemm import choose, ranked
+from ptxdsl.kernels.choose.product_options import WHOLE
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of
-from ptxdsl.kernels.choose.warpgroup_products import WHOLE
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.choose.ways import ranked_ways
 from ptxdsl.kernels.config import GemmConfig

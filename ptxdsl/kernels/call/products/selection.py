@@ -30,13 +30,8 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.candidates import of_products
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
-from ptxdsl.kernels.choose.warpgroup_products import (
-    ANY,
-    WHOLE,
-    Sharing,
-    choose_product,
-    shares_split_lines,
-)
+from ptxdsl.kernels.choose.product_options import ANY, WHOLE, Sharing
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, shares_split_lines
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma

@@ -1,0 +1,291 @@
+"""Ways to compute one product on the sm_90a path: tiles, whether A and B are swapped, the depth of the ring, and how
+blocks share K. `warpgroup_products.py` says how long each should take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from math import ceil
+from typing import NamedTuple
+
+from ptxdsl.kernels.choose.large_products import HIGH_TILES, HIGHEST, SHORT, fills
+from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
+from ptxdsl.kernels.choose.warpgroups import LEAST_STAGES, ProductFacts, shortest, stages_of
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS, MOST_SUMS, TURNED, WARPGROUP
+from ptxdsl.kernels.tiles.choice import tile_schedule
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
+from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import bf16, f16
+
+FEW_ROWS, MOST_ROWS = 128, 448  # of which A and B may be swapped: always; where other tiles waste rows
+SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
+LOW = 16, 32, 64, 96, 128, 192, 256  # columns of the others, of 64 rows
+HIGH = 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256  # and of 128
+FOR_A_ROUND = 144, 176, 240  # beside those of 128 rows: of tiles that are computed all at once
+FOR_LONG_TURNS = 144  # of tiles of 128 rows that warpgroups take in turns, where K is long
+FOR_TURNS = 96, 112, 128, FOR_LONG_TURNS, 160, 192, 208  # of all such tiles
+LEAST_OF_A_ROUND = 24  # iterations, of which they were measured; with fewer a tile is stored as long as multiplied
+VERY_SHORT = 2  # iterations, in which a tile is multiplied much sooner than stored
+LEAST_BOX = 32  # columns of the last box of a tile: such ones of 16 take up to twice as long to store
+# Of batches of so many rounds: the tile that warpgroups take in turns, and the smallest where K is very short
+BATCHED_TILE, SEVERAL_ROUNDS = (128, 128), 3
+# Of a tile that blocks share, columns of float sums and of int32: more leave no registers to add up
+MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
+LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
+# Of swapped tiles for more rows: the N and K of which they were measured, at least, and tiles along M, at most
+LEAST_MEASURED, MOST_PARTS = 1536, 3
+# The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
+MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
+LEAST_ALONE = 6  # stages of a block that is alone on a multiprocessor, where memory has room for them
+WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
+STREAM_K = "stream-k"
+COPIES = "copies of b"  # what two blocks of a cluster share, instead of K
+TURNS = "turns"  # in which warpgroups have tiles of their own
+IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
+PAIRS = ClusterStrips((2, 1))
+RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
+BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
+
+
+class Sharing(NamedTuple):
+    """What a caller says of how blocks share the K of tiles: so many `slices` of each, or as many as are best where it
+    is 0, which add up by `way`, a reduction; or `blocks` of stream-K."""
+
+    slices: int = 0
+    way: str = ""
+    blocks: int = 0
+
+    @property
+    def is_shared(self) -> bool:
+        return self.slices > 1 or self.blocks > 0
+
+
+ANY, WHOLE = Sharing(), Sharing(slices=1)
+
+
+class Option(NamedTuple):
+    """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
+    which add up by `way`: a reduction, or STREAM_K. With COPIES two blocks, one below the other, share those of B; with
+    TURNS warpgroups take turns at tiles, and each stores while the other multiplies."""
+
+    tile: tuple[int, int]
+    swap_ab: bool
+    stages: int
+    resident: int = 1
+    slices: int = 1
+    way: str = ""
+
+    def config(self, depth: int) -> GemmConfig:
+        """The configuration, whose tiles have so many elements of K."""
+        whole = GemmConfig(
+            (*self.tile, depth), stages=self.stages, schedule=PERSISTENT, atom=WGMMA, swap_ab=self.swap_ab
+        )
+        if self.way == STREAM_K:
+            return replace(whole, schedule=STREAMED)
+        if self.way == COPIES:
+            return replace(whole, schedule=PAIRS)
+        if self.way == TURNS:
+            return replace(whole, pingpong=True)
+        if self.slices == 1:
+            return whole
+        return replace(whole, schedule=IN_COLUMNS, split_k=self.slices, reduction=self.way)
+
+
+def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
+    """All that are estimated. Blocks share K only where all of them can be resident."""
+    iterations = ceil_div(facts.k, depth_of(facts))
+    yield from options_for_a_round(facts, multiprocessors)
+    yield from options_of_rows(facts, rates, multiprocessors)
+    for tile, swap_ab in tiles(facts):
+        count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
+        for stages, resident in depths(tile, swap_ab, facts.operands):
+            option = Option(tile, swap_ab, stages, resident)
+            if not _waits(option, count * facts.batches, multiprocessors):
+                yield option
+        if swap_ab and count > multiprocessors and facts.batches == 1 and was_measured(facts):
+            yield from options_in_turns(tile, facts)
+        if not _may_share(tile, swap_ab, facts.operands):
+            continue
+        most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
+        for slices, way in product(range(2, most + 1), WAYS):
+            for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
+                option = Option(tile, swap_ab, stages, resident, slices, way)
+                is_held = count * slices <= blocks_at_once(option, rates, multiprocessors)
+                if is_held and not _waits(option, count * slices, multiprocessors):
+                    yield option
+
+
+def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
+    """Whether blocks that are alone on their multiprocessors would have short rings, to leave room for others: they
+    wait for copies about twice as long as the rates say. Or whether some would be alone, and others not, as persistent
+    blocks are as few as need no more rounds."""
+    if option.resident == 1:
+        return False
+    if option.stages < LEAST_ALONE and blocks <= multiprocessors:
+        return True
+    rounds = ceil_div(blocks, option.resident * multiprocessors)
+    return option.slices == 1 and rounds > 1 and not fills(ceil_div(blocks, rounds), multiprocessors)
+
+
+def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
+    """Tiles of 128 or 192 rows, of columns that leave fewer multiprocessors idle: computed all at once; or, of several
+    rounds, in turns."""
+    iterations = ceil_div(facts.k, depth_of(facts))
+    if iterations < LEAST_OF_A_ROUND or facts.m <= GROUP_ROWS or not was_measured(facts):
+        return
+    for columns in HIGH_TILES:
+        tile = HIGHEST, columns
+        if facts.m > MOST_ROWS and facts.tiles((*tile, 0)) <= multiprocessors and columns < 2 * facts.n:
+            yield Option(tile, False, stages_of((*tile, depth_of(facts)), facts.operands))
+    for columns in sorted({*FOR_A_ROUND, *FOR_TURNS}):
+        tile = 2 * GROUP_ROWS, columns
+        is_round = facts.tiles((*tile, 0)) <= multiprocessors
+        if columns >= 2 * facts.n:
+            continue
+        if is_round and columns in FOR_A_ROUND:
+            yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
+        if not is_round and columns in FOR_TURNS and (columns != FOR_LONG_TURNS or iterations >= LONG_ITERATIONS):
+            yield Option(tile, False, stages_of((*tile, depth_of(facts)), facts.operands, pingpong=True), way=TURNS)
+
+
+def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
+    """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of pairs
+    below each other that share the copies of B; or the blocks of a cluster share K, whose sums meet in the ring: of one
+    warpgroup each, as those of two took longer than the rates say. Of several rounds warpgroups take turns."""
+    if min(facts.n, facts.k) < LEAST_MEASURED or not was_measured(facts):
+        return
+    for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
+        tile = COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns
+        extents, count = (*tile, depth_of(facts)), parts * ceil_div(facts.n, columns)
+        if count > multiprocessors:
+            yield from options_in_turns(tile, facts)
+            continue
+        yield Option(tile, True, stages_beside_boxes(tile, facts))
+        if not parts % 2:
+            yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=PAIRS), way=COPIES)
+        stages = stages_of(extents, facts.operands, True, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+        for slices in range(2, MOST_BLOCKS + 1) if columns == GROUP_ROWS else ():
+            option = Option(tile, True, stages, 1, slices, "cluster")
+            if count * slices <= blocks_at_once(option, rates, multiprocessors):
+                yield option
+
+
+def _is_stored_longer(facts: ProductFacts, multiprocessors: int) -> bool:
+    """Whether tiles of batches are multiplied much sooner than stored."""
+    return _has_several_rounds(facts, multiprocessors) and ceil_div(facts.k, depth_of(facts)) <= VERY_SHORT
+
+
+def _has_several_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
+    """Whether there are batches of so many tiles, of which rows and columns are all."""
+    is_batch, is_wide = facts.operands.batches != "none", min(facts.m, facts.n) > GROUP_ROWS
+    return is_batch and is_wide and facts.tiles((*BATCHED_TILE, 0)) >= SEVERAL_ROUNDS * multiprocessors
+
+
+def options_of_batches(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
+    """Tiles that warpgroups take in turns: each stores while the other multiplies, which takes longer than to store
+    where K is not short."""
+    tile, is_turned = (*BATCHED_TILE, depth_of(facts)), facts.operands.inputs in TURNED and facts.k >= SHORT
+    if is_turned and _has_several_rounds(facts, multiprocessors):
+        yield Option(BATCHED_TILE, False, stages_of(tile, facts.operands, pingpong=True), way=TURNS)
+
+
+def options_in_turns(tile: tuple[int, int], facts: ProductFacts) -> Iterator[Option]:
+    """Swapped tiles that warpgroups take in turns."""
+    if tile[0] * tile[1] <= MOST_SUMS * WARPGROUP:
+        stages = stages_beside_boxes(tile, facts, pingpong=True)
+        yield from (Option(tile, True, n, way=TURNS) for n in (stages,) if n >= LEAST_STAGES)
+
+
+def stages_beside_boxes(tile: tuple[int, int], facts: ProductFacts, pingpong: bool = False) -> int:
+    """Of a swapped tile of persistent blocks: where others lie below it, it may be stored in boxes, which are turned in
+    memory behind the ring."""
+    boxed = (False, True) if facts.m > tile[0] else (False,)
+    known = (replace(facts.operands, out_boxes=each) for each in boxed)
+    return min(stages_of((*tile, depth_of(facts)), each, True, pingpong=pingpong) for each in known)
+
+
+def parts_of_rows(m: int) -> Iterator[int]:
+    """Into how many swapped tiles along M `m` rows may be cut: as few as can be, or one more."""
+    if FEW_ROWS < m <= MOST_ROWS:
+        least = ceil_div(m, MOST_COLUMNS)
+        yield from (parts for parts in (least, least + 1) if parts <= MOST_PARTS)
+
+
+def options_shared(facts: ProductFacts, multiprocessors: int, sharing: Sharing) -> Iterator[Option]:
+    """Those whose blocks share K as a caller says. All blocks of stream-K must be able to be resident."""
+    slices, way, blocks = sharing
+    if blocks:
+        slices, way = 1, STREAM_K
+    is_stored = _is_stored_longer(facts, multiprocessors)
+    for tile, swap_ab in tiles(facts):
+        if is_stored and min(tile) < min(BATCHED_TILE):
+            continue
+        if sharing.is_shared and not _may_share(tile, swap_ab, facts.operands):
+            continue
+        for stages, resident in depths(tile, swap_ab, facts.operands, way if sharing.is_shared else "", slices):
+            if blocks <= multiprocessors * resident:
+                yield Option(tile, swap_ab, stages, resident, slices, way)
+
+
+def _may_share(tile: tuple[int, int], swap_ab: bool, operands: Operands) -> bool:
+    """Whether registers are left to add up the sums of other blocks."""
+    return tile[0 if swap_ab else 1] <= (MOST_SPLIT_INTEGERS if operands.sum.is_integer else MOST_SPLIT_COLUMNS)
+
+
+def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
+    """Tiles, and whether A and B are swapped: none of which half as many rows or columns would do."""
+    operands, is_short = facts.operands, ceil_div(facts.k, depth_of(facts)) < LEAST_OF_A_ROUND
+    if facts.m <= (GROUP_ROWS if is_short and operands.batches != "none" else FEW_ROWS):
+        least = 8 if operands.a_major == "k" else 16
+        rows = least if facts.m <= least else ceil(facts.m / 16) * 16
+        yield from (((rows, columns), True) for columns in SWAPPED)
+    for rows, widths in ((GROUP_ROWS, LOW), (2 * GROUP_ROWS, HIGH)):
+        if rows < 2 * max(facts.m, GROUP_ROWS // 2 + 1):
+            known = (columns for columns in widths if columns < 2 * max(facts.n, widths[0]))
+            if is_short:
+                known = (columns for columns in known if columns >= facts.n or not columns % LEAST_BOX)
+            yield from (((rows, columns), False) for columns in known)
+
+
+@lru_cache(maxsize=4096)
+def depths(
+    tile: tuple[int, int], swap_ab: bool, operands: Operands, way: str = "", slices: int = 1
+) -> tuple[tuple[int, int], ...]:
+    """Lengths of the ring, and how many blocks of each a multiprocessor holds."""
+    extents = *tile, LINE_BYTES // operands.inputs.bytes
+    tiling = shortest(extents, swap_ab)
+    registers = tiling.threads * (tiling.registers(operands) + BESIDE_SUMS)
+    schedule = _schedule(slices, way) if way else PERSISTENT
+    most = min(RESIDENT, REGISTER_FILE // registers)
+    deepest = {stages_of(extents, operands, swap_ab, n, schedule): n for n in range(1, most + 1)}
+    return tuple((stages, resident) for stages, resident in deepest.items() if stages >= LEAST_STAGES)
+
+
+def _schedule(slices: int, way: str) -> TileSchedule:
+    """Of blocks that share K."""
+    return tile_schedule(STREAMED, 1, "") if way == STREAM_K else tile_schedule(IN_COLUMNS, slices, way)
+
+
+def blocks_at_once(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:
+    """How many blocks run at the same time: clusters stay within a part of the GPU, and do not fill it."""
+    part = rates.in_clusters[option.slices - 1] if option.way == "cluster" else 1.0
+    return max(1.0, multiprocessors * option.resident * part)
+
+
+def was_measured(facts: ProductFacts) -> bool:
+    """Whether what was measured without an epilogue, of these operands alone, is for it."""
+    return facts.operands in MEASURED and not facts.computes
+
+
+def depth_of(facts: ProductFacts) -> int:
+    """Elements of K in a tile."""
+    return LINE_BYTES // facts.operands.inputs.bytes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
@@ -61,6 +63,18 @@ def test_what_batches_take():
     assert not chosen(8, 2048, 2048, 2048).tiling.pingpong
     assert chosen(48, 2048, 2048, 128).tile == chosen(96, 1024, 1024, 64).tile == (128, 128, 64)
     assert chosen(32, 1000, 1000, 1000).schedule.multicast != (1, 1)
+
+
+@pytest.mark.parametrize("type", [np.float16, ml_dtypes.float8_e4m3fn])
+def test_batches_whose_blocks_should_share_k(type):
+    """What a caller said is refused, not what was chosen beside it."""
+    a, b = np.zeros((2, 256, 512), type), np.zeros((2, 512, 256), type)
+    with pytest.raises(pd.LaunchError) as refusal:
+        gemm(a, b, split_k=2)
+    assert refusal.value.message == (
+        "split_k is 2, and the products are batches: each of them is computed by blocks of its own"
+    )
+    assert refusal.value.help == "leave split_k out, or call gemm for each of the batches"
 
 
 @every_machine

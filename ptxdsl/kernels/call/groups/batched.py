@@ -249,7 +249,7 @@ def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
     said = choice.of(choice.config or (BY_WGMMA if needs else GemmConfig()))
     is_dealt = said.schedule == ROWS_OF_EIGHT and said.split_k == 1
     if needs and not is_dealt:
-        check_not_split(said)
+        check_not_split(said.split_k)
         cause, otherwise = by_wgmma(group.a.type, group.out.type)
         raise LaunchError(
             f"{cause}, and schedule is {said.schedule!r}; tiles of lists are dealt to its blocks while they run",

@@ -89,11 +89,11 @@ def settled(config: GemmConfig | None) -> GemmConfig | None:
     return config if config.epilogue is None else specialise(config, epilogue=canonical(config.epilogue))
 
 
-def check_not_split(config: GemmConfig) -> None:
-    """Raises LaunchError for blocks that share the K of tiles, of batches."""
-    if config.split_k > 1:
+def check_not_split(slices: object) -> None:
+    """Raises LaunchError for so many blocks that share the K of tiles, of batches."""
+    if type(slices) is int and slices > 1:
         raise LaunchError(
-            f"split_k is {config.split_k}, and the products are batches: each of them is computed by blocks of its own",
+            f"split_k is {slices}, and the products are batches: each of them is computed by blocks of its own",
             help="leave split_k out, or call gemm for each of the batches",
         )
 

@@ -166,10 +166,12 @@ class Selection:
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
+        if self.problem.batches is not None:
+            check_not_split(self.choice.split_k)
         config = self._with_tile(self.choice.of(self._chosen() if self.choice.config is None else self.choice.config))
         if self.problem.batches is None:
             return config
-        check_not_split(config)
+        check_not_split(config.split_k)
         return for_batches(config)
 
     def _with_tile(self, config: GemmConfig) -> GemmConfig:
@@ -188,6 +190,7 @@ class Selection:
         if self.takes_wgmma:
             return self._by_wgmma()
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable
+        is_open = is_open and not (self.sharing.is_shared and self.problem.batches is not None)
         if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
             inputs = self.problem.a.type
             least = self.model.least(of_products(inputs, *self.lines), inputs, *self._of_each)

@@ -192,7 +192,7 @@ def _traits_of(product: ScaledProduct, config: GemmConfig) -> WarpgroupTraits:
             help="leave schedule out",
         )
     if problem.batches is not None:
-        check_not_split(config)
+        check_not_split(config.split_k)
     shares_copies = may_share_copies(problem, config)
     traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=shares_copies)
     assert isinstance(traits, WarpgroupTraits)

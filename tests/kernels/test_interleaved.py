@@ -68,7 +68,7 @@ def test_clusters_have_tiles_behind_the_last_rows(name, batches, rng):
 
 def test_blocks_share_one_b_alone():
     a = np.zeros((2, 64, 64), np.float16)
-    with pytest.raises(pd.LaunchError, match="whose blocks share tensor copies, which gemm does of matrices, not of"):
+    with pytest.raises(pd.LaunchError, match="whose blocks share tensor copies, which they cannot of these operands"):
         gemm(a, a, config=config(8))
 
 

@@ -45,7 +45,9 @@ LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is lo
 LEAST_MEASURED, MOST_PARTS = 1536, 3
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
 MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
-LEAST_ALONE = 6  # stages of a block that is alone on a multiprocessor, where memory has room for them
+# Stages of a block that is alone on a multiprocessor, where memory has room for them, by the bytes of an element
+LEAST_ALONE = {1: 8, 2: 6, 4: 6}
+LEAST_OF_BYTES = 64  # columns of tiles for 8-bit products that have as many
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
 COPIES = "copies of b"  # what two blocks of a cluster share, instead of K
@@ -109,7 +111,7 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
         count = ceil_div(facts.m, tile[0]) * ceil_div(facts.n, tile[1])
         for stages, resident in depths(tile, swap_ab, facts.operands):
             option = Option(tile, swap_ab, stages, resident)
-            if not _waits(option, count * facts.batches, multiprocessors):
+            if not _waits(option, count * facts.batches, facts, multiprocessors):
                 yield option
         if swap_ab and count > multiprocessors and facts.batches == 1 and was_measured(facts):
             yield from options_in_turns(tile, facts)
@@ -120,17 +122,17 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
             for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
                 option = Option(tile, swap_ab, stages, resident, slices, way)
                 is_held = count * slices <= blocks_at_once(option, rates, multiprocessors)
-                if is_held and not _waits(option, count * slices, multiprocessors):
+                if is_held and not _waits(option, count * slices, facts, multiprocessors):
                     yield option
 
 
-def _waits(option: Option, blocks: int, multiprocessors: int) -> bool:
+def _waits(option: Option, blocks: int, facts: ProductFacts, multiprocessors: int) -> bool:
     """Whether blocks that are alone on their multiprocessors would have short rings, to leave room for others: they
     wait for copies about twice as long as the rates say. Or whether some would be alone, and others not, as persistent
     blocks are as few as need no more rounds."""
     if option.resident == 1:
         return False
-    if option.stages < LEAST_ALONE and blocks <= multiprocessors:
+    if option.stages < LEAST_ALONE[facts.operands.inputs.bytes] and blocks <= multiprocessors:
         return True
     rounds = ceil_div(blocks, option.resident * multiprocessors)
     return option.slices == 1 and rounds > 1 and not fills(ceil_div(blocks, rounds), multiprocessors)
@@ -251,6 +253,8 @@ def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
     for rows, widths in ((GROUP_ROWS, LOW), (2 * GROUP_ROWS, HIGH)):
         if rows < 2 * max(facts.m, GROUP_ROWS // 2 + 1):
             known = (columns for columns in widths if columns < 2 * max(facts.n, widths[0]))
+            if operands.inputs.bytes == 1:
+                known = (columns for columns in known if columns >= min(LEAST_OF_BYTES, facts.n))
             if is_short:
                 known = (columns for columns in known if columns >= facts.n or not columns % LEAST_BOX)
             yield from (((rows, columns), False) for columns in known)

@@ -87,7 +87,7 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     if _is_large(facts, model) and not sharing.is_shared:
         choose = choose_large if takes_large(facts.operands) else choose_warpgroups
         config = choose(facts, model, other_time)
-        return _smaller(facts, model, config) if may_be_smaller(facts) else config
+        return _smaller(facts, model, config) if _may_be_smaller(facts) else config
     if _is_deep(facts, model) and not sharing.is_shared:
         return choose_large(facts, model, inf)
     timed = _timed_options(facts, model, sharing)
@@ -97,7 +97,7 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     return option.config(depth_of(facts))
 
 
-def may_be_smaller(facts: ProductFacts) -> bool:
+def _may_be_smaller(facts: ProductFacts) -> bool:
     """Whether a large product may have tiles of any size: batches, of which each has rows and columns at its edges, and
     that were not what the rates of large products are fitted to."""
     return facts.operands.batches != "none" and takes_large(facts.operands) and not any(facts.split_lines)

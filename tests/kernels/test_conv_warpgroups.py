@@ -512,6 +512,6 @@ def test_other_gpus_are_refused(monkeypatch):
 @pytest.mark.parametrize(("channels", "is_staggered"), [(64, False), (256, False), (1024, True)])
 def test_tiles_end_one_warpgroup_after_the_other_where_the_next_has_iterations_to_hide_that(channels, is_staggered):
     """Windows of one pixel, 56², batch 128: with one iteration, of 64 channels, that took 83 µs and not 74."""
-    known = ranked((8, 56, 56, channels), (256, 1, 1, channels))
+    known = ranked((8, 56, 56, channels), (256, 1, 1))
     shared = [each for each in known if each.tile[:2] == (128, 256) and each.split_k == 1 and not each.swap_ab]
     assert [each.stagger > 0 for each in shared] == [is_staggered]

@@ -68,8 +68,13 @@ def test_clusters_have_tiles_behind_the_last_rows(name, batches, rng):
 
 def test_blocks_share_one_b_alone():
     a = np.zeros((2, 64, 64), np.float16)
-    with pytest.raises(pd.LaunchError, match="whose blocks share tensor copies, which they cannot of these operands"):
+    with pytest.raises(pd.LaunchError) as refusal:
         gemm(a, a, config=config(8))
+    assert refusal.value.message == (
+        "schedule is InterleavedStrips(blocks=(2, 1), width=0, step=8), whose blocks share what is copied of one B, and "
+        "each batch has its own"
+    )
+    assert refusal.value.help == "pass one matrix as b, for all batches, or leave schedule out"
 
 
 def test_tiles_of_all_batches_fill_the_clusters():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain
 from math import ceil, inf
+from operator import itemgetter
 
 from ptxdsl.kernels.choose.large_products import (
     HIGHEST,
@@ -19,7 +20,6 @@ from ptxdsl.kernels.choose.large_products import (
     ranked_large,
     shares_lines,
     takes_large,
-    time_of_large,
 )
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.product_options import (
@@ -85,9 +85,10 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     m, n, k, batches, *_ = facts
     facts = facts._replace(m=max(1, m), n=max(1, n), k=max(1, k), batches=max(1, batches))
     if _is_large(facts, model) and not sharing.is_shared:
-        choose = choose_large if takes_large(facts.operands) else choose_warpgroups
-        config = choose(facts, model, other_time)
-        return _smaller(facts, model, config) if _may_be_smaller(facts) else config
+        if not takes_large(facts.operands):
+            return choose_warpgroups(facts, model, other_time)
+        time, config = min(_ranked_large(facts, model), key=itemgetter(0))
+        return config if time < other_time else None
     if _is_deep(facts, model) and not sharing.is_shared:
         return choose_large(facts, model, inf)
     timed = _timed_options(facts, model, sharing)
@@ -97,19 +98,14 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     return option.config(depth_of(facts))
 
 
-def _may_be_smaller(facts: ProductFacts) -> bool:
-    """Whether a large product may have tiles of any size: batches, of which each has rows and columns at its edges, and
-    that were not what the rates of large products are fitted to."""
-    return facts.operands.batches != "none" and takes_large(facts.operands) and not any(facts.split_lines)
-
-
-def _smaller(facts: ProductFacts, model: CostModel, large: GemmConfig | None) -> GemmConfig | None:
-    """The same configuration, or that which should take less time by the rates of small products."""
-    if large is None:
-        return None
-    known = ((time, option) for time, option in _timed_options(facts, model, WHOLE) if option.way != TURNS)
-    time, option = min(known, key=_alone_first)
-    return option.config(depth_of(facts)) if time < time_of_large(facts, model) else large
+def _ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, GemmConfig]]:
+    """The configurations that a large product may have, with the microseconds that each should take. Batches may have
+    tiles of any size: each has rows and columns at its edges, and rates of large products are not fitted to them."""
+    large = ranked_large(facts, model)
+    if facts.operands.batches == "none" or any(facts.split_lines):
+        return large
+    small = sorted(_timed_options(facts, model, WHOLE), key=_alone_first)
+    return large + [(time, option.config(depth_of(facts))) for time, option in small if option.way != TURNS]
 
 
 def _alone_first(timed: tuple[float, Option | None]) -> tuple[object, ...]:
@@ -129,7 +125,7 @@ def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = AN
 def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tuple[float, GemmConfig]]:
     """The same by persistent blocks, or by those that share K."""
     if _is_large(facts, model) and not sharing.is_shared:
-        return (ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model)
+        return (_ranked_large if takes_large(facts.operands) else ranked_warpgroups)(facts, model)
     if _is_deep(facts, model) and not sharing.is_shared:
         return ranked_large(facts, model)
     timed = _timed_options(facts, model, sharing)

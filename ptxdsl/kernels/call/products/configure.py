@@ -134,7 +134,7 @@ def check_copies(config: GemmConfig) -> None:
     """Raises LaunchError for clusters whose blocks share tensor copies, where no kernel does."""
     if config.tile_schedule.multicast != (1, 1):
         raise LaunchError(
-            f"schedule is {config.schedule!r}, whose blocks share tensor copies, which they cannot of these operands",
+            f"schedule is {config.schedule!r}, whose blocks share tensor copies, and this call has no such kernel",
             help="leave it out here",
         )
 

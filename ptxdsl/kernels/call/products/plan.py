@@ -103,16 +103,20 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     config, operands = selection.config(), selection.operands
     if config.atom == WGMMA and is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
-    shares_copies = may_share_copies(problem, config)
-    traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies)
+    _check_shared_copies(problem, config)
+    traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies=True)
     if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
         check_mappable(problem.k, problem.a, problem.b, problem.out.type)
     return traits
 
 
-def may_share_copies(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Whether blocks of a cluster read the same columns of B: they have tiles of one batch, or all batches one B."""
-    return problem.batches is None or not config.tile_schedule.joins_batches or problem.b.batch_stride == 0
+def _check_shared_copies(problem: GemmProblem, config: GemmConfig) -> None:
+    """Raises LaunchError for clusters whose blocks have tiles of several batches, each with a B of its own."""
+    if problem.batches is not None and config.tile_schedule.joins_batches and problem.b.batch_stride != 0:
+        raise LaunchError(
+            f"schedule is {config.schedule!r}, whose blocks share what is copied of one B, and each batch has its own",
+            help="pass one matrix as b, for all batches, or leave schedule out",
+        )
 
 
 def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:

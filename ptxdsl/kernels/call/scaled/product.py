@@ -17,7 +17,6 @@ from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.products.plan import (
     check_factors,
     is_stored_in_boxes,
-    may_share_copies,
     with_fewer_copies,
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
@@ -193,8 +192,7 @@ def _traits_of(product: ScaledProduct, config: GemmConfig) -> WarpgroupTraits:
         )
     if problem.batches is not None:
         check_not_split(config.split_k)
-    shares_copies = may_share_copies(problem, config)
-    traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=shares_copies)
+    traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=True)
     assert isinstance(traits, WarpgroupTraits)
     if not is_stored_in_boxes(problem, config):
         return traits

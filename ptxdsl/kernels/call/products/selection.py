@@ -189,7 +189,7 @@ class Selection:
     def _chosen(self) -> GemmConfig:
         if self.takes_wgmma:
             return self._by_wgmma()
-        shares_batches = self.sharing.is_shared and self.problem.batches is not None  # by stream-K: not of wgmma's options
+        shares_batches = self.sharing.is_shared and self.problem.batches is not None  # stream-K: not by wgmma
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable and not shares_batches
         if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
             inputs = self.problem.a.type

@@ -164,6 +164,18 @@ def windows(config: GemmConfig) -> Callable[[Machine], float]:
     return run
 
 
+def from_registers(swap_ab: bool, config: GemmConfig | None = None) -> Callable[[Machine], float]:
+    """Of float32: A along M or, swapped, B along N; without a configuration the other one is copied, and rounded."""
+
+    def run(where: Machine) -> float:
+        rng, (m, n, k) = np.random.default_rng(12), (200, 264, 264)
+        a, b = (whole(rng, *shape, name="f32") for shape in ((m, k), (k, n)))
+        a, b = (a, b) if swap_ab else (np.asfortranarray(a), np.asfortranarray(b))
+        return off(where.values(gemm(where.array(a), where.array(b), config=config)), exact(a, b), "f32")
+
+    return run
+
+
 PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "gemm": product(TILE),
     "cluster": product(SHARED),
@@ -181,6 +193,10 @@ PRODUCTS: Mapping[str, Callable[[Machine], float]] = {
     "clusters": product(replace(TILE, schedule=ClusterStrips((2, 1))), (200, 200, 264)),
     "interleaved": product(replace(TILE, schedule=InterleavedStrips((2, 1))), (520, 72, 72)),
     "one tile a block": product(replace(TILE, tile=(128, 64, 64), schedule=IN_COLUMNS), (200, 136, 264)),
+    "from registers": from_registers(False, replace(PERSISTENT, tile=(128, 64, 32), stagger=1)),
+    "from registers, swapped": from_registers(True, replace(SWAPPED, tile=(64, 128, 32))),
+    "from registers, rounded": from_registers(False),
+    "from registers, rounded and swapped": from_registers(True),
     "last tile of few rows": product(replace(PERSISTENT, tile=(128, 64, 64)), (136, 264, 264)),
     "stream-K": product(replace(TILE, schedule=StreamKThreadblockSwizzle(BLOCKS)), (40, 328, 1000)),
     "ragged, shares": ragged(SHARES),

@@ -17,7 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, wgrad_of_tensors
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies
@@ -38,7 +38,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
 
 

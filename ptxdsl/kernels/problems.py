@@ -17,7 +17,7 @@ from ptxdsl.kernels.ragged import compute_rows, compute_shares, share_of, tile_o
 from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import StaggeredWalk
 from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
@@ -82,7 +82,7 @@ class ProblemTiles:
     def compute(self, ring: pd.Ring, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         """As `gemm.compute_tiles`."""
         traits, in_boxes = self.traits, self.traits.operands.out_boxes
-        mma = WarpgroupMma(traits, memory, consumer.index)
+        mma = warpgroup_mma(traits, memory, consumer.index)
         store = (
             ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_store(traits, memory, consumer)
         )

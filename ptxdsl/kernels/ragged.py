@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tensor_copies
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import WarpgroupMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
@@ -115,7 +115,7 @@ def warpgroup_ragged_kernel(
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))

@@ -25,7 +25,7 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
@@ -70,7 +70,7 @@ def warpgroup_ragged_k_kernel(
         maps.begin()
         copy_queued_tiles(ring, TensorCopies(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         told = TileQueueWalk(queue, partial(_told, p, traits))
         if tiling.stagger:
             compute_tiles(ring, mma, store, StaggeredWalk(told, tiling, consumer))

@@ -264,13 +264,18 @@ def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transpos
 
     Raises LayoutError where whole atoms do not fill it.
     """
-    span = swizzle_bytes or CHUNK_BYTES
-    if swizzle_bytes not in MODES:
-        raise refusal(f"there is no swizzle of {swizzle_bytes} bytes", f"they are {', '.join(map(str, MODES))}")
-    if transposed and bits != TRANSPOSED_BITS:
+    if transposed and bits != TRANSPOSED_BITS and swizzle_bytes in MODES:
         raise refusal(
             f"wgmma reads elements of {bits} bits along K only", "only 16-bit elements may lie along M or N: transpose"
         )
+    return lines_layout(rows, k, bits, swizzle_bytes, transposed)
+
+
+def lines_layout(rows: int, k: int, bits: int, swizzle_bytes: int, transposed: bool) -> AnyLayout:
+    """The same, of elements that threads may read where wgmma does not."""
+    span = swizzle_bytes or CHUNK_BYTES
+    if swizzle_bytes not in MODES:
+        raise refusal(f"there is no swizzle of {swizzle_bytes} bytes", f"they are {', '.join(map(str, MODES))}")
     width, (along, across) = span * 8 // bits, ((rows, k) if transposed else (k, rows))
     if along % width or across % ATOM_ROWS:
         mismatch = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"

@@ -1,4 +1,5 @@
-"""Plain products of float32 on the sm_90a path: wgmma reads copies that are rounded to tf32, as mma.sync gets them.
+"""Plain products of float32 on the sm_90a path: one operand comes from registers, where it is rounded to tf32 as mma.sync
+gets it, and wgmma reads a rounded copy of the other one.
 
 One of both matrices has elements between two tf32, the other one small integers: sums of the rounded ones are exact, and
 other than sums of those that are cut off.
@@ -6,6 +7,7 @@ other than sums of those that are cut off.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import ml_dtypes
@@ -34,6 +36,7 @@ from tests.machines import MACHINES, machine
 
 every_machine = pytest.mark.parametrize("name", MACHINES)
 SMALL = GemmConfig(tile=(64, 64, 32), stages=3, atom="wgmma")
+SWAPPED = replace(SMALL, tile=(32, 64, 32), swap_ab=True)
 TF32 = np.uint32(0xFFFFE000)  # the bits of a float32 that tensor cores read
 HALF = np.uint32(0x1000)  # of the last of them
 LAYOUTS = ("CF", "CC", "FC", "FF")
@@ -54,7 +57,12 @@ def hopper(monkeypatch):
 def copied(monkeypatch):
     """Where any product is said to take less time with copies."""
     monkeypatch.setattr(Selection, "_by_warps", lambda _: (inf, GemmConfig()))
-    monkeypatch.setattr(selection, "choose_product", lambda *_: SMALL)
+    monkeypatch.setattr(selection, "choose_product", small)
+
+
+def small(facts, *_):
+    """A configuration for the operand that comes from registers."""
+    return SWAPPED if facts.operands.from_registers == "b" else SMALL
 
 
 def rounded(x):
@@ -281,17 +289,20 @@ class TestChoice:
     def plan(self, m, n, k, layout="CF", choice=None):
         return call.plan_of(KERNELS, self.problem(m, n, k, layout), choice or Choice(), (1.0, 0.0))
 
-    @pytest.mark.parametrize(("layout", "kernels"), [
-        ("CF", [word_lines_kernel] * 2), ("CC", [word_lines_kernel, transposed_kernel]),
-        ("FF", [transposed_kernel, word_lines_kernel]), ("FC", [transposed_kernel] * 2),
-    ])  # fmt: skip
-    @pytest.mark.parametrize("size", [4096, 8192])
-    def test_large_products_are_worth_copies(self, size, layout, kernels):
-        plan = self.plan(size, size, size, layout)
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    @pytest.mark.parametrize(("size", "tile", "left"), [
+        ((4096, 4096, 4096), (128, 256, 32), "a"), ((8192, 4096, 4096), (128, 256, 32), "a"),
+        ((4096, 8192, 4096), (256, 128, 32), "b"), ((64, 4096, 4096), None, "b"), ((4096, 16, 4096), None, "a"),
+        ((512, 512, 512), None, "a"),
+    ], ids=str)  # fmt: skip
+    def test_the_smaller_operand_is_copied_and_the_other_one_rounded_in_registers(self, size, tile, left, layout):
+        plan = self.plan(*size, layout)
         traits = plan.constants["traits"]
-        assert isinstance(traits, WarpgroupTraits) and traits.tile == (128, 256, 32)
-        assert [each.kernel for each in plan.before] == kernels
-        assert all(each.constants["rounded"] for each in plan.before)
+        assert isinstance(traits, WarpgroupTraits) and tile in (None, traits.tile)
+        assert traits.operands.rounded == left and traits.from_registers and traits.tiling.swap_ab == (left == "b")
+        is_along_k = layout["ba".index(left)] == "CF"["ba".index(left)]
+        assert [each.kernel for each in plan.before] == [word_lines_kernel if is_along_k else transposed_kernel]
+        assert plan.before[0].constants["rounded"]
 
     def test_lines_that_no_map_takes_are_copied_so_too(self):
         plan = self.plan(4097, 4096, 4095)
@@ -299,10 +310,8 @@ class TestChoice:
         assert [each.constants for each in plan.before] == [{"type": f32, "rounded": True}] * 2
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    @pytest.mark.parametrize(
-        "size", [(512, 512, 512), (64, 4096, 4096), (4096, 4096, 64), (4096, 16, 4096), (64, 64, 0)], ids=str
-    )
-    def test_those_that_are_small_or_bound_by_memory_are_not(self, size, layout):
+    @pytest.mark.parametrize("size", [(256, 256, 256), (64, 64, 64), (4096, 4096, 64), (64, 64, 0)], ids=str)
+    def test_those_that_are_small_or_of_a_short_k_are_not_worth_a_copy(self, size, layout):
         plan = self.plan(*size, layout)
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
 
@@ -316,35 +325,45 @@ class TestChoice:
             monkeypatch.setenv("PTXDSL_ARCH", arch)
             assert self.plan(4096, 4096, 4096).before == ()
 
-    @pytest.mark.parametrize(("layout", "copies"), [("CF", 0), ("CC", 1), ("FC", 2)])
-    def test_who_chooses_wgmma_gets_those_that_transpose_and_cut_off(self, layout, copies):
-        plan = self.plan(4096, 4096, 4096, layout, Choice(SMALL))
-        assert [each.kernel for each in plan.before] == [transposed_kernel] * copies
+    @pytest.mark.parametrize(("config", "copies"), [
+        (SMALL, (0, 1, 1, 0)), (SWAPPED, (0, 0, 1, 1)), (GemmConfig(atom="wgmma"), (0, 0, 1, 0)),
+    ], ids=["a first", "b first", "any"])  # fmt: skip
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_who_chooses_wgmma_gets_what_is_no_first_factor_transposed_and_cut_off(self, layout, config, copies):
+        plan = self.plan(4096, 4096, 4096, layout, Choice(config))
+        assert [each.kernel for each in plan.before] == [transposed_kernel] * copies[LAYOUTS.index(layout)]
         assert all("rounded" not in each.constants for each in plan.before)
+        assert plan.constants["traits"].operands.rounded == "none"
 
     def test_one_matrix_for_all_batches_is_copied_once(self):
-        """Which costs what a single one costs."""
+        """Which costs what a single one costs; copies of A are as many as there are batches."""
         weights = zeros(4096, 4096, np.float32)
         a = zeros(4 * 4096, 4096, np.float32).reshape(4, 4096, 4096)
         alone, shared = (problem_of(x, weights.T, None, None, 0.0).row_major for x in (a[0], a))
         model = Selection(alone, Choice()).model
-        times = [next(lines.ways_to_copy(problem, model)).time for problem in (alone, shared)]
-        each = alone.a.array.size * 4
-        assert times[1] - times[0] == pytest.approx(2 * 3 * each / model.rates.large.copy_bandwidth)
+        one, four = ({way.names: way.time for way in lines.ways_to_copy(each, model)} for each in (alone, shared))
+        more = 2 * 3 * alone.a.array.size * 4 / model.rates.large.copy_bandwidth
+        assert {names: four[names] - one[names] for names in one} == pytest.approx({"a": more, "b": 0, "ab": more})
 
     @pytest.mark.parametrize("size", [256, 4096])
     def test_all_that_is_tuned_rounds(self, size):
-        """By mma.sync, or by wgmma of copies of both."""
+        """By mma.sync, or by wgmma of copies of one or of both."""
         problem = self.problem(size, size, size, "CF")
         chosen = Selection(problem, Choice())
         timed = [each for _, each in candidates_of(chosen)]
-        assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {(False, ""), (True, "ab")}
-        assert "copies ['ab']" in describe_class(chosen)
+        assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {
+            (False, ""),
+            (True, "a"),
+            (True, "b"),
+            (True, "ab"),
+        }
+        assert "copies ['b', 'a', 'ab']" in describe_class(chosen)
         assert all(class_traits(chosen, each).tile == each.config.tile for each in timed)
-        best = next(each for each in timed if each.copied)
-        choice = Choice(best.config)
-        plan = call.plan_with_copies(KERNELS, problem, choice, (1.0, 0.0), LineCopies.named(best.copied))
-        assert [each.constants.get("rounded") for each in plan.before] == [True, True]
+        for names, left in (("a", "b"), ("b", "a"), ("ab", "none")):
+            choice = Choice(next(each for each in timed if each.copied == names).config)
+            plan = call.plan_with_copies(KERNELS, problem, choice, (1.0, 0.0), LineCopies.named(names))
+            assert [each.constants.get("rounded") for each in plan.before] == [True] * len(names)
+            assert plan.constants["traits"].operands.rounded == left
 
     def test_tuning_by_schedules_of_the_caller_stays_with_mma_sync(self):
         chosen = Selection(self.problem(256, 256, 256, "CF"), Choice(schedule=Strips()))

@@ -263,6 +263,15 @@ def tensor_product(
             gemm(whole(m, k, dtype=dtype), whole(n, k, seed=1, dtype=dtype).T, c, beta=beta, config=config)
 
 
+def from_registers(config: GemmConfig) -> None:
+    """Of float32, A along M; or, swapped, B along N."""
+    with hopper(1):
+        for m, n, k in ((100, 40, 72), (120, 24, 132)):
+            a, b = (whole(*shape, seed=seed, dtype=np.float32) for shape, seed in (((m, k), 0), ((k, n), 1)))
+            a, b = (a, b) if config.swap_ab else (np.asfortranarray(a), np.asfortranarray(b))
+            gemm(a, b, config=config)
+
+
 def stream_k_warpgroups() -> None:
     """Blocks with parts of several tiles, and whole ones beside them; and others that add the parts up."""
     parts, apart = (replace(IN_TURN, schedule=StreamKThreadblockSwizzle(*of)) for of in ((2,), (12, 2, 3)))
@@ -413,6 +422,8 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, tf32, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 32)), ((100, 40, 72), (120, 24, 132)), dtype=np.float32
     ),
+    "gemm, from registers, sm_90a": lambda: from_registers(replace(IN_TURN, tile=(64, 16, 32))),
+    "gemm, from registers, swapped, sm_90a": lambda: from_registers(replace(SWAPPED_TURNS, tile=(16, 64, 32))),
     "gemm, int8, sm_90a": lambda: tensor_product(
         replace(IN_TURN, tile=(64, 16, 128)), ((100, 40, 272), (120, 24, 528)), dtype=np.int8
     ),

@@ -74,7 +74,7 @@ class Draw:
 
     def orders(self, inputs: str) -> tuple[str, str]:
         """Of A and B."""
-        if inputs not in TURNED or self.chance(0.5):
+        if inputs not in (*TURNED, "f32") or self.chance(0.5):
             return "row", "column"
         return self.one_of(("row", "column")), self.one_of(("row", "column"))
 

@@ -246,7 +246,8 @@ def _may_share(tile: tuple[int, int], swap_ab: bool, operands: Operands) -> bool
 def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
     """Tiles, and whether A and B are swapped: none of which half as many rows or columns would do."""
     operands, is_short = facts.operands, ceil_div(facts.k, depth_of(facts)) < LEAST_OF_A_ROUND
-    if facts.m <= (GROUP_ROWS if is_short and operands.batches != "none" else FEW_ROWS):
+    may_swap = operands.from_registers == "none"
+    if may_swap and facts.m <= (GROUP_ROWS if is_short and operands.batches != "none" else FEW_ROWS):
         least = 8 if operands.a_major == "k" else 16
         rows = least if facts.m <= least else ceil(facts.m / 16) * 16
         yield from (((rows, columns), True) for columns in SWAPPED)

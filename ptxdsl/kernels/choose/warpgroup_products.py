@@ -42,6 +42,7 @@ from ptxdsl.kernels.choose.product_options import (
     options_shared,
     was_measured,
 )
+from ptxdsl.kernels.choose.swapped import swapped
 from ptxdsl.kernels.choose.warpgroup_rates import WarpgroupRates
 from ptxdsl.kernels.choose.warpgroups import (
     CLEARLY,
@@ -76,6 +77,9 @@ def choose_product(
 ) -> GemmConfig | None:
     """The configuration that should take the least time; None where another path takes less, `other_time` in
     microseconds, or where none has blocks that share K as is said."""
+    if facts.operands.from_registers == "b":
+        config = choose_product(facts.swapped, model, other_time, sharing)
+        return config and swapped(config, facts)
     config = _shortest(facts, model, other_time, sharing)
     return with_longest_ring(config, facts, model.multiprocessors) if config and sharing == ANY else config
 
@@ -116,6 +120,8 @@ def _alone_first(timed: tuple[float, Option | None]) -> tuple[object, ...]:
 
 def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
     """The configurations that `choose_product` chooses from, with the microseconds that each should take."""
+    if facts.operands.from_registers == "b":
+        return [(time, swapped(config, facts)) for time, config in ranked_products(facts.swapped, model, sharing)]
     known = _ranked(facts, model, sharing)
     if sharing != ANY:
         return known

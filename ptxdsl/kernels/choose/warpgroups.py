@@ -51,6 +51,15 @@ class ProductFacts(NamedTuple):
         """The K of a tile, at most."""
         return self.k
 
+    @property
+    def swapped(self) -> ProductFacts:
+        """Those of BᵀAᵀ, whose tiles are the transposes of those of AB."""
+        known, names = self.operands, {"a": "b", "b": "a"}
+        operands = replace(
+            known, a_major=known.b_major, b_major=known.a_major, rounded=names.get(known.rounded, "none")
+        )
+        return self._replace(m=self.n, n=self.m, operands=operands, split_lines=self.split_lines[::-1])
+
     def tiles(self, tile: tuple[int, int, int]) -> float:
         """How many there are of all batches."""
         return float(ceil_div(self.m, tile[0]) * ceil_div(self.n, tile[1]) * self.batches)

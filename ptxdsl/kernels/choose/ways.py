@@ -20,6 +20,7 @@ from ptxdsl.kernels.choose.product_options import (
     options_in_turns,
     options_shared,
 )
+from ptxdsl.kernels.choose.swapped import swapped
 from ptxdsl.kernels.choose.warpgroup_products import choose_product, estimate, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, ranked_warpgroups
 from ptxdsl.kernels.config import GemmConfig
@@ -36,6 +37,8 @@ def ranked_ways(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -
     """Configurations that fit the GPU, with the microseconds that each should take. The first is the choice of the
     model, which stands before those that other rates than those that it goes by say less of. Where a caller says how
     blocks share K, those that do alone; of batches, those of whole tiles."""
+    if facts.operands.from_registers == "b":
+        return [(time, swapped(config, facts)) for time, config in ranked_ways(facts.swapped, model, sharing)]
     known = ranked_products(facts, model, sharing)
     if sharing == ANY:
         known += _whole_ways(facts, model)
@@ -71,7 +74,7 @@ def _swapped(facts: ProductFacts) -> Iterator[Option]:
     """Tiles of as many rows as there are: that warpgroups take in turns, of single products; and whole ones, where
     these are more than A and B are usually swapped for."""
     rows = COLUMNS * ceil_div(facts.m, COLUMNS)
-    if rows > MOST_COLUMNS:
+    if rows > MOST_COLUMNS or facts.operands.from_registers == "a":
         return
     for tile in ((rows, columns) for columns in SWAPPED):
         if facts.operands.batches == "none":

@@ -27,6 +27,7 @@ MODES = {
     "c_major": ("row", "column"),
     "batches": ("none", "strided", "listed"),
     "streamed": ("none", "a", "b"),
+    "rounded": ("none", "a", "b"),
 }
 
 
@@ -62,7 +63,8 @@ class Operands:
     of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
     once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B; `c_type` is
     the type of C beside an output of 8 bits, None where it is that of the output; `b_type` is that of B where it is
-    the other one of 8-bit floats, None where it is that of A. Raises LaunchError for what no kernel is written for.
+    the other one of 8-bit floats, None where it is that of A; `rounded` is the operand that wgmma reads from registers,
+    where float32 is rounded to tf32. Raises LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -82,6 +84,7 @@ class Operands:
     a_gathered: bool = False
     c_type: Type | None = None
     b_type: Type | None = None
+    rounded: str = "none"
 
     def __post_init__(self) -> None:
         for message in self._misfits():
@@ -91,6 +94,14 @@ class Operands:
     def input_types(self) -> tuple[Type, Type]:
         """The types of A and B."""
         return self.inputs, self.b_type or self.inputs
+
+    @property
+    def from_registers(self) -> str:
+        """The operand that wgmma reads from registers: float32 that is rounded there, or that does not lie along K;
+        "a", "b" or "none"."""
+        if self.inputs is not f32 or self.rounded != "none":
+            return self.rounded
+        return "a" if self.a_major == "mn" else "b" if self.b_major == "mn" else "none"
 
     @property
     def sum(self) -> Type:

@@ -23,7 +23,7 @@ from ptxdsl.kernels.scaled.sums import TILING, scaled_alpha
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT, RowScales
 from ptxdsl.kernels.sm90.scales_along_k import SpanScales, promoted
@@ -65,7 +65,7 @@ def scaled_ragged_k_kernel(
         walk = walk_along_k(p, traits, queue.taken, UnitsVisitor, in_blocks=True)
         copy_queued_tiles(ring, TensorCopies(traits, memory), walk, queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         multiply = _multiplying(p, traits, consumer, scaling, in_pairs)
         compute_rows(ring, mma, store, TileQueueWalk(queue, partial(_told, p, traits, alpha)), consumer, multiply)
 

@@ -18,7 +18,7 @@ from ptxdsl.kernels.scaled.sums import SCALES, TILING, multiply_with, scaled_alp
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_parameters
 from ptxdsl.kernels.sm90.store import group_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue
@@ -60,7 +60,7 @@ def scaled_ragged_kernel(
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
         scales = SCALES[scaling](p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         walk = told_walk(p, traits, matrices, queue, alpha)
         compute_rows(ring, mma, store, walk, consumer, multiply_with(scales))

@@ -26,7 +26,7 @@ from ptxdsl.kernels.scaled.sums import (
 )
 from ptxdsl.kernels.sm90.copies import tensor_copies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import scaled_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import warpgroup_store
@@ -50,7 +50,7 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, tensor_copies(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = WarpgroupMma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         scene = replace(scene, products=tensor_products_of(p, traits, scaled_alpha(p, scaling, p.alpha)))
         walk = consumer_walk(traits, scene, ring, store, consumer)
         scales = scales_of(scaling, tiling)(p, traits, consumer, p.m, batch_of(traits))

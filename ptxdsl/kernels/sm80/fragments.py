@@ -5,18 +5,16 @@ from __future__ import annotations
 import ptxdsl as pd
 from ptxdsl import b32, f32, f64
 from ptxdsl.kernels.product.product import Index
+from ptxdsl.kernels.product.tf32 import round_to_tf32
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy_a, make_tiled_copy_b
 from ptxdsl.layout.swizzle import AnyLayout
-from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
 EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
-SIGN_AND_EXPONENT = 0xFF800000  # of an f32
-HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
 
 
 class Fragments:
@@ -84,17 +82,6 @@ class Fragments:
         ordered = (even[0], odd[0], even[1], odd[1]) if self.operand == "a" else (*even, *odd)
         for register, value in zip(registers, ordered, strict=True):
             register.set(value)
-
-
-def round_to_tf32(register: Scalar, out: Var | None = None) -> Scalar:
-    """What tensor cores, which cut off its low bits, read as the nearest tf32, half-way cases away from zero: adds half
-    of the last bit that they look at.
-
-    cvt.rna.tf32 does the same, at a rate that would bound the whole product. Infinities and NaN stay what they are.
-    """
-    power = pd.ptx.and_.b32(register, SIGN_AND_EXPONENT).bitcast(f32)
-    rounded: Scalar = pd.ptx.fma.rn.f32(power, HALF_TF32, register.bitcast(f32), out=out)
-    return rounded
 
 
 def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:

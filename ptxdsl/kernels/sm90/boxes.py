@@ -9,7 +9,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.layout import TmaCopy, make_tiled_copy, tma_atom
-from ptxdsl.layout.shared_operand import tile_layout
+from ptxdsl.layout.shared_operand import lines_layout
 from ptxdsl.layout.swizzle import AnyLayout, stacked
 from ptxdsl.types import Type
 
@@ -68,7 +68,7 @@ class TileBoxes:
     @cached_property
     def layout(self) -> AnyLayout:
         """The (mn, k) of the tile in shared memory, in elements."""
-        return tile_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
+        return lines_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
 
     def load(
         self,

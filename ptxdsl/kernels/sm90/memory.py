@@ -45,7 +45,8 @@ def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring
     """The ring of a block, of a kind, which others of a cluster fill as well where they share copies."""
     tiling, cluster = traits.tiling, prod(traits.schedule.multicast)
     stages, stage_bytes, holders = tiling.stages, traits.stage_bytes, tiling.holders
-    ring = kind(stages, stage_bytes=stage_bytes, consumers=holders, each="warpgroup", cluster=cluster)
+    each = "warp" if traits.from_registers else "warpgroup"
+    ring = kind(stages, stage_bytes=stage_bytes, consumers=holders, each=each, cluster=cluster)
     return ring  # by this name its registers are known
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from itertools import product
@@ -11,15 +12,20 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import u64
+from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.sm90.first_factor import first_factor
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.layout.shared_operand import shared_operand
+from ptxdsl.layout.swizzle import AnyLayout
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.ring import Slot
 from ptxdsl.types import Type
 
 UNIT = 16  # bytes that a descriptor counts
+PAIR = 2  # products whose first factor is loaded together, while those of the pair before are under way
 
 
 class WarpgroupMma:
@@ -32,18 +38,21 @@ class WarpgroupMma:
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
         types = traits.operands.input_types[:: -1 if traits.tiling.swap_ab else 1]
-        self.a, self.b = shared_operand(atom, "a", a), shared_operand(atom, "b", b)
-        self.stage_units = traits.stage_bytes // UNIT
-        self.steps = traits.tile[2] // self.a.atom.shape[2]
+        self.b, self.stage_units = shared_operand(atom, "b", b), traits.stage_bytes // UNIT
+        self.steps = traits.tile[2] // self.b.atom.shape[2]
         self.rows_apart = traits.tiling.rows_apart
-        first_piece = 0 if traits.tiling.pingpong else pd.cast(number, u64)
-        self.first_a = self.a.descriptor(first_a.value.to(u64), first_piece)
+        self._find_first(atom, a, first_a, 0 if traits.tiling.pingpong else pd.cast(number, u64))
         self.first_b = self.b.descriptor(first_b.value.to(u64))
         self.types = [INPUTS[type].split(".")[1] for type in types]
         self.mnemonic, self.b_tile = self._mnemonic(atom), b
         self.flags = self._flags(traits.operands.inputs)
         self.sums: Sums | None = None
         self.multiplied = self.pieces
+
+    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
+        """Where the first factor lies of whose pieces, of 64 rows each, this is the first."""
+        self.a = shared_operand(atom, "a", tile)
+        self.first_a = self.a.descriptor(memory.value.to(u64), piece)
 
     def into(self, sums: Sums, pieces: int | None = None) -> WarpgroupMma:
         """The same, where the sums of a tile are these registers; of its first `pieces` alone."""
@@ -79,10 +88,14 @@ class WarpgroupMma:
         behind = (slot.index * self.stage_units).to(u64)
         a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
-        for step, (number, piece) in product(range(self.steps), enumerate(sums.pieces(self.pieces)[: self.multiplied])):
+        for step, (number, piece) in self._products(sums):
             operands = self.a.advanced(a, number, step), self.b.advanced(b, part, step)
             pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
+
+    def _products(self, sums: Sums) -> Iterator[tuple[int, tuple[int, Sums]]]:
+        """Of a stage: the step along K, and the number and the sums of a piece."""
+        return product(range(self.steps), enumerate(sums.pieces(self.pieces)[: self.multiplied]))
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:
         """What the instruction says of its operands: no float is negated, and those of 16 bits may be transposed."""
@@ -97,3 +110,42 @@ class WarpgroupMma:
         """Of the instruction that an atom is of, by the types of its operands."""
         _, shape, sums, _ = atom.split(".")
         return ".".join(("wgmma.mma_async.sync.aligned", shape, sums, *self.types))
+
+
+class RegisterMma(WarpgroupMma):
+    """The same where the first factor comes from registers, which are free when their product has ended. Products go in
+    pairs, each a group that takes the registers of the pair before the last one: one pair is loaded while another one
+    is under way. One by one each would wait for its own load, longer than narrow products take."""
+
+    def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
+        self.first_factor = first_factor(traits)
+        super().__init__(traits, memory, number)
+
+    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
+        self.first_factor.find(memory, piece)
+
+    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
+        behind = slot.index * self.stage_units
+        b = self.first_b + behind.to(u64)
+        products = list(self._products(sums))
+        for first in range(0, len(products), PAIR):
+            pair = products[first:][:PAIR]
+            super().wait(1)
+            loaded = [self.first_factor.load(behind * UNIT, number, step) for step, (number, _) in pair]
+            pd.ptx.wgmma.fence.sync.aligned()
+            for a, (step, (_, piece)) in zip(loaded, pair, strict=True):
+                operands = a, self.b.advanced(b, part, step)
+                pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
+            pd.ptx.wgmma.commit_group.sync.aligned()
+
+    def wait(self, under_way: int) -> None:
+        """Until so many stages are under way at most: with the first pair of one those before have ended."""
+        if not under_way:
+            super().wait(0)
+
+
+def warpgroup_mma(traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> WarpgroupMma:
+    """The tensor cores of the warpgroup of that number, for such traits."""
+    if traits.operands.rounded != "none" and not traits.from_registers:
+        raise LaunchError(f"`{traits.operands.rounded}` is rounded, and is not the first factor of {traits.atom}")
+    return (RegisterMma if traits.from_registers else WarpgroupMma)(traits, memory, number)

@@ -37,6 +37,8 @@ ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a thread that copie
 SHARED_BY_THREE = 32, 160  # the same where three warpgroups multiply
 FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
 OWN_REGISTERS = 24  # addresses and counters, at least
+FRAGMENT_REGISTERS = 16  # of products under way whose first factor is in registers
+MOST_BESIDE_FRAGMENTS = 176  # sums of a thread beside these: of more, ptxas has products wait for each other
 REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thread
 
 
@@ -181,7 +183,8 @@ class WarpgroupTiling:
 
     def registers(self, operands: Operands) -> int:
         """Of a thread that multiplies: at least so many are held at the same time."""
-        return self.held_sums + OWN_REGISTERS
+        fragments = 0 if operands.from_registers == "none" else FRAGMENT_REGISTERS
+        return self.held_sums + OWN_REGISTERS + fragments
 
     def misfits(self, inputs: Type) -> Iterator[str]:
         """What is wrong with it for such inputs."""
@@ -196,6 +199,12 @@ class WarpgroupTiling:
             yield (
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
                 f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+            )
+        if operands.from_registers != "none" and self.held_sums > MOST_BESIDE_FRAGMENTS:
+            yield (
+                f"tile is {self.tile}, pingpong is True, and `{operands.from_registers}` comes from registers, which "
+                f"leave one warpgroup {MOST_BESIDE_FRAGMENTS} sums a thread; such a tile has {self.held_sums}",
+                "take a smaller tile, or leave pingpong out",
             )
         if operands.a_major == "mn" and self.a(operands).line_bytes < LEAST_LINE_BYTES:
             yield (

@@ -67,6 +67,11 @@ class WarpgroupTraits(Traits):
         return self.a.map_of(self.piece) if self.piece else self.a.map
 
     @property
+    def from_registers(self) -> bool:
+        """Whether the first factor of wgmma, which is B where they are swapped, comes from registers."""
+        return self.operands.from_registers == ("b" if self.tiling.swap_ab else "a")
+
+    @property
     def atom(self) -> str:
         return self.tiling.atom(self.operands.inputs)
 

@@ -158,15 +158,17 @@ def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
     return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
 
 
-def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None) -> None:
-    """Raises LaunchError for A and B that tensor copies cannot address, or that wgmma does not read."""
+def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> None:
+    """Raises LaunchError for A and B that tensor copies cannot address, or that wgmma does not read: the `first` factor
+    comes from registers, "a" or "b", where it is float32."""
     cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
         by_hand = "scale c by beta" if a.type in FP8 else "fill `out` with zeros"
         help = "leave atom out" if otherwise else f"{by_hand} without gemm"
         raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
     operands = [
-        (matrix, a.type in TURNED or matrix.major == along_k) for matrix, along_k in ((a, "row"), (b, "column"))
+        (matrix, a.type in TURNED or matrix.major == along_k or name == first)
+        for matrix, along_k, name in ((a, "row", "a"), (b, "column", "b"))
     ]
     for matrix, is_read in operands:
         if is_read:
@@ -201,6 +203,7 @@ def facts(
     in_place: bool = False,
     batches: str = "none",
     extras: tuple[Extra, ...] = (),
+    rounded: str = "none",
 ) -> Operands:
     """What row-major arrays say of their kernel; `widths` are the bytes of a copy of a, b, and c and out."""
     a_bytes, b_bytes, out_bytes = widths
@@ -218,6 +221,7 @@ def facts(
         b_type=b.type if b.type is not a.type else None,
         batches=batches,
         extras=extras,
+        rounded=rounded,
     )
 
 

@@ -18,7 +18,7 @@ def ending_early(m: int, traits: Traits) -> Traits:
     are swapped, whose rows are chosen to be few more than there are."""
     if not isinstance(traits, WarpgroupTraits) or traits.a.major != "k":
         return traits
-    if traits.schedule.shares or traits.tiling.swap_ab:
+    if traits.schedule.shares or traits.tiling.swap_ab or traits.from_registers:
         return traits
     rows, tile = LEAST_ROWS * ceil_div(m, LEAST_ROWS), traits.tile[0]
     if not rows % tile or tile % LEAST_ROWS:

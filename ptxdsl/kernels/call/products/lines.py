@@ -5,7 +5,8 @@ A copy reads and writes once what a product of some size reads many times. Tenso
 multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, for which
 clusters make up where products are large. Of 8 bits, and of float32, wgmma reads lines along K alone: others are
 transposed. Float32 it reads as tf32 by cutting off low bits, which mma.sync gets rounded: so it does where copies round
-on the way, and unless a caller chooses wgmma, both operands are copied so.
+on the way, unless a caller chooses wgmma. One operand of float32 may come from registers, A or, where A and B are
+swapped, B: it may lie along M or N, and is rounded there, so that of one alone a copy is made.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def takes_copies(problem: GemmProblem) -> bool:
 
 class LineCopies(NamedTuple):
     """Whether A and B are copied, and the microseconds that the copies should take, with what lines that stay slow
-    cost, where clusters do not bring them; and whether float32 `rounds` to tf32 on the way."""
+    cost, where clusters do not bring them; and whether float32 `rounds` to tf32 on the way: that which is not copied
+    in registers."""
 
     a: bool
     b: bool
@@ -73,6 +75,11 @@ class LineCopies(NamedTuple):
         """Of the operands that are copied, such as "ab"."""
         return "a" * self.a + "b" * self.b
 
+    @property
+    def left(self) -> str:
+        """The operand that is not copied where the other one is: "a", "b" or "none"."""
+        return {"a": "b", "b": "a"}.get(self.names, "none")
+
     def split(self, problem: GemmProblem) -> tuple[bool, bool]:
         """Of which operands lines begin in the midst of sectors then."""
         return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
@@ -85,7 +92,8 @@ class LineCopies(NamedTuple):
                 copy, launch = _copied(getattr(problem, name), along_k, problem.device_stream, self.rounds)
                 launches.append(launch)
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
-        return problem, tuple(launches)
+        rounded = self.left if self.rounds and is_rounded(problem.a.type) else "none"
+        return replace(problem, rounded=rounded), tuple(launches)
 
 
 def as_wgmma_reads(
@@ -128,9 +136,14 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
     return min(ways_to_copy(problem, model), key=time)
 
 
-def copies_along_k(problem: GemmProblem) -> LineCopies:
-    """Only of operands that wgmma does not read as they lie, whatever the time, and as they are."""
+def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
+    """Only of operands that wgmma does not read as they lie, whatever the time, and as they are. Of float32 the `first`
+    factor comes from registers, "a" or "b"; None for the larger of those that would be copied."""
     a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
+    if is_rounded(problem.a.type):
+        larger = "a" if problem.m > problem.n else "b"
+        spared = first or (larger if a and b else "a" if a else "b")
+        a, b = a and spared != "a", b and spared != "b"
     return LineCopies(a, b, 0.0, rounds=False)
 
 
@@ -145,6 +158,8 @@ def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
+        if is_rounded(problem.a.type) and not any(way):
+            continue
         copied = [operand for operand, is_copied in zip(_operands(problem), way, strict=True) if is_copied]
         moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
         each = model.rates.launch + model.rates.dram_latency
@@ -158,13 +173,15 @@ def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:
 
 def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
     """Whether it may be copied or not."""
-    if _is_needed(operand, along_k) or is_rounded(operand.type):
+    if is_rounded(operand.type):
+        return (False, True) if operand.is_mappable else (True,)
+    if _is_needed(operand, along_k):
         return (True,)
     return (False, True) if is_single and not operand.is_in_sectors else (False,)
 
 
 def is_rounded(type: Type) -> bool:
-    """Whether a product by wgmma that is not asked for reads copies, since mma.sync gets such elements rounded."""
+    """Whether a product by wgmma that is not asked for rounds its operands, as mma.sync gets such elements rounded."""
     return type is f32
 
 

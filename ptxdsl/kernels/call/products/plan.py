@@ -106,7 +106,8 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
     _check_shared_copies(problem, config)
     traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies=True)
     if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
-        check_mappable(problem.k, problem.a, problem.b, problem.out.type)
+        first = operands.from_registers if traits.from_registers else "none"
+        check_mappable(problem.k, problem.a, problem.b, problem.out.type, first)
     return traits
 
 

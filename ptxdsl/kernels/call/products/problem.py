@@ -46,7 +46,8 @@ class EpilogueOperand:
 class GemmProblem:
     """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n.
 
-    Of batches, those that are one matrix for all have a batch stride of 0.
+    Of batches, those that are one matrix for all have a batch stride of 0. `rounded` is the operand that a kernel
+    rounds to tf32, "a" or "b", where the other one is a copy that is rounded already; else "none".
     """
 
     a: Matrix
@@ -54,6 +55,7 @@ class GemmProblem:
     c: Matrix | None
     out: Matrix
     operands: tuple[EpilogueOperand, ...] = ()
+    rounded: str = "none"
 
     @property
     def m(self) -> int:

@@ -32,7 +32,7 @@ from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
 from ptxdsl.kernels.choose.product_options import ANY, WHOLE, Sharing
 from ptxdsl.kernels.choose.warpgroup_products import choose_product, shares_split_lines
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, usual_tile
+from ptxdsl.kernels.choose.warpgroups import CLEARLY, ProductFacts, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
@@ -134,11 +134,17 @@ class Selection:
         if not self._may_copy or not takes_copies(problem):
             return None
         if is_chosen:
-            copies = (copies_needed if self.takes_wgmma else copies_along_k)(problem)
+            copies = copies_needed(problem) if self.takes_wgmma else copies_along_k(problem, self._first_factor)
         else:
             are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
             copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)
         return copies if copies.a or copies.b else None
+
+    @property
+    def _first_factor(self) -> str | None:
+        """The operand that a configuration of wgmma takes for its first factor; None where it leaves that open."""
+        config = self.choice.config
+        return None if config is None or _is_bare(config) else "b" if config.swap_ab else "a"
 
     @property
     def needs_copies(self) -> bool:
@@ -162,7 +168,8 @@ class Selection:
         known = facts_with(copies, self.facts, self.problem)
         if self.takes_wgmma:
             return self._with_any_sharing(known)
-        return choose_product(known, self.model, self._by_warps()[0] - copies.time, self.sharing)
+        without = self._by_warps()[0] - copies.time / CLEARLY
+        return choose_product(known, self.model, without, self.sharing)
 
     def config(self) -> GemmConfig:
         """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
@@ -178,7 +185,7 @@ class Selection:
         """A configuration with a tile, where its caller chooses wgmma and none: that which is chosen, where the caller
         says nothing else; and another tile, where tiles are whole ones that warpgroups share: the sums of others leave
         less room."""
-        if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):
+        if _is_bare(config):
             chosen = self._with_any_sharing(self.facts)
             return config if chosen is None else specialise(chosen, epilogue=config.epilogue)
         is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
@@ -266,11 +273,21 @@ class Selection:
         return self.choice.is_scheduled or self.problem.batches is not None
 
 
+def _is_bare(config: GemmConfig) -> bool:
+    """Whether it says that wgmma multiplies, and nothing else of how."""
+    return config == GemmConfig(atom=WGMMA, epilogue=config.epilogue)
+
+
 def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
     """What is known of a product of copies."""
     operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     if operands.inputs not in TURNED:
-        operands = replace(operands, a_major="k", b_major="k")
+        operands = replace(
+            operands,
+            a_major="k" if copies.a else operands.a_major,
+            b_major="k" if copies.b else operands.b_major,
+            rounded=copies.left if is_rounded(operands.inputs) else "none",
+        )
     interleaves = known.interleaves and not copies.a
     return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
 
@@ -283,4 +300,5 @@ def facts_of(problem: GemmProblem) -> Operands:
         in_place=problem.in_place,
         batches="none" if problem.batches is None else "strided",
         extras=tuple(operand.extra for operand in problem.operands),
+        rounded=problem.rounded,
     )  # fmt: skip

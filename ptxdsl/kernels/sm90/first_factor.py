@@ -1,0 +1,88 @@
+"""The first factor of wgmma, from a stage of the ring to registers: of float32 that lies along M, which wgmma does not
+read in shared memory, or that is rounded to tf32 on the way, since wgmma cuts off low bits.
+
+Rows are those of A, or columns of B where factors are swapped. In one step along K a warp has 16 of the 64 rows of a
+warpgroup, and 8 of K; a lane has four registers of it. Its first two are of rows that lie 8 apart, in the first four of
+K; the last two are of the same rows, in the last four.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import b8, b32, f32, u32
+from ptxdsl.kernels.product.tf32 import round_to_tf32
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import DEPTH_BYTES, GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.trace.instruction import Scalar
+from ptxdsl.trace.memory import PointerValue
+
+ROWS, WORDS, CHUNK = 8, 4, 16  # rows and words of what a register of each lane holds, and bytes of one such row
+PIECE_BYTES = GROUP_ROWS * LINE_BYTES  # of the tile, from 64 rows to the next
+
+
+class FirstFactor(ABC):
+    """What a warp has of it: in a piece of 64 rows, and a step along K."""
+
+    def __init__(self, traits: WarpgroupTraits) -> None:
+        self.depth, self.rounds = traits.tile[2], traits.operands.rounded != "none"
+
+    def find(self, memory: PointerValue, piece: Any) -> None:
+        """`memory` is where the tile lies in the first stage of the ring, `piece` the first one of this warpgroup."""
+        self.memory = memory.bitcast(b8) + pd.cast(piece, u32) * PIECE_BYTES
+        self.first = self._first(pd.tid.x % WARP, pd.warpid % (WARPGROUP // WARP))
+
+    def load(self, behind: Scalar, piece: int, step: int) -> list[Scalar]:
+        """The registers, from the stage that lies so many bytes behind the first."""
+        registers = self._load(self.memory + behind + piece * PIECE_BYTES, step)
+        return [round_to_tf32(register).bitcast(b32) for register in registers] if self.rounds else registers
+
+    @abstractmethod
+    def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
+        """The byte of a piece that a lane reads first."""
+
+    @abstractmethod
+    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
+        """The registers of a step along K, as they lie."""
+
+
+class LinesAlongK(FirstFactor):
+    """Of a line of 128 bytes a row: four matrices of ldmatrix, whose rows are chunks of 16 bytes."""
+
+    def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
+        row, chunk = warp * WARP_ROWS + lane % WARP_ROWS, lane // WARP_ROWS
+        return row * LINE_BYTES + (chunk ^ lane % ROWS) * CHUNK
+
+    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
+        return list(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(piece + (self.first ^ step * DEPTH_BYTES)))
+
+
+class LinesAlongRows(FirstFactor):
+    """Of a line of 128 bytes a K, which has 32 rows: single words. Lanes of the last four of eight rows read the last
+    four of K first: with all lanes at the same four, two of them would read from each bank."""
+
+    def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
+        row, box, chunk = lane // WORDS, warp // 2, warp % 2 * 4 + lane // CHUNK
+        line = lane % WORDS + lane // CHUNK * WORDS
+        self.is_low = row < ROWS // 2
+        return (box * self.depth + line) * LINE_BYTES + (chunk ^ line) * CHUNK + row % WORDS * f32.bytes
+
+    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
+        """What differs between the words of a lane is a bit of the line, by which the chunk is swizzled, and one of the
+        chunk."""
+        lines, next_rows = piece + step * ROWS * LINE_BYTES, ROWS * f32.bytes
+        first, second = (
+            [pd.ptx.ld.shared.b32(lines + (self.first ^ rows ^ other)) for rows in (0, next_rows)]
+            for other in (0, WORDS * (LINE_BYTES + CHUNK))
+        )
+        low = [pd.ptx.selp.b32(*pair, self.is_low) for pair in zip(first, second, strict=True)]
+        return low + [pd.ptx.selp.b32(*pair, self.is_low) for pair in zip(second, first, strict=True)]
+
+
+def first_factor(traits: WarpgroupTraits) -> FirstFactor:
+    """As its tile lies."""
+    tile = traits.b if traits.tiling.swap_ab else traits.a
+    return (LinesAlongK if tile.major == "k" else LinesAlongRows)(traits)

@@ -1,5 +1,8 @@
 """TFLOP/s of gemm() against cuBLAS through torch, in one run, each through its public call; and against a persistent
-kernel of Triton that copies by TMA, where Triton is installed and tensor copies can address the matrices."""
+kernel of Triton that copies by TMA, where Triton is installed and tensor copies can address the matrices.
+
+float32 goes through tensor cores as tf32, to which cuBLAS cuts it off, and gemm() where wgmma is chosen; else it is
+rounded."""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import torch
 from protocols import Run
 from shapes import SHAPES
 
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 
 try:
@@ -18,7 +22,8 @@ try:
 except ImportError:  # Triton, or a version of it with tensor descriptors, is not installed
     triton_gemm = None  # type: ignore[assignment]
 
-DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
+DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32}
+WGMMA = GemmConfig(atom="wgmma")
 
 
 class Case(NamedTuple):
@@ -47,16 +52,20 @@ def matrices(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def others(case: Case) -> dict[str, Run]:
     """cuBLAS, and Triton where its kernel takes such matrices."""
+    torch.backends.cuda.matmul.allow_tf32 = True
     a, b, out = matrices(case)
     runs: dict[str, Run] = {"cublas": lambda: torch.mm(a, b, out=out)}
-    if triton_gemm and triton_gemm.takes(a, b):
+    if triton_gemm and a.element_size() == 2 and triton_gemm.takes(a, b):
         runs["triton"] = triton_gemm.tuned(a, b, out)
     return runs
 
 
 def ptxdsl(case: tuple[Any, ...]) -> dict[str, Run]:
     a, b, out = matrices(Case(*case))
-    return {"ptxdsl": lambda: gemm(a, b, out=out)}
+    runs: dict[str, Run] = {"ptxdsl": lambda: gemm(a, b, out=out)}
+    if a.dtype == torch.float32 and torch.cuda.get_device_capability()[0] == 9:
+        runs["ptxdsl, wgmma"] = lambda: gemm(a, b, out=out, config=WGMMA)
+    return runs
 
 
 def label(case: Case) -> common.Row:
@@ -70,13 +79,14 @@ def operations(case: Case) -> float:
 def main() -> None:
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--dtype", choices=DTYPES, default="f16")
-    options.add_argument("--layout", choices=["tn", "nn", "nt", "tt"], default="tn", help="BLAS letters (default tn)")
+    letters = ["tn", "nn", "nt", "tt"]
+    options.add_argument("--layout", choices=letters, action="append", help="BLAS letters, may be repeated (default tn)")
     options.add_argument("--shapes", choices=SHAPES, action="append", help="may be repeated (default: all)")
     options.add_argument("--shape", action="append", default=[], help="MxNxK instead, may be repeated")
     chosen = options.parse_args()
     sets = chosen.shapes or ([] if chosen.shape else SHAPES)
     shapes = [tuple(map(int, shape.split("x"))) for shape in chosen.shape] + [s for name in sets for s in SHAPES[name]]
-    cases = [Case(*shape, chosen.dtype, chosen.layout) for shape in shapes]
+    cases = [Case(*shape, chosen.dtype, layout) for layout in chosen.layout or ["tn"] for shape in shapes]
     common.main(common.Benchmark(others, ptxdsl, label, operations), cases, chosen)
 
 

@@ -246,15 +246,15 @@ class TestChoice:
     @pytest.mark.parametrize("layout", LAYOUTS)
     @pytest.mark.parametrize("inputs", ["s8", "u8", "f32"])
     def test_small_products_of_other_paths_are_not(self, inputs, layout):
-        plan = self.plan(inputs, 512, 512, 512, layout)
+        plan = self.plan(inputs, 256, 256, 256, layout)
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     def test_float32_is_rounded_on_the_way(self, layout):
-        """And so is what is not transposed."""
+        """And so is what is not transposed; that of A is in registers."""
         plan = self.plan("f32", 8192, 8192, 8192, layout)
-        assert [each.kernel is transposed_kernel for each in plan.before] == [layout[0] == "F", layout[1] == "C"]
-        assert [each.constants["rounded"] for each in plan.before] == [True] * 2
+        assert [each.kernel is transposed_kernel for each in plan.before] == [layout[1] == "C"]
+        assert [each.constants["rounded"] for each in plan.before] == [True]
 
     @pytest.mark.parametrize("config", [None, GemmConfig((64, 64, 64), stages=3, atom="wgmma")])
     def test_float16_is_read_as_it_lies(self, config):

@@ -80,7 +80,9 @@ def main() -> None:
     options = common.gpu_parser(__doc__ or "")
     options.add_argument("--dtype", choices=DTYPES, default="f16")
     letters = ["tn", "nn", "nt", "tt"]
-    options.add_argument("--layout", choices=letters, action="append", help="BLAS letters, may be repeated (default tn)")
+    options.add_argument(
+        "--layout", choices=letters, action="append", help="BLAS letters, may be repeated (default tn)"
+    )
     options.add_argument("--shapes", choices=SHAPES, action="append", help="may be repeated (default: all)")
     options.add_argument("--shape", action="append", default=[], help="MxNxK instead, may be repeated")
     chosen = options.parse_args()

@@ -96,11 +96,11 @@ def conv2d(
     As in networks, filters are not turned round. `pad`, `stride` and `dilation` are one number, or one for height and
     one for width; either of `pad` may be a pair (before, after). There are no groups: all C channels meet all filters.
 
-    x and w are of one type, float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8, on sm_90a also
-    float8_e4m3fn or float8_e5m2; out may be of those that gemm writes for it. Channels lie side by side; beyond that x
-    may have any strides, and x and out may be some channels of a larger array. Copies are as wide as the channels of a
-    pixel allow: C should be a multiple of 16 bytes, and pays for less. numpy arrays run on the emulator, CUDA arrays on
-    their GPU, on torch's current stream.
+    x and w are of one type, float16, bfloat16, float32 (read as tf32: rounded to 11 bits; a `config` of wgmma cuts it
+    off there), float64, int8 or uint8, on sm_90a also float8_e4m3fn or float8_e5m2; out may be of those that gemm
+    writes for it. Channels lie side by side; beyond that x may have any strides, and x and out may be some channels of
+    a larger array. Copies are as wide as the channels of a pixel allow: C should be a multiple of 16 bytes, and pays
+    for less. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
 
     `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
     per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles; with an atom

@@ -14,7 +14,7 @@ from ptxdsl.kernels.choose.warpgroup_rates import WindowRates
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, most_stagger, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, TURNED
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, MOST_COLUMNS, TURNED
 from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -167,6 +167,8 @@ def _is_for(shape: WindowTile, facts: WindowFacts, multiprocessors: int) -> bool
     product, line = facts.product, LINE_BYTES // facts.product.operands.inputs.bytes
     if (shape.needs_boxes and not facts.in_boxes) or (product.operands.b_major == "mn" and shape.n % line):
         return False
+    if product.operands.from_registers == "a" and (shape.swap_ab or (shape.is_of_one and shape.n < MOST_COLUMNS)):
+        return False  # A is the first factor; one warpgroup alone waits for narrow products of what it loads
     if shape.swap_ab and facts.is_product and (shape not in TURNED_PRODUCTS or product.m <= shape.m):
         return False
     if shape.streamed or shape.pingpong:

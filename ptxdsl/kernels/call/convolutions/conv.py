@@ -11,6 +11,12 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.convolutions.rounded import (
+    FILTERS,
+    rounding_pixels,
+    time_to_round_filters,
+    with_rounded_filters,
+)
 from ptxdsl.kernels.call.convolutions.windows import (
     as_product,
     check_windows,
@@ -25,6 +31,7 @@ from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused, is_read_by_wgmma
+from ptxdsl.kernels.call.products.lines import is_rounded
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
@@ -51,10 +58,10 @@ from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
-from ptxdsl.types import f32
 
-# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
-FEW, NARROW = 1.7, 0.7
+# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are; and
+# float32, as twenty layers took on average
+FEW, NARROW, ROUNDED = 1.7, 0.7, 1.15
 
 
 class ConvolutionKernels(NamedTuple):
@@ -94,22 +101,25 @@ def run(
     launched = CALLS.launch(key, arrays, ())
     if launched is not None:
         return launched
-    is_tuned, how = wants_tuning(config), (schedule, split_k, reduction, epilogue)
-    choice = Choice(None if is_tuned else cast("GemmConfig | None", config), *how)
+    is_tuned = wants_tuning(config)
+    choice = Choice(None if is_tuned else cast("GemmConfig | None", config), schedule, split_k, reduction, epilogue)
     choice.check()
-    problem = convolution_of(x, w, out, window(pad, stride, dilation), epilogue, operands)
+    moves = window(pad, stride, dilation)
+    problem = convolution_of(x, w, out, moves, epilogue, operands)
 
     def run_with(candidate: TuningCandidate) -> None:
         is_read = any(each is out for each in arrays[3:])
         written = None if is_read else out  # what is read must not change before the last launch
-        run(kernels, x, w, written, pad, stride, dilation, candidate.config, *how, operands)
+        timed: tuple[Any, ...] = written, *arrays[1:]
+        timed_key = key_of(kernels, candidate, (written is None, *options[1:]), x, w)
+        if CALLS.launch(timed_key, timed, ()) is None:
+            known = convolution_of(x, w, written, moves, epilogue, operands)
+            plan = planned_with(kernels, known, choice, candidate)
+            carry_out(plan, timed_key, timed, known.product.out.owner)
 
     best = _best(kernels, problem, choice, run_with) if is_tuned and placement_of(arrays) is not None else None
-
-    def planned(candidate: TuningCandidate | None) -> LaunchPlan | None:
-        return chosen_plan(kernels, problem, choice._replace(config=candidate.config) if candidate else choice)
-
-    return carry_out(with_best(best, planned), key, arrays, problem.product.out.owner)
+    plan = with_best(best, lambda candidate: planned_with(kernels, problem, choice, candidate))
+    return carry_out(plan, key, arrays, problem.product.out.owner)
 
 
 def _best(
@@ -123,7 +133,7 @@ def _best(
     subject = TuningSubject("conv2d", f"{VERSION}: {told}", product.device_stream)
 
     def text(candidate: TuningCandidate) -> str:
-        plan = chosen_plan(kernels, problem, choice._replace(config=candidate.config))
+        plan = planned_with(kernels, problem, choice, candidate)
         return text_of(plan.kernel, plan.constants, subject.device) if plan else ""
 
     return tuned_once(subject, kernels, lambda: Trials(candidates_of(problem, choice), run_with, text))
@@ -143,8 +153,21 @@ def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, Tun
             timed.append((time_by_warps(known[1], computing, model) if known else computing, TuningCandidate(config)))
     if known is not None:
         before, facts = known
-        timed += [(before + time, TuningCandidate(config)) for time, config in ranked_windows(facts, model)]
+        copied = FILTERS.names if is_rounded(inputs) else ""
+        timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked_windows(facts, model)]
     return timed
+
+
+def planned_with(
+    kernels: ConvolutionKernels, problem: Convolution, choice: Choice, candidate: TuningCandidate | None
+) -> LaunchPlan | None:
+    """The launch of a convolution by a candidate, or by the choice of a call; None where there is nothing to write."""
+    if candidate is None:
+        return chosen_plan(kernels, problem, choice)
+    choice = choice._replace(config=candidate.config)
+    if candidate.copied:
+        return rounded_plan(kernels, with_rounded_filters(problem), choice)
+    return chosen_plan(kernels, problem, choice)
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
@@ -153,11 +176,34 @@ def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choic
     config, has_outputs = choice.config, bool(problem.product.m and problem.product.n)
     if config is None and has_outputs and _is_open(problem, choice):
         config = config_by_warpgroups(problem, _time_by_warps(problem))
+        if config is not None and is_rounded(problem.product.a.type):
+            rounded = _rounded(problem)
+            if rounded is not None:
+                return rounded_plan(kernels, rounded, choice._replace(config=config))
+            config = None
     if config is not None and config.atom == WGMMA:
         return by_warpgroups(kernels, problem, choice._replace(config=config)) if has_outputs else None
     _check_type(problem)
     traits = traits_of(problem.product, _with_tiles(problem, choice))
     return plan_of(kernels.warps, problem, traits) if has_outputs else None
+
+
+def _rounded(problem: Convolution) -> tuple[Convolution, LaunchPlan] | None:
+    """The same with a copy of the filters, and the launch that makes it; None where a GPU has no memory for that, which
+    the other path does without."""
+    try:
+        return with_rounded_filters(problem)
+    except LaunchError:
+        return None
+
+
+def rounded_plan(
+    kernels: ConvolutionKernels, rounded: tuple[Convolution, LaunchPlan], choice: Choice
+) -> LaunchPlan | None:
+    """The launch of a convolution of float32 on the sm_90a path that rounds to tf32, and does not cut off."""
+    problem, before = rounded
+    plan = by_warpgroups(kernels, problem, choice)
+    return plan and replace(plan, before=(before,), stream=before.stream)
 
 
 def by_warpgroups(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
@@ -178,13 +224,14 @@ def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice
 
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
-    """Whether wgmma is for a call that does not ask for it: not for float32, whose low bits it cuts off. 8-bit floats
-    have no other way."""
+    """Whether wgmma is for a call that does not ask for it: of float32 not where images are packed, which cuts nothing
+    off and rounds nothing. 8-bit floats have no other way."""
     product = problem.product
     device, _ = product.device_stream
     if product.a.type in FP8:
         return target(device) == ARCH
-    is_read = is_read_by_wgmma(product.a, product.b) and product.a.type is not f32
+    is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
+    is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
     return is_read and Selection(product, choice).may_take_warpgroups
 
 
@@ -227,10 +274,11 @@ def _time_by_warps(problem: Convolution) -> float:
 
 
 def _slowness(problem: Convolution) -> float:
-    """How many times as long the sm_80 path takes for narrow copies of pixels."""
+    """How many times as long the sm_80 path takes for narrow copies of pixels, and to round them."""
     a = problem.product.a
+    rounding = ROUNDED if is_rounded(a.type) else 1.0
     few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
-    return max(few, float((WIDEST / a.widest()) ** NARROW))
+    return rounding * max(few, float((WIDEST / a.widest()) ** NARROW))
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
@@ -245,10 +293,12 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
 
 
 def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
-    """The microseconds that it takes to pack images first, and what the choice of tiles depends on then; None where
-    tensor copies cannot bring the images."""
+    """The microseconds that it takes to pack images first, or to round filters, and what the choice of tiles depends on
+    then; None where tensor copies cannot bring the images."""
     packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
+    if is_rounded(problem.product.a.type):
+        problem, before = rounding_pixels(problem), time_to_round_filters(problem, model)
     if packing is not None:
         sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
     if any(window_misfits(sizes) if packing else misfits(problem)):

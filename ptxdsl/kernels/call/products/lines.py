@@ -154,16 +154,21 @@ def copies_needed(problem: GemmProblem) -> LineCopies:
 
 
 def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
-    """Whether A and B are copied, and how long the copies take."""
+    """Whether A and B are copied, and how long the copies take. Of float32 one is at least."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
-        if is_rounded(problem.a.type) and not any(way):
-            continue
-        copied = [operand for operand, is_copied in zip(_operands(problem), way, strict=True) if is_copied]
-        moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
-        each = model.rates.launch + model.rates.dram_latency
-        yield LineCopies(*way, len(copied) * each + moved / model.rates.large.copy_bandwidth)
+        if any(way) or not is_rounded(problem.a.type):
+            copies = LineCopies(*way, 0.0)
+            yield copies._replace(time=time_to_copy(problem, copies, model))
+
+
+def time_to_copy(problem: GemmProblem, copies: LineCopies, model: CostModel) -> float:
+    """The microseconds that it takes to copy operands."""
+    copied = [each for each, name in zip(_operands(problem), ALONG_K, strict=True) if name in copies.names]
+    each = model.rates.launch + model.rates.dram_latency
+    moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
+    return len(copied) * each + moved / model.rates.large.copy_bandwidth
 
 
 def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:

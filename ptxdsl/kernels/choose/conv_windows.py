@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroup_rates import WindowRates
-from ptxdsl.kernels.choose.warpgroups import ProductFacts, most_stagger, overlapped, stages_of
+from ptxdsl.kernels.choose.warpgroups import ProductFacts, loading, most_stagger, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, MOST_COLUMNS, TURNED
@@ -143,7 +143,8 @@ def estimate(option: WindowOption, facts: WindowFacts, rates: WindowRates, multi
     rest = rates.tile[tile.name] + rates.unboxed * (not facts.in_boxes) * tile.m * tile.n
     if facts.in_boxes and facts.product.operands.extras and tile.is_of_one:
         rest += rates.beside * tile.m * tile.n
-    each = max(iterations * rates.iteration[tile.name] + rest, rates.least.get(tile.name, 0.0))
+    iteration = rates.iteration[tile.name] + loading(facts.product.operands, tile.n)
+    each = max(iterations * iteration + rest, rates.least.get(tile.name, 0.0))
     computing = ceil_div(_count(tile, facts.product) * slices, multiprocessors) * each
     computing += slices * rates.meeting if slices > 1 else 0.0
     computing += facts.slow_lines * ceil_div(facts.product.n, tile.n) * rates.slow_line / multiprocessors

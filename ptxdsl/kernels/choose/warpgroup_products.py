@@ -48,6 +48,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     CLEARLY,
     ProductFacts,
     choose_warpgroups,
+    loading,
     most_stagger,
     ranked_warpgroups,
     stages_of,
@@ -247,7 +248,8 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
         iterations, blocks = ceil(blocks * iterations / held), int(held)
     on_each = ceil(blocks / multiprocessors)
     rounds = ceil(blocks / held)
-    busy = on_each * iterations * max(_multiplying(option, rates), stage_bytes / rates.copies)
+    multiplying = _multiplying(option, rates) + loading(facts.operands, tile_n)
+    busy = on_each * iterations * max(multiplying, stage_bytes / rates.copies)
     latency = rounds * iterations * (rates.iteration + rates.copy_latency / option.stages)
     stored = 1 if option.way == TURNS else rounds
     lines = tile_m + tile_n / (2 if option.way == COPIES else 1)

@@ -30,6 +30,9 @@ MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
 RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
 CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
 PERSISTENT = Strips()
+# Microseconds by which an iteration takes longer whose first factor is loaded, times columns of its products, as of
+# 64, 128 and 256 was measured; with fewer a block waits for copies meanwhile
+LOADED, LEAST_LOADED = 7.0, 64
 STAGGER = 3  # iterations by which warpgroups end a tile one after the other: as many stages are held meanwhile by two
 
 
@@ -252,6 +255,13 @@ def _beside_ring(
     if bytes > shared_bytes(ARCH) or any(tiling.shortages(operands, ARCH)):
         return None
     return bytes - tiling.ring_bytes(operands)
+
+
+def loading(operands: Operands, columns: int) -> float:
+    """Microseconds by which an iteration takes longer where the first factor is loaded to registers: less where its
+    products are wide, during which those of the next are loaded."""
+    is_felt = operands.from_registers != "none" and columns >= LEAST_LOADED
+    return LOADED / columns if is_felt else 0.0
 
 
 def most_stagger(stages: int, warpgroups: int = 2) -> int:

@@ -130,6 +130,17 @@ def test_batches(name, layout, config, batches, rng):
     assert np.array_equal(where.values(gemm(where.array(a), where.array(b), config=config)), exact(a, b))
 
 
+@every_machine
+@pytest.mark.parametrize("layout", ["CF", "FF", "CC", "FC"])
+@pytest.mark.parametrize("how", [{"split_k": 2}, {"schedule": Strips()}], ids=["slices", "schedule"])
+def test_the_tile_is_open_and_something_else_is_not(name, layout, how, rng):
+    """A is the first factor then, as in the tiles that are usual."""
+    where = machine(name)
+    a, b = operands(rng, 130, 68, 100, layout)
+    result = gemm(where.array(a), where.array(b), config=GemmConfig(atom="wgmma"), **how)
+    assert np.array_equal(where.values(result), exact(a, b))
+
+
 @pytest.mark.parametrize("size", [(512, 512, 512), (4096, 4096, 4096), (16, 4096, 4096), (4096, 48, 1024)], ids=str)
 @pytest.mark.parametrize("layout", ["FF", "CC", "FC", "CF"])
 def test_who_leaves_the_tile_open_gets_one_whose_first_factor_is_what_lies_so(layout, size):

@@ -142,8 +142,9 @@ class Selection:
 
     @property
     def _first_factor(self) -> str | None:
-        """The operand that a configuration of wgmma takes for its first factor; None where it leaves that open."""
-        config = self.choice.config
+        """The operand that a configuration of wgmma takes for its first factor; None where what a caller says leaves
+        that open."""
+        config = self.choice.config and self.choice.of(self.choice.config)
         return None if config is None or _is_bare(config) else "b" if config.swap_ab else "a"
 
     @property

@@ -124,6 +124,20 @@ OF_KERNELS = (
         "a block stages one tile, at once: nobody has staged anything there before",
         r"one tile a block",
     ),
+    (
+        r"gemm\.py",
+        r"bar\.warp\.sync",
+        r"removed|behind st\.shared",
+        "wgmma has brought the lanes together behind what they read",
+        r"from registers",
+    ),
+    (
+        r"mma\.py",
+        r"commit_group",
+        r"removed",
+        "the first pair of a tile ends with the second one: nobody waits for it before",
+        r"from registers",
+    ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
     (
         r"store\.py",

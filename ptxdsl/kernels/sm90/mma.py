@@ -130,7 +130,8 @@ class RegisterMma(WarpgroupMma):
         products = list(self._products(sums))
         for first in range(0, len(products), PAIR):
             pair = products[first:][:PAIR]
-            super().wait(1)
+            if accumulate or first > PAIR:  # the first two pairs of a tile have nothing before them
+                super().wait(1)
             loaded = [self.first_factor.load(behind * UNIT, number, step) for step, (number, _) in pair]
             pd.ptx.wgmma.fence.sync.aligned()
             for a, (step, (_, piece)) in zip(loaded, pair, strict=True):

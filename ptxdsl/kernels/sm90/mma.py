@@ -140,7 +140,7 @@ class RegisterMma(WarpgroupMma):
             pd.ptx.wgmma.commit_group.sync.aligned()
 
     def wait(self, under_way: int) -> None:
-        """Until so many stages are under way at most: with the first pair of one those before have ended."""
+        """Until so many stages are under way at most: the second pair of one has waited for those before it."""
         if not under_way:
             super().wait(0)
 

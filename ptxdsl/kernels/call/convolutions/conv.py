@@ -224,8 +224,8 @@ def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice
 
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
-    """Whether wgmma is for a call that does not ask for it: of float32 not where images are packed, which cuts nothing
-    off and rounds nothing. 8-bit floats have no other way."""
+    """Whether wgmma is for a call that does not ask for it: of float32 not where images are packed, which is to be done
+    without rounding. 8-bit floats have no other way."""
     product = problem.product
     device, _ = product.device_stream
     if product.a.type in FP8:

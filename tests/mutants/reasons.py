@@ -138,13 +138,20 @@ OF_KERNELS = (
         "the first pair of a tile ends with the second one: nobody waits for it before",
         r"from registers",
     ),
+    (
+        r"mma\.py",
+        r"wait_group",
+        r"behind ld\.shared",
+        "what is loaded comes to registers of products behind it, by a selection",
+        r"from registers",
+    ),
     (r"mma\.py", r"wait_group", r"before ld\.global", "no product touches the scales that are loaded", r"scaled"),
     (
         r"store\.py",
         r"bar\.warp\.sync",
         r"removed",
         "the warp meets again before it stages anything",
-        r"table|ragged, sm_90a",
+        r"table|ragged, sm_90a|from registers",
     ),
     (
         r"store\.py",

@@ -122,7 +122,7 @@ class TestChoice:
     @pytest.mark.parametrize(("images", "filters", "moves"), [
         ((32, 56, 56, 64), (64, 3, 3), {"pad": 1}), ((32, 56, 56, 64), (256, 1, 1), {}),
         ((128, 28, 28, 512), (128, 1, 1), {}), ((32, 14, 14, 256), (256, 3, 3), {"pad": 1}),
-        ((32, 56, 56, 256), (512, 1, 1), {"stride": 2}), ((32, 7, 7, 512), (512, 3, 3), {"pad": 1}),
+        ((32, 56, 56, 256), (64, 1, 1), {}), ((32, 56, 56, 256), (512, 1, 1), {"stride": 2}), ((32, 7, 7, 512), (512, 3, 3), {"pad": 1}),
     ], ids=str)  # fmt: skip
     def test_layers_of_a_network_round_pixels_in_registers(self, images, filters, moves):
         plan = self.plan(images, filters, **moves)

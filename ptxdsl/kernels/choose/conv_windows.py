@@ -22,6 +22,7 @@ from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
+from ptxdsl.types import f32
 
 
 class WindowTile(NamedTuple):
@@ -86,6 +87,7 @@ copies there and to read them for wgmma, at 128 bytes a clock. In turns the sums
 one is multiplied, where that takes long enough."""
 WIDEST_SPLIT, WIDEST_INTEGERS = 128, 64  # columns of a tile that blocks share, of float sums and of int32
 LEAST_ITERATIONS, LEAST_STAGES = 4, 3
+ROUNDED = 1.15  # times as long as the rates say float32 takes there, by which twenty layers were off on average
 PERSISTENT, IN_COLUMNS = Strips(), IdentityThreadblockSwizzle(1)
 STREAMED = ClusterStrips((1, 2), streamed=True)
 TURNED_PRODUCTS = WindowTile(192, 128, swap_ab=True, pingpong=True), WindowTile(96, 128, swap_ab=True)
@@ -215,8 +217,8 @@ def _shared(tile: WindowTile, facts: ProductFacts, multiprocessors: int) -> Iter
 def time_by_warps(facts: WindowFacts, computing: float, model: CostModel) -> float:
     """The microseconds that the sm_80 path should take, which multiplies for `computing`: its own rates do not know
     that images are read once."""
-    rates = model.rates.windows
-    return rates.by_warps + max(computing, rates.reading * facts.moved / rates.dram_bandwidth)
+    rates, rounding = model.rates.windows, ROUNDED if facts.product.operands.inputs is f32 else 1.0
+    return rounding * (rates.by_warps + max(computing, rates.reading * facts.moved / rates.dram_bandwidth))
 
 
 def packing_time(moved: int, model: CostModel) -> float:

@@ -59,9 +59,8 @@ from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are; and
-# float32, as twenty layers took on average
-FEW, NARROW, ROUNDED = 1.7, 0.7, 1.15
+# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
+FEW, NARROW = 1.7, 0.7
 
 
 class ConvolutionKernels(NamedTuple):
@@ -274,11 +273,10 @@ def _time_by_warps(problem: Convolution) -> float:
 
 
 def _slowness(problem: Convolution) -> float:
-    """How many times as long the sm_80 path takes for narrow copies of pixels, and to round them."""
+    """How many times as long the sm_80 path takes for narrow copies of pixels."""
     a = problem.product.a
-    rounding = ROUNDED if is_rounded(a.type) else 1.0
     few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
-    return rounding * max(few, float((WIDEST / a.widest()) ** NARROW))
+    return max(few, float((WIDEST / a.widest()) ** NARROW))
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:

@@ -73,30 +73,19 @@ def exact(a, b):
 
 
 @every_machine
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("order", "CF")
-def test_a_along_m_beside_any_b(name, way, order, rng, blocks):
-    """B along N is transposed before. Blocks have several tiles; lines end at elements of no word."""
-    where = machine(name)
+@pytest.mark.parametrize(
+    ("way", "first"), [*((way, "F") for way in WAYS), *((way, "C") for way in SWAPPED)], ids=lambda word: word
+)
+@pytest.mark.parametrize("other", "CF")
+def test_the_first_factor_along_rows_beside_any_other(name, way, first, other, rng, blocks):
+    """A along M, or B along N; the other one is transposed where it does not lie along K. Blocks have several tiles;
+    lines end at elements of no word."""
+    where, layout = machine(name), "F" + other if first == "F" else other + "C"
     blocks(2)
     for sizes in SIZES:
-        a, b = operands(rng, *sizes, "F" + order)
+        a, b = operands(rng, *sizes, layout)
         out = where.array(np.full(sizes[:2], np.nan, np.float32))
-        assert np.array_equal(
-            where.values(gemm(where.array(a), where.array(b), out=out, config=WAYS[way])), exact(a, b)
-        )
-
-
-@every_machine
-@pytest.mark.parametrize("way", SWAPPED)
-@pytest.mark.parametrize("order", "CF")
-def test_b_along_n_beside_any_a(name, way, order, rng, blocks):
-    where = machine(name)
-    blocks(2)
-    for sizes in SIZES:
-        a, b = operands(rng, *sizes, order + "C")
-        out = where.array(np.full(sizes[:2], np.nan, np.float32))
-        result = gemm(where.array(a), where.array(b), out=out, config=SWAPPED[way])
+        result = gemm(where.array(a), where.array(b), out=out, config=(WAYS | SWAPPED)[way])
         assert np.array_equal(where.values(result), exact(a, b))
 
 

@@ -264,7 +264,7 @@ def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transpos
 
     Raises LayoutError where whole atoms do not fill it.
     """
-    if transposed and bits != TRANSPOSED_BITS and swizzle_bytes in MODES:
+    if transposed and bits != TRANSPOSED_BITS:
         raise refusal(
             f"wgmma reads elements of {bits} bits along K only", "only 16-bit elements may lie along M or N: transpose"
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from math import inf
 
 import numpy as np
 import pytest
@@ -11,16 +13,20 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.product_options import ANY, WHOLE
+from ptxdsl.kernels.choose.warpgroup_products import choose_product
+from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.sm90.tiling import FRAGMENT_REGISTERS, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
-from ptxdsl.types import bf16, f32
+from ptxdsl.types import bf16, f16, f32
 from tests.kernels.placed import zeros
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_pingpong import blocks, every_machine
@@ -143,6 +149,22 @@ def test_who_leaves_the_tile_open_gets_one_whose_first_factor_is_what_lies_so(la
     assert traits.operands.from_registers == first and traits.from_registers == (first != "none")
     assert first == "none" or traits.tiling.swap_ab == (first == "b")
     assert len(plan.before) == (layout == "FC")
+
+
+BESIDE = {"nothing": (), "a row": (Extra(f32, "n"),), "a matrix and a column": (Extra(f32, "m"), Extra(f16, "mn"))}
+
+
+@pytest.mark.parametrize("facts", [{"a_major": "mn"}, {"rounded": "a"}, {"b_major": "mn"}, {"rounded": "b"}], ids=str)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize(("output", "c"), [(f32, "none"), (f32, "separate"), (f16, "none"), (f16, "separate")], ids=str)
+def test_what_is_chosen_has_it_first_and_fits_the_gpu(facts, beside, output, c):
+    """Of few rows, few columns and many of both, that blocks share along K or not; stored in boxes or by threads."""
+    known = Operands(f32, output, c=c, extras=BESIDE[beside], **facts)
+    for sizes, sharing in product([(1, 8192, 512), (300, 60, 8192), (2048, 512, 512)], [ANY, WHOLE]):
+        config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), model_of(None), inf, sharing)
+        for in_boxes in (False, output is f16 and config.split_k == 1 and beside != "a matrix and a column"):
+            traits = config.traits(replace(known, out_boxes=in_boxes), "sm_90a")
+            assert traits.from_registers and config.stages >= 3 and traits.fits("sm_90a")
 
 
 @pytest.mark.parametrize(("way", "layout"), [

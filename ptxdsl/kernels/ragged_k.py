@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import StaggeredWalk
+from ptxdsl.kernels.sm90.order import staggered_walk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
@@ -50,7 +50,7 @@ def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUA
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
-    compute(traits, memory, copies, walk_along_k(p, traits))
+    compute(traits, memory, copies, walk_along_k(p, traits, factors=(p.alpha, p.beta)))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -62,7 +62,7 @@ def warpgroup_ragged_k_kernel(
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     queue = DepthTileQueue(p.counters, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
-    await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(*result_maps(p, traits))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     copying, multiplying = tiling.role_registers
@@ -73,7 +73,7 @@ def warpgroup_ragged_k_kernel(
         mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
         told = TileQueueWalk(queue, partial(_told, p, traits))
         if tiling.stagger:
-            compute_tiles(ring, mma, store, StaggeredWalk(told, tiling, consumer))
+            compute_tiles(ring, mma, store, staggered_walk(traits, told, store, consumer))
         else:
             compute_rows(ring, mma, store, told, consumer)
 
@@ -96,14 +96,28 @@ def _told(
     _halved: Scalar,
 ) -> Work:
     """What those that multiply make of what they are told."""
-    product = Product(p.m, p.n, depth, None, None, *output_of_group(p, traits, group), 1, 0)
+    product = Product(p.m, p.n, depth, None, None, *results_of_group(p, traits, group), p.alpha, p.beta)
     return Work(product, (row, column), 0, depth, traits.tile)
 
 
-def output_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View, View | TensorView]:
-    """The output of a group in memory, and as it is stored."""
-    out = View(p.out.pointer + group.to(s64) * p.out.apart, p.out.stride)
-    return out, TensorView(p.boxes, group) if traits.operands.out_boxes else out
+def results_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View | TensorView, View | TensorView]:
+    """C of a group, which is the output where there is no other, and the output."""
+
+    def matrix(view: Any) -> View:
+        return View(view.pointer + group.to(s64) * view.apart, view.stride)
+
+    in_boxes = traits.operands.out_boxes
+    out = TensorView(p.boxes, group) if in_boxes else matrix(p.out)
+    if traits.operands.c != "separate":
+        return out, out
+    return TensorView(p.c, group) if in_boxes else matrix(p.c), out
+
+
+def result_maps(p: Any, traits: WarpgroupTraits) -> list[Any]:
+    """The tensor maps of these."""
+    if not traits.operands.out_boxes:
+        return []
+    return [p.boxes, p.c] if traits.operands.c == "separate" else [p.boxes]
 
 
 class GroupsVisitor(OffsetsVisitor):
@@ -124,10 +138,11 @@ def walk_along_k(
     succeeding: Succeeding | None = None,
     visiting: type[GroupsVisitor] = GroupsVisitor,
     in_blocks: bool = False,
+    factors: tuple[Any, Any] = (1, 0),
 ) -> VisitorWalk:
     """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
     its maps have: zeros. Iterations begin with the group or, `in_blocks`, at multiples of a tile's K among all rows:
-    then a group that begins between two of these has zeros before its first row."""
+    then a group that begins between two of these has zeros before its first row. `factors` are alpha and beta."""
     tile_m, tile_n, tile_k = traits.tile
     tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
     visitor = visiting(p.sizes, p.groups, p.rows, tiled, succeeding)
@@ -145,7 +160,7 @@ def walk_along_k(
             View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
             for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
         )
-        product = Product(p.m, p.n, k, a, b, *output_of_group(p, traits, group), 1, 0)
+        product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), *factors)
         return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
@@ -159,18 +174,24 @@ def grouped_gemm_ragged_k(
     a: Any,
     b: Any,
     offsets: Any,
+    c: Any = None,
     *,
     out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
-    """out[i] = a[offsets[i - 1]:offsets[i]].T @ b[offsets[i - 1]:offsets[i]] for each group i. Returns out.
+    """out[i] = alpha·a[offsets[i - 1]:offsets[i]].T @ b[offsets[i - 1]:offsets[i]] + beta·c[i] for each group i.
+    Returns out.
 
-    a is (rows, M), b (rows, N), out (groups, M, N) with row-major matrices; `offsets`, int32 (groups,) on the same GPU,
-    say where the rows of each group end: with `a` of activations and `b` of gradients, the gradients of the weights of
-    a mixture of experts. The output of a group without rows is 0. Offsets that make no sense are taken for others, or
-    are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either. `config` is as there.
+    a is (rows, M), b (rows, N), c and out (groups, M, N) with row-major matrices of one type; `offsets`, int32
+    (groups,) on the same GPU, say where the rows of each group end: with `a` of activations and `b` of gradients, the
+    gradients of the weights of a mixture of experts, which add up in place where c is out and beta 1. A group without
+    rows has a product of 0. With a beta of 0, the default, c is checked, not read. Offsets that make no sense are taken
+    for others, or are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either. `config` is
+    as there.
 
     Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory.
     """
-    return run(KERNELS, a, b, offsets, out, config, validate)
+    return run(KERNELS, a, b, offsets, c, out, alpha, beta, config, validate)

@@ -73,6 +73,47 @@ def test_groups_by_warpgroups(name, config, dtype, output, rng):
     check(machine(name), rng, OFFSETS, ROWS, 72, 40, dtype=dtype, output=output, config=config)
 
 
+WAYS = {
+    "warps": (SMALL, "f16", "f16"),
+    "warps, f64": (GemmConfig(tile=(64, 64, 32), warp=(32, 32), stages=2), "f64", "f64"),
+    "warps, s8 to s32": (None, "s8", "s32"),
+    "boxes": (LOW, "bf16", "bf16"),
+    "staggered boxes": (replace(SQUARE, stages=4, stagger=3), "f16", "f16"),
+    "C in registers": (replace(SQUARE, tile=(128, 256, 64), stages=3, stagger=2), "f16", "f16"),
+    "f32": (SQUARE, "bf16", "f32"),
+}
+
+
+@every_machine
+@pytest.mark.parametrize("lies", ["in place", "separate", "a line apart", "anywhere"])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_added(name, way, lies, rng):
+    """C is the output, or lies as it does, or with lines of its own, which tensor copies take or not."""
+    (config, dtype, output), where, (m, n) = WAYS[way], machine(name), (72, 264)
+    a, b = (rng.integers(-2, 3, (ROWS, extent)).astype(NAMES[dtype]) for extent in (m, n))
+    wide = rng.integers(-3, 4, (len(OFFSETS), m, n + {"a line apart": 8, "anywhere": 1}.get(lies, 0)))
+    c, offsets = where.array(wide.astype(NAMES[output]))[:, :, :n], np.array(OFFSETS, np.int32)
+    before = where.values(c).astype(np.float64)
+    out = c if lies == "in place" else where.array(np.full((len(OFFSETS), m, n), 77).astype(NAMES[output]))
+    given = [where.array(x) for x in (a, b, offsets)]
+    assert grouped_gemm_ragged_k(*given, c, out=out, alpha=2, beta=-3, config=config) is out
+    for group, (x, y) in enumerate(reference(a.astype(np.float64), b.astype(np.float64), offsets)):
+        exact = (2 * (x.T @ y) - 3 * before[group]).astype(NAMES[output])
+        assert np.array_equal(where.values(out)[group], where.values(where.array(exact))), group
+
+
+@every_machine
+@pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
+def test_gradients_that_add_up_call_after_call(name, config, rng):
+    """As those of parts of a batch do; a beta of 0 does not read C, whatever is in it."""
+    where, parts = machine(name), [rng.integers(-2, 3, (2, 50, 24)).astype(np.float16) for _ in range(3)]
+    out, ends = where.array(np.full((2, 24, 24), np.nan, np.float16)), where.array(np.array([20, 50], np.int32))
+    for number, (a, b) in enumerate(parts):
+        grouped_gemm_ragged_k(where.array(a), where.array(b), ends, out, out=out, beta=min(number, 1), config=config)
+    exact = sum(np.stack([a[rows].T @ b[rows] for rows in (slice(20), slice(20, 50))]) for a, b in parts)
+    assert np.array_equal(where.values(out), exact)
+
+
 @every_machine
 @pytest.mark.parametrize("config, groups", [(SMALL, 34), (LOW, 14)], ids=["lanes", "versions of maps"])
 def test_more_groups_than(config, groups, name, rng):
@@ -118,7 +159,9 @@ def ones(*shape):
 
 class TestChoice:
     def chosen(self, rows, m, n, dtype=np.float16):
-        groups = call.groups_of(np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None)
+        groups = call.groups_of(
+            np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None, None, 0.0
+        )
         return call.traits_of(groups, None)
 
     def test_large_outputs_go_by_warpgroups_that_end_tiles_one_after_the_other(self):
@@ -160,6 +203,26 @@ REFUSED = {
         'atom is "wgmma", and `a` and `b` are int8, which it multiplies along lines, and here lines are rows of K',
         "leave atom out, or convert them to float16 or bfloat16",
     ),
+    "C of another shape": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 16), ENDS, ones(1, 8, 8), beta=1),
+        "`c` has the shape (1, 8, 8); the output has (1, 8, 16)",
+        "pass `c` of that shape",
+    ),
+    "C of another type": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).astype(np.float32), beta=1),
+        "`c` is float32 and `out` float16; they are of one type",
+        "convert c before",
+    ),
+    "column-major C": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).transpose(0, 2, 1), beta=1),
+        "`c` has strides of (64, 1, 8) elements; its rows lie without gaps, as those of the output",
+        "make a row-major copy",
+    ),
+    "beta": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8), beta=1e39),
+        "`beta` is 1e+39; the output is computed in float32, which ends at 3.4e38",
+        "scale the matrices before, or multiply float64 ones",
+    ),
     "an offset past the rows": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), np.array([5], np.int32), validate=True),
         "`offsets[0]` is 5; group 0 takes a number from 0 to the 4 rows of `a`",
@@ -176,11 +239,20 @@ def test_refusals(which):
     assert (caught.value.message, caught.value.help) == (message, help)
 
 
+def test_a_call_that_is_refused_writes_nothing():
+    room = np.full((2, 8, 8), 7, np.float16)
+    out, c = room[:1], room.reshape(-1)[32:96].reshape(1, 8, 8)
+    with pytest.raises(pd.LaunchError) as caught:
+        grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, c, out=out, beta=1)
+    assert caught.value.message == "`out` is written and shares memory with `c`"
+    assert (room == 7).all()
+
+
 @pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     out = np.zeros((2, 8, 8), np.float16)
-    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
-    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), validate=True)
+    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), None, out, 0.0)
+    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), (1.0, 0.0), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel reached a trap, by thread"):
         plan.run()
     assert not out.any()
@@ -188,7 +260,8 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
 
 @pytest.mark.parametrize("output", [bf16, f32])
 @pytest.mark.parametrize("tile, stagger", [((128, 256), 2), ((64, 128), 0)])
-def test_kernels_spill_nothing(output, tile, stagger):
-    operands = Operands(bf16, output, a_major="mn", b_major="mn", batches="strided", out_boxes=output is bf16)
+@pytest.mark.parametrize("c", ["none", "separate", "in place"])
+def test_kernels_spill_nothing(output, tile, stagger, c):
+    operands = Operands(bf16, output, a_major="mn", b_major="mn", batches="strided", out_boxes=output is bf16, c=c)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 64), 3, stagger=stagger), operands, AHEAD)
     check_no_spill(warpgroup_ragged_k_kernel, traits)

@@ -18,7 +18,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles
-from ptxdsl.kernels.ragged_k import GroupsVisitor, output_of_group, walk_along_k
+from ptxdsl.kernels.ragged_k import GroupsVisitor, results_of_group, walk_along_k
 from ptxdsl.kernels.scaled.sums import TILING, scaled_alpha
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
@@ -98,7 +98,7 @@ def _told(
     _halved: Scalar,
 ) -> Work:
     """What those that multiply make of what they are told. A group without blocks has one iteration, of zeros."""
-    product = Product(p.m, p.n, blocks * BLOCK, None, None, *output_of_group(p, traits, group), alpha, 0)
+    product = Product(p.m, p.n, blocks * BLOCK, None, None, *results_of_group(p, traits, group), alpha, 0)
     return Work(product, (row, column), 0, pd.max(blocks, 1), traits.tile)
 
 

@@ -184,9 +184,14 @@ def consumer_walk(
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, store, consumer)
     if traits.tiling.stagger:
-        boxes = store if isinstance(store, TensorStore) else None
-        adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None
-        if deferring:
-            deferring.defer()
-        walk = StaggeredWalk(walk, traits.tiling, consumer, adding, deferring)
+        walk = staggered_walk(traits, walk, store, consumer)
     return MeetingWalk(walk) if traits.meets_before_staging else walk
+
+
+def staggered_walk(traits: WarpgroupTraits, walk: Walk, store: WarpgroupStore, consumer: pd.warpgroup) -> StaggeredWalk:
+    """The tiles of another walk, which warpgroups end one after the other, by what their traits say of the store."""
+    boxes = store if isinstance(store, TensorStore) else None
+    adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None
+    if deferring:
+        deferring.defer()
+    return StaggeredWalk(walk, traits.tiling, consumer, adding, deferring)

@@ -33,9 +33,9 @@ def parameters(traits: Traits) -> Group:
 
 def gemm_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
     """The fields of a kernel that computes products, which takes A and B as such fields."""
-    output, added, scalar = view(traits.operands.output), view(traits.operands.added), traits.operands.scalar
+    output, added = view(traits.operands.output), view(traits.operands.added)
     matrices = {"a": a, "b": b, "c": added, "out": output}
-    numbers = {"m": u32, "n": u32, "k": u32, "alpha": scalar, "beta": scalar}
+    numbers = {"m": u32, "n": u32, "k": u32, **factor_fields(traits)}
     return {**matrices, **numbers, **shared_parameters(traits)}
 
 
@@ -198,15 +198,22 @@ def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dic
 
 @lru_cache(maxsize=1024)
 def ragged_k_parameters(traits: Traits) -> Group:
-    """Those of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and where their rows end."""
-    return pd.Parameters.of("RaggedK", **ragged_k_fields(traits))
+    """Those of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and of C where there is one
+    beside it, and where their rows end."""
+    return pd.Parameters.of("RaggedK", **ragged_k_fields(traits), **factor_fields(traits))
+
+
+def factor_fields(traits: Traits) -> dict[str, Any]:
+    """The numbers by which products and C are multiplied."""
+    return {"alpha": traits.operands.scalar, "beta": traits.operands.scalar}
 
 
 def ragged_k_fields(traits: Traits) -> dict[str, Any]:
     """The fields of a kernel for groups of rows that are the K of products."""
     a, b = map(group_view, traits.operands.input_types)
     numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
-    return {"a": a, "b": b, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
+    c = {"c": group_view(traits.operands.added)} if traits.operands.c == "separate" else {}
+    return {"a": a, "b": b, **c, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
 
 
 def group_view(type: Type) -> Group:

@@ -91,6 +91,7 @@ class Groups:
     out_index: ArrayArgument | None = None  # and which of out it goes to
     operands: tuple[EpilogueOperand, ...] = ()
     epilogue: Callable[..., Any] | None = None
+    c: Matrix | None = None  # what is added
 
     @property
     def device_stream(self) -> tuple[int | None, int]:

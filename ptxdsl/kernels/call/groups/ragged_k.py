@@ -32,9 +32,9 @@ from ptxdsl.kernels.call.matrix import (
     describe_type,
     empty,
 )
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, settled
-from ptxdsl.kernels.call.products.plan import Kernels
-from ptxdsl.kernels.call.products.problem import check_devices
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
+from ptxdsl.kernels.call.products.plan import Kernels, check_factors
+from ptxdsl.kernels.call.products.problem import check_devices, is_same
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
@@ -55,6 +55,7 @@ from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -62,52 +63,63 @@ from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import u32
 
+FACTORS = "alpha", "beta"
+
 
 def run(
     kernels: Kernels,
     a: object,
     b: object,
     offsets: object,
+    c: object,
     out: object,
+    alpha: float,
+    beta: float,
     config: GemmConfig | Literal["tune"] | None,
     validate: bool,
 ) -> Any:
     """The products of the groups, by one of `kernels`. Returns out."""
     check_is_bool("validate", validate)
-    arrays, options, is_tuned = (out, a, b, offsets), (bool(validate), out is None), wants_tuning(config)
+    factors, is_tuned = factors_of(alpha, beta), wants_tuning(config)
+    arrays, options = (out, a, b, offsets, c), (bool(validate), out is None, c is None)
     tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     key = key_of(kernels, tiles or config, options, a, b)
-    launched = CALLS.launch(key, arrays, ())
+    launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
-    groups, plan = groups_of(a, b, offsets, out), None
+    groups, plan = groups_of(a, b, offsets, c, out, factors[1]), None
     if validate:
         check_values("ragged", groups.sizes, groups.a.shape[0])
     if groups.out.array.size:
-        best = _best(kernels, groups, arrays, bool(validate)) if is_tuned else None
+        best = _best(kernels, groups, arrays, factors, bool(validate)) if is_tuned else None
 
         def planned(candidate: TuningCandidate | None) -> LaunchPlan:
             traits = traits_of(groups, candidate.config if candidate else tiles)
-            return plan_of(kernels, groups, traits, bool(validate))
+            check_factors(factors, traits)
+            return plan_of(kernels, groups, traits, factors, bool(validate))
 
         plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner)
+    return carry_out(plan, key, arrays, groups.out.owner, factors)
 
 
-def _best(kernels: Kernels, groups: Groups, arrays: tuple[object, ...], validate: bool) -> TuningCandidate | None:
+def _best(
+    kernels: Kernels, groups: Groups, arrays: tuple[object, ...], factors: tuple[float, float], validate: bool
+) -> TuningCandidate | None:
     """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-    libraries than torch and CuPy."""
+    libraries than torch and CuPy. A C that is the output must not change before the last launch: another one is
+    written meanwhile."""
     if placement_of(arrays) is None:
         return None
-    out, a, b, offsets = arrays
-    sizes, boxed = class_of_list(_list_facts(groups)), is_boxed(groups.out)
+    out, a, b, offsets, c = arrays
+    timed = None if c is out else out
+    sizes, boxed = class_of_list(_list_facts(groups)), _are_boxed(groups)
     told = f"mapped {_are_mappable(groups)}, boxed {boxed}, validated {validate}"
     subject = TuningSubject(
         "grouped_gemm_ragged_k", f"{VERSION}: {sizes}, {_facts_of(groups)}, {told}", groups.device_stream
     )
 
     def run_with(candidate: TuningCandidate) -> None:
-        run(kernels, a, b, offsets, out, candidate.config, validate)
+        run(kernels, a, b, offsets, c, timed, *factors, candidate.config, validate)
 
     def text(candidate: TuningCandidate) -> str:
         traits = traits_of(groups, candidate.config)
@@ -128,8 +140,9 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
     ]
 
 
-def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
-    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+def groups_of(a: object, b: object, offsets: object, c: object, out: object, beta: float) -> Groups:
+    """The arrays of a call; out is made where it is not given. C is checked, and left out with a beta of 0. Raises
+    LaunchError for what does not fit."""
     left, right = matrix_of_rank("a", a, 2, "(rows, M)"), matrix_of_rank("b", b, 2, "(rows, N)")
     check_input_types(left, right, INPUTS, help_of_types(INPUTS, left.type, "scaled_gemm_ragged_k of a.T and b"))
     if left.shape[0] != right.shape[0]:
@@ -146,9 +159,32 @@ def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
     known = outputs(left.type)[0]
     written = matrix_of_rank("out", empty(left, shape, known) if out is None else out, 3, str(shape))
     check_output(written, shape, left)
-    check_devices([left, right, written, counted])
-    check_written(written, [left, right, counted])
-    return Groups(left, right, written, counted)
+    addend = None if c is None else _addend(matrix_of_rank("c", c, 3, str(shape)), written)
+    added = addend if beta != 0 else None
+    check_devices([left, right, written, counted, *filter(None, [added])])
+    apart = [] if added is None or is_same(added, written) else [added]
+    check_written(written, [left, right, counted, *apart])
+    return Groups(left, right, written, counted, c=added)
+
+
+def _addend(c: Matrix, out: Matrix) -> Matrix:
+    """What is added, checked. Raises LaunchError for one of another shape or type than the output, or that lies
+    otherwise."""
+    if c.full_shape != out.full_shape:
+        raise LaunchError(
+            f"`c` has the shape {c.full_shape}; the output has {out.full_shape}", help="pass `c` of that shape"
+        )
+    if c.type is not out.type:
+        raise LaunchError(
+            f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
+            help="convert c before",
+        )
+    if c.array.size and c.major != "row":
+        raise LaunchError(
+            f"`c` has strides of {c.array.strides} elements; its rows lie without gaps, as those of the output",
+            help="make a row-major copy",
+        )
+    return c
 
 
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
@@ -159,20 +195,26 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     _check_mappable(groups)
-    return in_boxes(traits, device) if is_boxed(groups.out) else traits
+    return in_boxes(traits, device) if _are_boxed(groups) else traits
+
+
+def _are_boxed(groups: Groups) -> bool:
+    """Whether tensor copies can store the output, and bring C beside it."""
+    return is_boxed(groups.out) and (groups.c is None or groups.c.is_mappable)
 
 
 def _facts_of(groups: Groups) -> Operands:
     """What the arrays say of their kernel."""
-    a, b, out = groups.a, groups.b, groups.out
-    return facts(a.transposed, b, None, out, (_width(a), _width(b), out.widest(out.shape[1])))
+    a, b, c, out = groups.a, groups.b, groups.c, groups.out
+    widths = _width(a), _width(b), narrower(out, c, out.shape[1])
+    return facts(a.transposed, b, c, out, widths, in_place=c is not None and is_same(c, out))
 
 
 def _list_facts(groups: Groups) -> ListFacts:
     """What is known of groups of average size on the sm_90a path."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
     sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
-    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=is_boxed(groups.out)))
+    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=_are_boxed(groups)))
 
 
 def _are_mappable(groups: Groups) -> bool:
@@ -216,7 +258,9 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
     return config if by_warpgroups is None else staggered(by_warpgroups)
 
 
-def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
+def plan_of(
+    kernels: Kernels, groups: Groups, traits: Traits, factors: tuple[float, float], validate: bool
+) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there are tiles."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 0
     constants = {"traits": traits, "validate": validate}
@@ -224,11 +268,12 @@ def plan_of(kernels: Kernels, groups: Groups, traits: Traits, validate: bool) ->
     kernel, (device, stream) = kernels.of(traits), groups.device_stream
     blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": rows, "m": m, "n": n}
+    numbers |= dict(zip(FACTORS, factors, strict=True))
     if not isinstance(traits, WarpgroupTraits):
         values = ragged_k_parameters(traits)(**_matrices(groups), **numbers)
-        return LaunchPlan(kernel, blocks, traits.threads, values, constants)
+        return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS)
     values = tensor_ragged_k_parameters(traits)(**numbers, **mapped(groups, traits, blocks))
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream)
 
 
 def tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
@@ -244,8 +289,11 @@ def tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
 
 
 def _matrices(groups: Groups) -> dict[str, Any]:
-    """A, B and out as kernels take them."""
-    return {name: group_values(matrix) for name, matrix in (("a", groups.a), ("b", groups.b), ("out", groups.out))}
+    """A, B, out, and C where it is not out, as kernels take them."""
+    known = {"a": groups.a, "b": groups.b, "out": groups.out}
+    if groups.c is not None and not is_same(groups.c, groups.out):
+        known["c"] = groups.c
+    return {name: group_values(matrix) for name, matrix in known.items()}
 
 
 def mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
@@ -253,6 +301,8 @@ def mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, An
     groups."""
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
+    if boxes and groups.c is not None and traits.operands.c == "separate":
+        boxes["c"] = groups.c.mapped(traits.out_map)
     maps = room(device, stream, "maps", blocks * map_bytes(traits))
     _, counters = workspace(device, stream, u32, 0, COUNTERS)
     a, b = _plane(groups.a), _plane(groups.b)

@@ -50,7 +50,7 @@ def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUA
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     memory = SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
-    compute(traits, memory, copies, walk_along_k(p, traits, factors=(p.alpha, p.beta)))
+    compute(traits, memory, copies, walk_along_k(p, traits))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads)
@@ -138,11 +138,10 @@ def walk_along_k(
     succeeding: Succeeding | None = None,
     visiting: type[GroupsVisitor] = GroupsVisitor,
     in_blocks: bool = False,
-    factors: tuple[Any, Any] = (1, 0),
 ) -> VisitorWalk:
     """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
     its maps have: zeros. Iterations begin with the group or, `in_blocks`, at multiples of a tile's K among all rows:
-    then a group that begins between two of these has zeros before its first row. `factors` are alpha and beta."""
+    then a group that begins between two of these has zeros before its first row."""
     tile_m, tile_n, tile_k = traits.tile
     tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
     visitor = visiting(p.sizes, p.groups, p.rows, tiled, succeeding)
@@ -160,7 +159,7 @@ def walk_along_k(
             View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
             for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
         )
-        product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), *factors)
+        product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), p.alpha, p.beta)
         return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)

@@ -251,8 +251,8 @@ def test_a_call_that_is_refused_writes_nothing():
 @pytest.mark.parametrize("config", [SMALL, LOW], ids=["warps", "warpgroups"])
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     out = np.zeros((2, 8, 8), np.float16)
-    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), None, out, 0.0)
-    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), (1.0, 0.0), validate=True)
+    groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
+    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel reached a trap, by thread"):
         plan.run()
     assert not out.any()

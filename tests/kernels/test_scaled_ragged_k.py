@@ -116,6 +116,34 @@ def test_sizes_about_the_ends_of_tiles(name, scaling, config, output, m, n, rng)
 
 @every_machine
 @every_scaling
+@pytest.mark.parametrize("lies", ["in place", "separate", "anywhere"])
+@pytest.mark.parametrize(
+    "config, output", [(LOW, "f32"), (SQUARE, "bf16"), (WIDE, "f16"), (LOW, "e4m3")], ids=["f32", "bf16", "f16", "e4m3"]
+)
+def test_what_is_added(name, config, output, scaling, lies, rng):
+    """C is the output, or lies as it does, or with lines of its own. Beside an output of 8 bits, whose sums are of few
+    products here, it has 16."""
+    where, (m, n) = machine(name), (72, 136)
+    offsets, is_narrow = np.array([0, 16, 16] if output == "e4m3" else OFFSETS, np.int32), output == "e4m3"
+    a, b = values(rng, m, K, dtype="e4m3"), values(rng, n, K, dtype="e4m3").T
+    ends = ends_of(offsets, K)
+    scales = scales_of(rng, scaling, ends, m, n, K)
+    wide = rng.integers(-3, 4, (len(ends), m, n + (lies == "anywhere"))).astype(NAMES["f16" if is_narrow else output])
+    c = where.array(wide)[:, :, :n]
+    before = where.values(c).astype(np.float64)
+    out = c if lies == "in place" and not is_narrow else where.array(np.full((len(ends), m, n), 7, NAMES[output]))
+    given = [where.array(x) for x in (a, b, offsets, *scales)]
+    assert scaled_gemm_ragged_k(*given, c, out=out, alpha=0.5, beta=2, config=config) is out
+    results = where.values(out)
+    for group, exact in enumerate(reference(a, b, ends, *scales, scaling)):
+        expected = (0.5 * exact + 2 * before[group]).astype(np.float32)
+        if is_narrow:
+            expected = np.clip(expected, -448, 448)
+        assert (results[group] == expected.astype(NAMES[output]).astype(np.float64)).all(), group
+
+
+@every_machine
+@every_scaling
 def test_operands_that_are_copied_before(name, scaling, rng):
     """Transposed, and with lines that tensor copies cannot address."""
     where, (m, n, k), offsets = machine(name), (73, 41, 141), np.array([16, 16, 128, 141], np.int32)
@@ -278,6 +306,23 @@ REFUSED = {
         "`out` has the shape (1, 64, 128); a@b has (2, 64, 128)",
         "pass `out` of that shape",
     ),
+    "C of 8 bits": (
+        lambda: scaled_gemm_ragged_k(
+            A, B, ENDS, ONE, ONE, eights(2, 64, 128), out=np.zeros((2, 64, 128), NAMES["e4m3"]), beta=1
+        ),
+        "`c` is float8_e4m3fn; what is added has 16 bits or more",
+        "convert it to float16, bfloat16 or float32; `out` may be of 8 bits",
+    ),
+    "C of another type": (
+        lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, np.zeros((2, 64, 128), np.float16), beta=1),
+        "`c` is float16 and `out` float32; they are of one type",
+        "convert c before",
+    ),
+    "a factor": (
+        lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, alpha=1e39),
+        "`alpha` is 1e+39; the output is computed in float32, which ends at 3.4e38",
+        "scale the matrices before, or multiply float64 ones",
+    ),
     "an output that shares memory": (
         lambda: scaled_gemm_ragged_k(A[:, :64], B[:64, :64], ENDS[:1] // 2, ONE, ONE, out=A[None, :, :64]),
         "`out` is written and shares memory with `a`",
@@ -349,8 +394,9 @@ SHIPPED = [(scaling, (m, n), f32, True) for scaling in SCALINGS for m, n in ((12
 SHIPPED += [("blocks", (128, n), bf16, in_pairs) for n in (192, 160, 128) for in_pairs in (False, True)]
 
 
+@pytest.mark.parametrize("c", ["none", "in place"])
 @pytest.mark.parametrize("scaling, tile, output, in_pairs", SHIPPED)
-def test_kernels_spill_nothing(scaling, tile, output, in_pairs):
-    operands = Operands(e4m3, output, batches="strided", out_boxes=output is bf16)
+def test_kernels_spill_nothing(scaling, tile, output, in_pairs, c):
+    operands = Operands(e4m3, output, batches="strided", out_boxes=output is bf16, c=c)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD)
     check_no_spill(scaled_ragged_k_kernel, traits, scaling=scaling, in_pairs=in_pairs)

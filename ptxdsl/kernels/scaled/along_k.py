@@ -18,7 +18,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows, copy_queued_tiles
-from ptxdsl.kernels.ragged_k import GroupsVisitor, results_of_group, walk_along_k
+from ptxdsl.kernels.ragged_k import GroupsVisitor, result_maps, results_of_group, walk_along_k
 from ptxdsl.kernels.scaled.sums import TILING, scaled_alpha
 from ptxdsl.kernels.sm90.copies import TensorCopies
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
@@ -55,10 +55,10 @@ def scaled_ragged_k_kernel(
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
     queue = BlocksTileQueue(p.counters, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
-    await_prerequisites(*([p.boxes] if traits.operands.out_boxes else []))
+    await_prerequisites(*result_maps(p, traits))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged", GROUP_UNIT)
-    alpha = scaled_alpha(p, scaling, 1)
+    alpha = scaled_alpha(p, scaling, p.alpha)
     copying, multiplying = ROLE_REGISTERS
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
@@ -89,7 +89,7 @@ class BlocksTileQueue(TileQueue):
 def _told(
     p: Any,
     traits: WarpgroupTraits,
-    alpha: Scalar | int,
+    alpha: Scalar,
     group: Scalar,
     _first: Scalar,
     blocks: Scalar,
@@ -98,7 +98,7 @@ def _told(
     _halved: Scalar,
 ) -> Work:
     """What those that multiply make of what they are told. A group without blocks has one iteration, of zeros."""
-    product = Product(p.m, p.n, blocks * BLOCK, None, None, *results_of_group(p, traits, group), alpha, 0)
+    product = Product(p.m, p.n, blocks * BLOCK, None, None, *results_of_group(p, traits, group), alpha, p.beta)
     return Work(product, (row, column), 0, pd.max(blocks, 1), traits.tile)
 
 
@@ -129,18 +129,23 @@ def scaled_gemm_ragged_k(
     offsets: Any,
     scale_a: Any,
     scale_b: Any,
+    c: Any = None,
     *,
     out: Any = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
-    """out[i] = (scale_a·a)[:, K of i] @ (scale_b·b)[K of i] for each group i, of 8-bit floats on sm_90a. Returns out.
+    """out[i] = alpha·(scale_a·a)[:, K of i] @ (scale_b·b)[K of i] + beta·c[i] for each group i, of 8-bit floats on
+    sm_90a. Returns out.
 
     a is (M, K) and b (K, N), float8_e4m3fn or float8_e5m2, each of either, and copied before as in `scaled_gemm` where
     they are not row-major and column-major; out is (groups, M, N) with row-major matrices, of the types of that;
     `offsets`, int32 (groups,) on the same GPU, say where the K of each group ends: with a of the transposed gradients
-    and b of the activations, the gradients of the weights of a mixture of experts. The output of an empty group is 0.
-    Sums of 128 products are added up in float32.
+    and b of the activations, the gradients of the weights of a mixture of experts. An empty group has a product of 0.
+    Sums of 128 products are added up in float32. c, alpha and beta are as in `grouped_gemm_ragged_k`: gradients add up
+    in place where c is out and beta 1. Beside an out of 8 bits, c has 16 or more.
 
     Scales are float32, on the same GPU: one of each tensor, of the shape () or (1,); or one of each row and each column
     in each group, (groups, M, 1) and (groups, 1, N); or one of each 128 along K of each row and of each column,
@@ -153,4 +158,4 @@ def scaled_gemm_ragged_k(
     Raises LaunchError for arrays that do not fit, for other GPUs, and with `validate` for such offsets in host memory;
     nothing is written then.
     """
-    return run(scaled_ragged_k_kernel, a, b, offsets, scale_a, scale_b, out, config, validate)
+    return run(scaled_ragged_k_kernel, a, b, offsets, scale_a, scale_b, c, out, alpha, beta, config, validate)

@@ -15,7 +15,6 @@ from ptxdsl.kernels.traits.parameters import (
     Group,
     batch,
     extra_values,
-    factor_fields,
     gemm_fields,
     group_view,
     product_of,
@@ -113,7 +112,7 @@ class TensorProducts(Products):
 def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
     maps are the patterns of those of groups, memory for these, and the counters of TileQueue."""
-    return pd.Parameters.of("TensorRaggedK", **_tensor_ragged_k_fields(traits), **factor_fields(traits))
+    return pd.Parameters.of("TensorRaggedK", **_tensor_ragged_k_fields(traits))
 
 
 def _tensor_ragged_k_fields(traits: WarpgroupTraits) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dic
 def ragged_k_parameters(traits: Traits) -> Group:
     """Those of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and of C where there is one
     beside it, and where their rows end."""
-    return pd.Parameters.of("RaggedK", **ragged_k_fields(traits), **factor_fields(traits))
+    return pd.Parameters.of("RaggedK", **ragged_k_fields(traits))
 
 
 def factor_fields(traits: Traits) -> dict[str, Any]:
@@ -213,7 +213,8 @@ def ragged_k_fields(traits: Traits) -> dict[str, Any]:
     a, b = map(group_view, traits.operands.input_types)
     numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
     c = {"c": group_view(traits.operands.added)} if traits.operands.c == "separate" else {}
-    return {"a": a, "b": b, **c, "out": group_view(traits.operands.output), "sizes": ptr[s32], **numbers}
+    out = group_view(traits.operands.output)
+    return {"a": a, "b": b, **c, "out": out, "sizes": ptr[s32], **numbers, **factor_fields(traits)}
 
 
 def group_view(type: Type) -> Group:

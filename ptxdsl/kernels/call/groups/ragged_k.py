@@ -30,6 +30,7 @@ from ptxdsl.kernels.call.matrix import (
     array_argument,
     check_input_types,
     describe_type,
+    describe_types,
     empty,
 )
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
@@ -49,13 +50,13 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.product.operands import INPUTS, Operands, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import factors_of
+from ptxdsl.kernels.store.function import UNSCALED, factors_of
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -87,7 +88,7 @@ def run(
     launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
-    groups, plan = groups_of(a, b, offsets, c, out, factors[1]), None
+    groups, plan = groups_of(a, b, offsets, out, c, factors[1]), None
     if validate:
         check_values("ragged", groups.sizes, groups.a.shape[0])
     if groups.out.array.size:
@@ -96,7 +97,7 @@ def run(
         def planned(candidate: TuningCandidate | None) -> LaunchPlan:
             traits = traits_of(groups, candidate.config if candidate else tiles)
             check_factors(factors, traits)
-            return plan_of(kernels, groups, traits, factors, bool(validate))
+            return plan_of(kernels, groups, traits, bool(validate), factors)
 
         plan = with_best(best, planned)
     return carry_out(plan, key, arrays, groups.out.owner, factors)
@@ -112,7 +113,7 @@ def _best(
         return None
     out, a, b, offsets, c = arrays
     timed = None if c is out else out
-    sizes, boxed = class_of_list(_list_facts(groups)), _are_boxed(groups)
+    sizes, boxed = class_of_list(_list_facts(groups)), are_boxed(groups)
     told = f"mapped {_are_mappable(groups)}, boxed {boxed}, validated {validate}"
     subject = TuningSubject(
         "grouped_gemm_ragged_k", f"{VERSION}: {sizes}, {_facts_of(groups)}, {told}", groups.device_stream
@@ -140,7 +141,7 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
     ]
 
 
-def groups_of(a: object, b: object, offsets: object, c: object, out: object, beta: float) -> Groups:
+def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
     """The arrays of a call; out is made where it is not given. C is checked, and left out with a beta of 0. Raises
     LaunchError for what does not fit."""
     left, right = matrix_of_rank("a", a, 2, "(rows, M)"), matrix_of_rank("b", b, 2, "(rows, N)")
@@ -159,22 +160,39 @@ def groups_of(a: object, b: object, offsets: object, c: object, out: object, bet
     known = outputs(left.type)[0]
     written = matrix_of_rank("out", empty(left, shape, known) if out is None else out, 3, str(shape))
     check_output(written, shape, left)
-    addend = None if c is None else _addend(matrix_of_rank("c", c, 3, str(shape)), written)
-    added = addend if beta != 0 else None
-    check_devices([left, right, written, counted, *filter(None, [added])])
-    apart = [] if added is None or is_same(added, written) else [added]
-    check_written(written, [left, right, counted, *apart])
-    return Groups(left, right, written, counted, c=added)
+    groups = Groups(left, right, written, counted, c=addend_of(c, written, beta))
+    check_groups(groups)
+    return groups
 
 
-def _addend(c: Matrix, out: Matrix) -> Matrix:
-    """What is added, checked. Raises LaunchError for one of another shape or type than the output, or that lies
-    otherwise."""
+def check_groups(groups: Groups) -> None:
+    """Raises LaunchError for arrays of which one is elsewhere, and for an output that may not be written."""
+    a, b, c, out, sizes = groups.a, groups.b, groups.c, groups.out, groups.sizes
+    check_devices([a, b, out, sizes, *([] if c is None else [c])])
+    check_written(out, [a, b, sizes, *([] if c is None or is_same(c, out) else [c])])
+
+
+def addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
+    """C, checked; None with a beta of 0."""
+    if c is None:
+        return None
+    addend = matrix_of_rank("c", c, 3, str(out.full_shape))
+    _check_addend(addend, out)
+    return addend if beta != 0 else None
+
+
+def _check_addend(c: Matrix, out: Matrix) -> None:
+    """Raises LaunchError for one of another shape or type than the output, or that lies otherwise."""
     if c.full_shape != out.full_shape:
         raise LaunchError(
             f"`c` has the shape {c.full_shape}; the output has {out.full_shape}", help="pass `c` of that shape"
         )
-    if c.type is not out.type:
+    if out.type in FP8 and c.type not in FLOATS:
+        raise LaunchError(
+            f"`c` is {describe_type(c.type)}; what is added has 16 bits or more",
+            help=f"convert it to {describe_types(FLOATS)}; `out` may be of 8 bits",
+        )
+    if c.type is not out.type and out.type not in FP8:
         raise LaunchError(
             f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
             help="convert c before",
@@ -184,7 +202,6 @@ def _addend(c: Matrix, out: Matrix) -> Matrix:
             f"`c` has strides of {c.array.strides} elements; its rows lie without gaps, as those of the output",
             help="make a row-major copy",
         )
-    return c
 
 
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
@@ -195,10 +212,10 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
     _check_mappable(groups)
-    return in_boxes(traits, device) if _are_boxed(groups) else traits
+    return in_boxes(traits, device) if are_boxed(groups) else traits
 
 
-def _are_boxed(groups: Groups) -> bool:
+def are_boxed(groups: Groups) -> bool:
     """Whether tensor copies can store the output, and bring C beside it."""
     return is_boxed(groups.out) and (groups.c is None or groups.c.is_mappable)
 
@@ -214,7 +231,7 @@ def _list_facts(groups: Groups) -> ListFacts:
     """What is known of groups of average size on the sm_90a path."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
     sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
-    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=_are_boxed(groups)))
+    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=are_boxed(groups)))
 
 
 def _are_mappable(groups: Groups) -> bool:
@@ -259,7 +276,7 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
 
 
 def plan_of(
-    kernels: Kernels, groups: Groups, traits: Traits, factors: tuple[float, float], validate: bool
+    kernels: Kernels, groups: Groups, traits: Traits, validate: bool, factors: tuple[float, float] = UNSCALED
 ) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there are tiles."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 0

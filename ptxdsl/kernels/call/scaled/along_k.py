@@ -15,21 +15,20 @@ from ptxdsl.kernels.call.groups.ragged import (
     check_output,
     check_size_array,
     check_values,
-    check_written,
     help_of_types,
     in_boxes,
-    is_boxed,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.groups.ragged_k import mapped, tiles_of
+from ptxdsl.kernels.call.groups.ragged_k import FACTORS, addend_of, are_boxed, check_groups, mapped, tiles_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import room
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, settled
+from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, narrower, settled
 from ptxdsl.kernels.call.products.lines import LinedMatrix, as_wgmma_reads
-from ptxdsl.kernels.call.products.problem import check_devices
+from ptxdsl.kernels.call.products.plan import check_factors
+from ptxdsl.kernels.call.products.problem import is_same
 from ptxdsl.kernels.call.scaled.scales import (
     MOST_COLUMNS,
     ScaledOperands,
@@ -50,6 +49,7 @@ from ptxdsl.kernels.product.operands import FP8, outputs
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.function import UNSCALED, factors_of
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 
@@ -61,52 +61,59 @@ def run(
     offsets: object,
     scale_a: object,
     scale_b: object,
+    c: object,
     out: object,
+    alpha: float,
+    beta: float,
     config: GemmConfig | Literal["tune"] | None,
     validate: bool,
 ) -> Any:
     """The products of the groups, by a kernel. Returns out."""
     check_is_bool("validate", validate)
-    arrays, options = (out, a, b, scale_a, scale_b, offsets), (out is None, bool(validate))
-    is_tuned = wants_tuning(config)
+    arrays, options = (out, a, b, scale_a, scale_b, offsets, c), (out is None, c is None, bool(validate))
+    factors, is_tuned = factors_of(alpha, beta), wants_tuning(config)
     tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     key = key_of(kernel, tiles or config, options, a, b)
-    launched = CALLS.launch(key, arrays, ())
+    launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
-    groups = groups_of(a, b, offsets, out)
+    groups = groups_of(a, b, offsets, out, c, factors[1])
     scaled = checked_scales(groups, scale_a, scale_b)
     if validate:
         _check_offsets(groups.sizes, groups.a.shape[1])
     plan = None
     if groups.out.array.size:
-        best = _best(kernel, groups, scaled, arrays, bool(validate)) if is_tuned else None
+        best = _best(kernel, groups, scaled, arrays, factors, bool(validate)) if is_tuned else None
 
         def planned(candidate: TuningCandidate | None) -> LaunchPlan:
             traits = traits_of(groups, scaled.scaling, candidate.config if candidate else tiles)
-            return plan_of(kernel, groups, scaled, traits, bool(validate))
+            check_factors(factors, traits)
+            return plan_of(kernel, groups, scaled, traits, bool(validate), factors)
 
         plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner)
+    return carry_out(plan, key, arrays, groups.out.owner, factors)
 
 
 def _best(
-    kernel: Kernel, groups: Groups, scaled: ScaledOperands, arrays: tuple[object, ...], validate: bool
+    kernel: Kernel,
+    groups: Groups,
+    scaled: ScaledOperands,
+    arrays: tuple[object, ...],
+    factors: tuple[float, float],
+    validate: bool,
 ) -> TuningCandidate | None:
     """What config="tune" stands for; None for the choice of the model: on the emulator, for arrays of other libraries
-    than torch and CuPy, and where there is nothing to multiply."""
+    than torch and CuPy, and where there is nothing to multiply. A C that is the output must not change before the last
+    launch: another one is written meanwhile."""
     if placement_of(arrays) is None or not groups.a.shape[1]:
         return None
-    (out, a, b, scale_a, scale_b, offsets), average, constants = (
-        arrays,
-        _list_facts(groups),
-        _constants(scaled, validate),
-    )
+    out, a, b, scale_a, scale_b, offsets, c = arrays
+    average, constants, to = _list_facts(groups), _constants(scaled, validate), None if c is out else out
     shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {constants}"
     subject = TuningSubject("scaled_gemm_ragged_k", shape_class, groups.device_stream)
 
     def run_with(candidate: TuningCandidate) -> None:
-        run(kernel, a, b, offsets, scale_a, scale_b, out, candidate.config, validate)
+        run(kernel, a, b, offsets, scale_a, scale_b, c, to, *factors, candidate.config, validate)
 
     def text(candidate: TuningCandidate) -> str:
         traits = traits_of(groups, scaled.scaling, candidate.config)
@@ -123,8 +130,9 @@ def _best(
     return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
 
 
-def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
-    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
+    """The arrays of a call; out is made where it is not given. C is checked, and left out with a beta of 0. Raises
+    LaunchError for what does not fit."""
     left, right = matrix_of_rank("a", a, 2, "(M, K)"), matrix_of_rank("b", b, 2, "(K, N)").along_column
     check_type(left, "call grouped_gemm_ragged_k of their transposes, whose rows are K")
     check_input_types(left, right, FP8, help_of_types(FP8))
@@ -141,9 +149,9 @@ def groups_of(a: object, b: object, offsets: object, out: object) -> Groups:
     shape = count, left.shape[0], right.shape[1]
     written = matrix_of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, 3, str(shape))
     check_output(written, shape, left)
-    check_devices([left, right, written, counted])
-    check_written(written, [left, right, counted])
-    return Groups(left, right, written, counted)
+    groups = Groups(left, right, written, counted, c=addend_of(c, written, beta))
+    check_groups(groups)
+    return groups
 
 
 def checked_scales(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:
@@ -185,15 +193,17 @@ def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> Warpgr
             help="take a narrower tile",
         )
     traits = configured(config, operands, device, AHEAD)
-    return in_boxes(traits, device) if is_boxed(groups.out) else traits
+    return in_boxes(traits, device) if are_boxed(groups) else traits
 
 
 def _list_facts(groups: Groups) -> ListFacts:
     """What is known of groups of average size; operands that are not read as they lie are copied so."""
     (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
-    operands = facts(groups.a, groups.b, None, groups.out, (16, 16, groups.out.widest(n)), batches="strided")
+    c, out = groups.c, groups.out
+    widths, in_place = (16, 16, narrower(out, c, n)), c is not None and is_same(c, out)
+    operands = facts(groups.a, groups.b, c, out, widths, in_place=in_place, batches="strided")
     sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
-    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=is_boxed(groups.out)))
+    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=are_boxed(groups)))
 
 
 def _constants(scaled: ScaledOperands, validate: bool) -> dict[str, object]:
@@ -203,19 +213,25 @@ def _constants(scaled: ScaledOperands, validate: bool) -> dict[str, object]:
 
 
 def plan_of(
-    kernel: Kernel, groups: Groups, scaled: ScaledOperands, traits: WarpgroupTraits, validate: bool
+    kernel: Kernel,
+    groups: Groups,
+    scaled: ScaledOperands,
+    traits: WarpgroupTraits,
+    validate: bool,
+    factors: tuple[float, float] = UNSCALED,
 ) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there are tiles."""
     (count, m, n), k, (device, stream) = groups.out.full_shape, groups.a.shape[1], groups.device_stream
     constants = {"traits": traits, **_constants(scaled, validate)}
     blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
+    numbers |= dict(zip(FACTORS, factors, strict=True))
     groups = _with_k(groups)
     a, b, before = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
     check_mappable(a.shape[1], a, b)
     matrices = mapped(replace(groups, a=a, b=b), traits, blocks)
     values = scaled_ragged_k_parameters(traits)(**matrices, **numbers, **scaled.values)
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=stream, before=before)
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream, before)
 
 
 def _with_k(groups: Groups) -> Groups:

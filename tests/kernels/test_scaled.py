@@ -259,6 +259,58 @@ def test_alpha_beta_and_c(name, scaling, output, shape, config, rng):
         assert (where.values(c) == expected).all()
 
 
+TURNED = [("tensors", (20, 72, 144)), ("rows", (70, 200, 272)), ("rows", (2, 5, 33))]
+
+
+@every_machine
+@pytest.mark.parametrize("scaling, shape", TURNED)
+@pytest.mark.parametrize("output", ["f32", "bf16", "e4m3"])
+def test_columns_of_out(name, scaling, shape, output, rng):
+    """As the transpose, with scales of columns that have gaps; the tile is chosen, or said."""
+    where, (m, n, k) = machine(name), shape
+    a, b, (scale_a, scale_b) = values(rng, m, k), values(rng, n, k, dtype="e5m2").T, scales_of(rng, scaling, m, n, k)
+    if scaling == "rows":
+        scale_b = scale_b.repeat(2, axis=1)[:, ::2]
+    exact, most = 2.0**-7 * reference(a, b, scale_a, scale_b), float(ml_dtypes.finfo(NAMES[output]).max)
+    expected = exact.clip(-most, most).astype(np.float32).astype(NAMES[output]).astype(np.float64)
+    given = [where.array(x) for x in (a, b, scale_a, scale_b)]
+    for config in (None, LOW, GemmConfig((16, 64, 128), stages=2, atom="wgmma", swap_ab=True)):
+        out = where.array(np.zeros((n, m), NAMES[output])).T
+        assert scaled_gemm(*given, out=out, alpha=2.0**-7, config=config) is out
+        assert (where.values(out) == expected).all()
+
+
+@every_machine
+@pytest.mark.parametrize("c_major", ["row", "column"])
+def test_columns_of_out_with_c_and_an_epilogue(name, c_major, rng):
+    """Of batches that share A and its scales; a value a row, one a column, and a matrix."""
+    where, (count, m, n, k) = machine(name), (2, 70, 136, 144)
+    a, b = values(rng, m, k), values(rng, count, n, k).swapaxes(1, 2)
+    scale_a, scale_b = powers(rng, m, 1), powers(rng, count, 1, n)
+    c, other = (rng.integers(-9, 10, (count, m, n)).astype(np.float32) for _ in range(2))
+    of_row, of_column = rng.integers(-3, 4, m).astype(np.float32), powers(rng, n)
+    given = [where.array(x) for x in (a, b, scale_a, scale_b, lying(c, c_major))]
+    operands = per_row(where.array(of_row)), per_column(where.array(of_column)), where.array(other)
+    how = {"alpha": 2.0**-7, "beta": 0.5, "epilogue": lambda x, row, column, y: beside(x, row, column) - y}
+    out = where.array(np.zeros((count, n, m), np.float32)).swapaxes(1, 2)
+    results = where.values(scaled_gemm(*given, out=out, operands=operands, config=LOW, **how))
+    for batch in range(count):
+        exact = 2.0**-7 * reference(a, b[batch], scale_a, scale_b[batch]) + 0.5 * c[batch]
+        assert (results[batch] == beside(exact, of_row[:, None], of_column) - other[batch]).all(), batch
+
+
+@every_machine
+def test_columns_of_out_are_added_to(name, rng):
+    """C is out itself; with operands that are copied before, lying any way."""
+    where, (m, n, k) = machine(name), (33, 71, 133)
+    a, b, scales = values(rng, m, k), values(rng, k, n), scales_of(rng, "rows", m, n, k)
+    c = rng.integers(-9, 10, (m, n)).astype(np.float32)
+    out = where.array(np.asfortranarray(c).T).T
+    given = [where.array(x) for x in (lying(a, "column"), lying(b, "row"), *scales)]
+    assert scaled_gemm(*given, out, out=out, beta=2.0) is out
+    assert (where.values(out) == reference(a, b, *scales) + 2 * c).all()
+
+
 def beside(value, of_row, of_column):
     return value * of_column + of_row
 
@@ -459,10 +511,21 @@ REFUSED = {
         "`operands[0]` is of type ndarray; the epilogue of groups of rows takes one value a row or a column",
         "write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
     ),
-    "columns of out": (
-        lambda: scaled_gemm(A, B, ONE, ONE, out=np.zeros((128, 64), np.float32).T),
-        "`out` is column-major; scaled_gemm writes rows",
-        "make a row-major output",
+    "columns of out with scales of blocks": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32), out=np.zeros((128, 64), np.float32).T
+        ),
+        "`out` is column-major, and scales are of blocks: of its transpose each column has a scale for each 128 along K, "
+        "which the kernel takes of rows alone",
+        "make a row-major output, or pass scales of tensors or of rows and columns",
+    ),
+    "scales of rows with gaps, and columns of out": (
+        lambda: scaled_gemm(
+            A, B, np.ones((64, 2), np.float32)[:, :1], np.ones((1, 128), np.float32),
+            out=np.zeros((128, 64), np.float32).T,
+        ),
+        "`scale_a` has strides of (2, 1) elements; scales of rows, with a column-major `out`, lie side by side",
+        "make a contiguous copy of it",
     ),
     "a wide tile": (
         lambda: scaled_gemm(

@@ -79,15 +79,16 @@ def scaled_gemm(
     Either may be a batch, of three dimensions, as in gemm.
 
     Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
-    row, (M, 1), and of each column, (1, N), which lie side by side; or one of each 128 along K, (M, ⌈K/128⌉), and of
-    each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉). Of a batch, they have three dimensions as well. By blocks, sums of
-    128 products are scaled and added up in float32.
+    row, (M, 1), and of each column, (1, N), which lie side by side (those of rows do where out is column-major); or
+    one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉). Of a batch, they have
+    three dimensions as well. By blocks, sums of 128 products are scaled and added up in float32.
 
-    out is row-major: float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates. `c`,
-    `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has atom="wgmma" and says, as in gemm, which
-    tiles there are and how blocks share them; where it has no `schedule`, blocks are persistent. With scales of blocks
-    a tile has 64 or 128 rows and up to 192 columns, or 256, or up to 32 rows where A and B are swapped; and warpgroups
-    multiply at the same time. "tune" times some, as in gemm, of classes for each kind of scales.
+    out is float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates; row-major, or also
+    column-major but with scales of blocks. `c`, `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has
+    atom="wgmma" and says, as in gemm, which tiles there are and how blocks share them; where it has no `schedule`,
+    blocks are persistent. With scales of blocks a tile has 64 or 128 rows and up to 192 columns, or 256, or up to 32
+    rows where A and B are swapped; and warpgroups multiply at the same time. "tune" times some, as in gemm, of classes
+    for each kind of scales.
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

@@ -52,7 +52,7 @@ WHOLE_TOGETHER = {
 
 @dataclass(frozen=True)
 class ScaledProduct:
-    """The arrays of a call, checked: a product with its scales, by what it is multiplied and added to."""
+    """The arrays of a call, checked: a row-major product with its scales, by what it is multiplied and added to."""
 
     problem: GemmProblem
     scaled: ScaledOperands
@@ -109,7 +109,7 @@ def run(
     is_tuned = wants_tuning(config)
     tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-    product = ScaledProduct(problem, _scales_of(problem, scale_a, scale_b), factors, epilogue)
+    product = ScaledProduct(problem.row_major, _scales_of(problem, scale_a, scale_b), factors, epilogue)
     plan = None
     if problem.out.array.size:
         best = _best(kernel, product, arrays, operands) if is_tuned else None
@@ -118,14 +118,20 @@ def run(
 
 
 def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> ScaledOperands:
-    """The scales of a product of 8-bit floats with rows, checked, and what they are of."""
+    """The scales of a product of 8-bit floats, checked, and what they are of: those of the row-major one."""
     check_type(problem.a)
-    if problem.out.array.size and problem.out.major != "row":
-        raise LaunchError("`out` is column-major; scaled_gemm writes rows", help="make a row-major output")
     m, n, k = problem.m, problem.n, problem.k
     blocks, (*of_a, _, _), (*of_b, _, _) = (-(-k // BLOCK), -(-n // BLOCK)), problem.a.full_shape, problem.b.full_shape
     shapes = ScaleShapes(((*of_a, m, 1), (*of_b, 1, n)), ((*of_a, m, blocks[0]), (*of_b, *blocks)))
-    return scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out])
+    is_turned = problem.out.major != "row"
+    scaled = scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out], is_turned)
+    if is_turned and scaled.scaling == "blocks" and problem.out.array.size:
+        raise LaunchError(
+            "`out` is column-major, and scales are of blocks: of its transpose each column has a scale for each "
+            f"{BLOCK} along K, which the kernel takes of rows alone",
+            help="make a row-major output, or pass scales of tensors or of rows and columns",
+        )
+    return scaled
 
 
 def _best(

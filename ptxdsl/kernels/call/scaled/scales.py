@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,12 +47,23 @@ class ScaledOperands(NamedTuple):
         """What a kernel takes of them."""
         return {"scale_a": self._view(self.a), "scale_b": self._view(self.b, along_last=True)}
 
+    @property
+    def transposed(self) -> ScaledOperands:
+        """Those of the transposed product, whose A is the transpose of b."""
+        return ScaledOperands(self.scaling, _transposed(self.b), _transposed(self.a))
+
     def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
         if self.scaling == "tensors":
             return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
         (*count, _, _), (*apart, first, second) = scales.array.shape, scales.array.strides
         line, step = (second, first) if along_last else (first, second)
         return ScaleView(pointer=scales.pointer, line=line, step=step, apart=apart[0] if count not in ([], [1]) else 0)
+
+
+def _transposed(scales: ArrayArgument) -> ArrayArgument:
+    """The same memory, read with rows and columns exchanged; one number as it is."""
+    shape, strides = ((*axes[:-2], *reversed(axes[-2:])) for axes in (scales.array.shape, scales.array.strides))
+    return replace(scales, array=replace(scales.array, shape=shape, strides=strides))
 
 
 def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
@@ -62,8 +74,11 @@ def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
         )
 
 
-def scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) -> ScaledOperands:
-    """The scales, checked, and what they are of. Raises LaunchError for what does not fit."""
+def scales_of(
+    scales: Sequence[object], shapes: ScaleShapes, others: list[Any], is_turned: bool = False
+) -> ScaledOperands:
+    """The scales, checked, and what they are of; those of the transpose where a product `is_turned`. Raises LaunchError
+    for what does not fit."""
     for name, owner in zip(("scale_a", "scale_b"), scales, strict=True):
         if isinstance(owner, int | float | np.generic):
             raise LaunchError(
@@ -79,17 +94,19 @@ def scales_of(scales: Sequence[object], shapes: ScaleShapes, others: list[Any]) 
             raise LaunchError(f"`{scale.name}` is {describe_type(scale.type)}; it takes float32", help="convert it")
     check_devices([*others, of_a, of_b])
     check_written(others[-1], [of_a, of_b])
-    scaling = _scaling(of_a, of_b, shapes)
-    if scaling == "rows":
-        check_side_by_side(of_b)
-    return ScaledOperands(scaling, of_a, of_b)
+    scaled = ScaledOperands(_scaling(of_a, of_b, shapes), of_a, of_b)
+    if scaled.scaling == "rows":
+        check_side_by_side(of_a if is_turned else of_b, is_turned)
+    return scaled.transposed if is_turned else scaled
 
 
-def check_side_by_side(of_b: ArrayArgument) -> None:
-    """Raises LaunchError for scales of columns that kernels cannot read so."""
-    if of_b.array.size and of_b.array.shape[-1] > 1 and of_b.array.strides[-1] != 1:
+def check_side_by_side(scales: ArrayArgument, is_turned: bool = False) -> None:
+    """Raises LaunchError for scales of columns, or of rows of a product that `is_turned`, that kernels cannot read
+    so."""
+    axis, lines = (-2, "rows, with a column-major `out`,") if is_turned else (-1, "columns")
+    if scales.array.size and scales.array.shape[axis] > 1 and scales.array.strides[axis] != 1:
         raise LaunchError(
-            f"`scale_b` has strides of {of_b.array.strides} elements; scales of columns lie side by side",
+            f"`{scales.name}` has strides of {scales.array.strides} elements; scales of {lines} lie side by side",
             help="make a contiguous copy of it",
         )
 

@@ -180,11 +180,6 @@ REFUSED = {
         'GemmConfig: the tiles are those of mma.sync, whose path does not round to e4m3; with atom="wgmma" sm_90a does',
         None,
     ),
-    "no K": (
-        lambda: gemm(A[:, :0], A[:0], out=OUT),
-        "`out` is float8_e4m3fn, which takes wgmma, and K is 0: there is nothing to multiply",
-        "fill `out` with zeros without gemm",
-    ),
     "c": (
         lambda: gemm(A, A, OUT, out=OUT, beta=1.0),
         "`c` is float8_e4m3fn; what is added has 16 bits or more",

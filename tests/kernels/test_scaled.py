@@ -13,9 +13,11 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups.ragged import in_boxes
+from ptxdsl.kernels.call.matrix import array_argument
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled import groups as call
 from ptxdsl.kernels.call.scaled import product as product_call
+from ptxdsl.kernels.call.scaled import scales as scales_call
 from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.scaled import choose_scaled_groups
@@ -427,6 +429,40 @@ def test_no_rows(name, rng):
     assert where.values(scaled_gemm(*given)).shape == (0, 16)
 
 
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("config", [None, LOW])
+def test_no_k(name, scaling, config, rng):
+    """Sums are 0, also with scales of no blocks, and infinite ones."""
+    where, (m, n) = machine(name), (70, 136)
+    a, b, (scale_a, scale_b) = values(rng, m, 0), values(rng, n, 0).T, scales_of(rng, scaling, m, n, 0)
+    scale_a[:] = np.inf
+    c, bias = rng.integers(-9, 10, (m, n)).astype(NAMES["bf16"]), rng.integers(-3, 4, n).astype(np.float32)
+    given = [where.array(x) for x in (a, b, scale_a, scale_b)]
+    out = where.array(np.full((m, n), np.nan).astype(NAMES["bf16"]))
+    assert scaled_gemm(*given, out=out, config=config) is out
+    assert (where.values(out) == 0).all()
+    how = {"beta": 2.0, "epilogue": add, "operands": [per_column(where.array(bias))], "config": config}
+    assert (where.values(scaled_gemm(*given, where.array(c), out=out, **how)) == 2 * c.astype(np.float64) + bias).all()
+
+
+@every_machine
+def test_no_k_of_batches_in_columns(name, rng):
+    where, (count, m, n) = machine(name), (2, 70, 24)
+    scales = powers(rng, count, m, 1), powers(rng, 1, n)
+    sides = np.zeros((count, m, 0), NAMES["e4m3"]), np.zeros((0, n), NAMES["e5m2"])
+    out = where.array(np.full((count, n, m), np.nan, np.float32)).swapaxes(1, 2)
+    assert (where.values(scaled_gemm(*(where.array(x) for x in (*sides, *scales)), out=out)) == 0).all()
+
+
+def test_zeros_of_a_workspace_stand_for_scales(monkeypatch):
+    """On a GPU, where K is 0: no array of the caller stands behind them."""
+    monkeypatch.setattr(scales_call, "room", lambda *_: 4096)
+    of_blocks = array_argument("scale_a", np.ones((64, 0), np.float32), 2, "", "")
+    known = scales_call.ScaledOperands("blocks", of_blocks, of_blocks).without_k((0, 0))
+    assert known.scaling == "tensors" and known.a.pointer == known.b.pointer == 4096
+
+
 A, B = np.ones((64, 256), NAMES["e4m3"]), np.ones((128, 256), NAMES["e4m3"]).T
 ONE, HALF, ROWS = np.ones(1, np.float32), np.ones((64, 256), np.float16), np.array([64], np.int32)
 REFUSED = {
@@ -592,6 +628,11 @@ REFUSED = {
         "`config` has schedule=InterleavedStrips(blocks=(2, 1), width=0, step=0), which takes rows of A as batches in turn; "
         "those with scales are taken as they lie",
         "leave schedule out",
+    ),
+    "no K of groups": (
+        lambda: scaled_gemm_ragged(A[:, :0], B[None, :0], ROWS, ONE, ONE),
+        "`a` and `b` are float8_e4m3fn, which takes wgmma, and K is 0: there is nothing to multiply",
+        "fill `out` with zeros without gemm",
     ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),

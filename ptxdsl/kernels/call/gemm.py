@@ -21,7 +21,7 @@ from ptxdsl.kernels.call.launching.launches import carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.products.candidates import candidates_of, class_traits, describe_class
 from ptxdsl.kernels.call.products.configure import Choice, fused
-from ptxdsl.kernels.call.products.lines import LineCopies
+from ptxdsl.kernels.call.products.lines import LineCopies, with_k
 from ptxdsl.kernels.call.products.plan import Kernels, plan_of, plan_with_copies
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
@@ -111,7 +111,7 @@ class ProductCall:
 
     def _problem(self) -> GemmProblem:
         out, a, b, c, *_ = self.arrays
-        return problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands)
+        return with_k(problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands))
 
     def _best_of_lists(self, batch: ListedBatch) -> TuningCandidate | None:
         """The same of lists: on the sm_80 path by the kernels of products, else by those of groups."""

@@ -76,7 +76,7 @@ def scaled_gemm(
 
     a (M, K) and b (K, N) are float8_e4m3fn or float8_e5m2, each of either; they are read as they lie where a is
     row-major and b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace.
-    Either may be a batch, of three dimensions, as in gemm.
+    Either may be a batch, of three dimensions, as in gemm. M, N, K may be 0.
 
     Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
     row, (M, 1), and of each column, (1, N), which lie side by side (those of rows do where out is column-major); or

@@ -20,6 +20,7 @@ from ptxdsl.driver import call
 from ptxdsl.types import Type, u32
 
 LEAST_BYTES = 1 << 20
+NO_K = "no K"  # a use of memory that nobody writes to: zeros that stand for matrices with nothing in them
 MOST_STREAMS = 64  # that are kept for good, and as many others
 
 

@@ -163,8 +163,7 @@ def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, fir
     comes from registers, "a" or "b", where it is float32."""
     cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
-        by_hand = "scale c by beta" if a.type in FP8 else "fill `out` with zeros"
-        help = "leave atom out" if otherwise else f"{by_hand} without gemm"
+        help = "leave atom out" if otherwise else "fill `out` with zeros without gemm"
         raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
     operands = [
         (matrix, a.type in TURNED or matrix.major == along_k or name == first)

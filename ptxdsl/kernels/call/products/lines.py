@@ -20,12 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.launching.workspace import memory
-from ptxdsl.kernels.call.matrix import Matrix, matrix
+from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
+from ptxdsl.kernels.call.matrix import SECTOR_BYTES, Matrix, matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.large_products import LARGEST, LargeTile, slowness_of_lines, time_of_large
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.product.operands import takes_wgmma
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -94,6 +95,25 @@ class LineCopies(NamedTuple):
                 problem = replace(problem, a=copy) if name == "a" else replace(problem, b=copy)
         rounded = self.left if self.rounds and is_rounded(problem.a.type) else "none"
         return replace(problem, rounded=rounded), tuple(launches)
+
+
+def with_k(problem: GemmProblem) -> GemmProblem:
+    """The same; where K is 0 and wgmma alone multiplies such types, with zeros of which tensor maps can be made."""
+    a, b, out = problem.a, problem.b, problem.out
+    if problem.k or not out.array.size or not takes_wgmma(a.type, out.type):
+        return problem
+    at = problem.device_stream
+    return replace(problem, a=zeros(a, at), b=zeros(b.transposed, at).transposed)
+
+
+def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
+    """Zeros of a stream as a row-major matrix of as many rows, with a K of 1; one for all batches."""
+    (device, stream), lines, each = device_stream, old.shape[0], SECTOR_BYTES // old.type.bytes
+    address = room(device, stream, NO_K, lines * SECTOR_BYTES)
+    if device is None:
+        return matrix(old.name, address.view(old.owner.dtype).reshape(lines, each)[:, :1])
+    array = replace(old.array, pointer=address, shape=(lines, 1), strides=(each, 1), owner=None)
+    return LinedMatrix(old.name, None, array, (lines, 1), "row", each)
 
 
 def as_wgmma_reads(

@@ -67,7 +67,7 @@ def _planned(
     kernel = kernels.of(traits)
     launch = scheduled.schedule(problem, traits, kernel)
     values = gemm_values(problem, launch, factors)
-    stream = problem.device_stream[1] if before else launch.stream
+    stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
     constants = {"traits": launch.traits}
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
 

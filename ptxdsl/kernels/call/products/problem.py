@@ -89,6 +89,11 @@ class GemmProblem:
         return stream_of(self.a.array, self.b.array, self.out.array)
 
     @property
+    def is_in_workspace(self) -> bool:
+        """Whether A or B is memory of the stream."""
+        return self.a.owner is None or self.b.owner is None
+
+    @property
     def in_place(self) -> bool:
         """Whether C is the memory of out, element for element."""
         c, out = self.c, self.out

@@ -22,11 +22,10 @@ from ptxdsl.kernels.call.groups.ragged import (
 from ptxdsl.kernels.call.groups.ragged_k import FACTORS, addend_of, are_boxed, check_groups, mapped, tiles_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
 from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
-from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
-from ptxdsl.kernels.call.launching.workspace import room
-from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, check_input_types, empty, matrix
+from ptxdsl.kernels.call.launching.residency import resident_blocks
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, check_input_types, empty
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, narrower, settled
-from ptxdsl.kernels.call.products.lines import LinedMatrix, as_wgmma_reads
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
 from ptxdsl.kernels.call.products.problem import is_same
 from ptxdsl.kernels.call.scaled.scales import (
@@ -237,19 +236,10 @@ def plan_of(
 def _with_k(groups: Groups) -> Groups:
     """The same with A and B that tensor maps can be made of: where K is 0, memory of which nothing is read, since all
     groups are empty."""
-    return (
-        groups if groups.a.shape[1] else replace(groups, a=_unread(groups.a), b=_unread(groups.b.transposed).transposed)
-    )
-
-
-def _unread(old: Matrix) -> Matrix:
-    """Memory of a stream as a row-major matrix of as many rows, with a K of 1."""
-    lines, (device, stream) = old.shape[0], stream_of(old.array)
-    address = room(device, stream, "no K", lines * GROUP_UNIT)
-    if device is None:
-        return matrix(old.name, address.view(old.owner.dtype).reshape(lines, GROUP_UNIT)[:, :1])
-    array = replace(old.array, pointer=address, shape=(lines, 1), strides=(GROUP_UNIT, 1), owner=None)
-    return LinedMatrix(old.name, None, array, (lines, 1), "row", GROUP_UNIT)
+    if groups.a.shape[1]:
+        return groups
+    at = groups.device_stream
+    return replace(groups, a=zeros(groups.a, at), b=zeros(groups.b.transposed, at).transposed)
 
 
 def _are_pairs(scales: ArrayArgument) -> bool:

@@ -13,7 +13,7 @@ from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure, fused, settled
-from ptxdsl.kernels.call.products.lines import as_wgmma_reads
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k
 from ptxdsl.kernels.call.products.plan import (
     check_factors,
     is_stored_in_boxes,
@@ -109,7 +109,10 @@ def run(
     is_tuned = wants_tuning(config)
     tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-    product = ScaledProduct(problem.row_major, _scales_of(problem, scale_a, scale_b), factors, epilogue)
+    scaled = _scales_of(problem, scale_a, scale_b)
+    if problem.k == 0:
+        problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
+    product = ScaledProduct(problem.row_major, scaled, factors, epilogue)
     plan = None
     if problem.out.array.size:
         best = _best(kernel, product, arrays, operands) if is_tuned else None
@@ -179,7 +182,7 @@ def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) 
         **product_values(problem, launch, product.factors), **product.scaled.values
     )
     constants = {"traits": launch.traits, "scaling": scaling}
-    stream = problem.device_stream[1] if before else launch.stream
+    stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.launching.workspace import NO_K, room
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
 from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
@@ -51,6 +52,16 @@ class ScaledOperands(NamedTuple):
     def transposed(self) -> ScaledOperands:
         """Those of the transposed product, whose A is the transpose of b."""
         return ScaledOperands(self.scaling, _transposed(self.b), _transposed(self.a))
+
+    def without_k(self, device_stream: tuple[int | None, int]) -> ScaledOperands:
+        """Zeros of tensors, of a stream: where K is 0, there are none of blocks, and infinite ones do not count."""
+        device, stream = device_stream
+        address = room(device, stream, NO_K, f32.bytes)
+        if device is None:
+            zero = array_argument("scales", address.view(np.float32), 1, "they are one", "pass one")
+        else:
+            zero = replace(self.a, owner=None, array=replace(self.a.array, pointer=address, shape=(1,), strides=(1,)))
+        return ScaledOperands("tensors", zero, zero)
 
     def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
         if self.scaling == "tensors":

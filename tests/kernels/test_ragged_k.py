@@ -213,6 +213,11 @@ REFUSED = {
         "`c` is float32 and `out` float16; they are of one type",
         "convert c before",
     ),
+    "nothing that beta multiplies": (
+        lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, out=ones(1, 8, 8), beta=1),
+        "beta is 1, and `c` is not given",
+        "pass the array that beta multiplies as c=",
+    ),
     "column-major C": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).transpose(0, 2, 1), beta=1),
         "`c` has strides of (64, 1, 8) elements; its rows lie without gaps, as those of the output",
@@ -237,6 +242,12 @@ def test_refusals(which):
     with pytest.raises(pd.LaunchError) as caught:
         run()
     assert (caught.value.message, caught.value.help) == (message, help)
+
+
+def test_accumulate_is_c_and_beta_here():
+    with pytest.raises(pd.CallError) as caught:
+        grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, accumulate=True)
+    assert caught.value.help == "pass the array that is added to as `c=` and `out=`, with beta=1"
 
 
 def test_a_call_that_is_refused_writes_nothing():

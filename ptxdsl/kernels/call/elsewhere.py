@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -20,6 +21,7 @@ _PRODUCTS = {
     **dict.fromkeys(("dtype", "out_dtype", "output_dtype"), "the type is that of `out=`, which the caller makes"),
     **dict.fromkeys(("num_stages", "stages", "num_warps", "warps", "tile", "warp", "atom"), _CONFIGURED),
 }
+_ADDED = "pass the array that is added to as `c=` and `out=`, with beta=1"
 _OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
 _PADDED = "it is `pad=` here: one number, or one for height and one for width"
 _GROUPED = "there are none here: all channels meet all filters; call it for each group"
@@ -35,6 +37,8 @@ def _epilogues(called: str) -> dict[str, str]:
 def _launcher(function: Callable[P, R], **mends: str) -> Callable[P, R]:
     """A public function that launches kernels; `mends` says what stands for arguments that it has not."""
     name = function.__name__
+    if "beta" in inspect.signature(function).parameters:
+        mends["accumulate"] = _ADDED
     if name in _OPERATORS:
         mend = f"call `{name}` of ptxdsl.torch, which is an operator"
     else:

@@ -35,7 +35,7 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.products.problem import check_devices, is_same
+from ptxdsl.kernels.call.products.problem import check_added, check_devices, is_same
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
@@ -174,6 +174,7 @@ def check_groups(groups: Groups) -> None:
 
 def addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
     """C, checked; None with a beta of 0."""
+    check_added(c, beta)
     if c is None:
         return None
     addend = matrix_of_rank("c", c, 3, str(out.full_shape))

@@ -113,8 +113,7 @@ def problem_of(
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
     right = right.along_column if right.type.bits == 8 else right  # which is read along K alone, or quicker so
-    if c is None and beta != 0:
-        raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
+    check_added(c, beta)
     shape = (*_batches(left, right), left.shape[0], right.shape[1])
     known = gemm_outputs(left.type)
     results = empty(left, shape, known[0]) if out is None else out
@@ -136,6 +135,12 @@ def problem_of(
     apart = [operand.argument for operand in beside if not operand.extra.in_place]
     check_written(written, [left, right, *([added] if added and not problem.in_place else []), *apart])
     return problem
+
+
+def check_added(c: object, beta: float) -> None:
+    """Raises LaunchError for a beta that has nothing to multiply."""
+    if c is None and beta != 0:
+        raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
 
 
 def is_same(one: Matrix, other: Matrix) -> bool:

@@ -14,7 +14,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.gemm import gemm
-from ptxdsl.kernels.grouped import grouped_gemm
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.schedule import PersistentScheduler
 from tests.tracing import source_kernel
 
@@ -28,6 +28,7 @@ def takes(function):
 
 
 GEMM, CONV, CONFIG, KERNEL, RING = map(takes, (gemm, conv2d, GemmConfig, pd.kernel, pd.Ring))
+RAGGED, MASKED = map(takes, (grouped_gemm_ragged, grouped_gemm_masked))
 CALLS = {
     "misspelt": (lambda: gemm(A, A, epilog=abs), f"gemm takes no `epilog`; {GEMM}", "did you mean `epilogue`?"),
     "a bias": (
@@ -39,6 +40,16 @@ CALLS = {
         lambda: gemm(A, A, activation="relu"),
         f"gemm takes no `activation`; {GEMM}",
         "it is the epilogue: gemm(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours",
+    ),
+    "a bias of groups": (
+        lambda: grouped_gemm_masked(A[None], A[None], np.zeros(1, np.int32), bias=A[0]),
+        f"grouped_gemm_masked takes no `bias`; {MASKED}",
+        "grouped_gemm_masked(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue",
+    ),
+    "an activation of groups": (
+        lambda: grouped_gemm_ragged(A, A[None], np.zeros(1, np.int32), act="relu"),
+        f"grouped_gemm_ragged takes no `act`; {RAGGED}",
+        "it is the epilogue: grouped_gemm_ragged(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours",
     ),
     "nothing near": (lambda: gemm(A, A, zzz=1), f"gemm takes no `zzz`; {GEMM}", None),
     "too few": (lambda: gemm(A), f"gemm lacks `b`; {GEMM}", None),

@@ -29,11 +29,17 @@ class VectorOperand:
 
 
 class per_row(VectorOperand):
-    """An operand of `epilogue` with one value for each row of the output: an array of shape (M,)."""
+    """An operand of `epilogue` with one value for each row of the output: an array of shape (M,).
+
+    Of groups in matrices of their own it is (groups, M).
+    """
 
 
 class per_column(VectorOperand):
-    """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,)."""
+    """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,).
+
+    Of groups of rows it may be (groups, N), too.
+    """
 
 
 def relu(x: Scalar) -> Scalar:

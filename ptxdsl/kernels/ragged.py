@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
-from ptxdsl.kernels.call.elsewhere import public_group, public_ragged
+from ptxdsl.kernels.call.elsewhere import public_fused
 from ptxdsl.kernels.call.groups.ragged import run
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
@@ -375,7 +375,7 @@ def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[
         pointer = values.pointer
         if extra.along == "m":
             pointer = pointer + first.bitcast(s32)
-        elif extra.is_batched:
+        if extra.is_batched:
             pointer = pointer + group.to(s64) * values.batch
         return View(pointer, pd.cast(0, s64))
 
@@ -416,7 +416,7 @@ def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | 
 KERNELS = Kernels(ragged_kernel, warpgroup_ragged_kernel)
 
 
-@public_ragged
+@public_fused
 def grouped_gemm_ragged(
     a: Any,
     b: Any,
@@ -461,7 +461,7 @@ def grouped_gemm_ragged(
     return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows, epilogue, operands)
 
 
-@public_group
+@public_fused
 def grouped_gemm_masked(
     a: Any,
     b: Any,
@@ -470,11 +470,17 @@ def grouped_gemm_masked(
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[i, :counts[i]] = a[i, :counts[i]] @ b[i] for each group i. Returns out.
+    """out[i, :counts[i]] = epilogue(a[i, :counts[i]] @ b[i], *operands) for each group i. Returns out.
 
     a is (groups, M, K), b (groups, K, N), out (groups, M, N) with row-major matrices; `counts`, int32 (groups,) on the
     same GPU, say how many rows of each matrix count. Other rows are not written. A count below 0 is taken for 0, one
     above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`, of which `config` is, too.
+
+    `epilogue` is a function of one element, and of one of each of `operands`, as that of `gemm`: per_row(…) of
+    (groups, M), one for each row of each matrix, of which those of a group lie without gaps; per_column(…) of (N,), or
+    of (groups, N).
     """
-    return run(KERNELS, "masked", a, b, counts, out, config, validate)
+    return run(KERNELS, "masked", a, b, counts, out, config, validate, epilogue=epilogue, operands=operands)

@@ -31,6 +31,7 @@ from ptxdsl.kernels.choose.promising import MOST, TuningCandidate, promising
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad
+from ptxdsl.kernels.epilogue import per_row, scale
 from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.grouped import KERNELS as GROUPED
 from ptxdsl.kernels.grouped import grouped_gemm
@@ -280,6 +281,17 @@ class TestOnTheEmulator:
         assert all(np.array_equal(each, listed) for each in gemm([a, a], b, config="tune"))
         assert gemm([], [], config="tune") == []
 
+    def test_functions_of_groups_are_the_choice_of_the_model(self):
+        a, b, sizes = halves(2, 20, 64), halves(2, 64, 24), np.array([3, 20], np.int32)
+        values = halves(2, 20).astype(np.float32)
+        results = []
+        for config in ("tune", None):
+            out = np.zeros((2, 20, 24), np.float16)
+            options = {"config": config, "epilogue": scale}
+            grouped_gemm_masked(a, b, sizes, out=out, operands=[per_row(values)], **options)
+            results.append([out, grouped_gemm_ragged(a[0], b, sizes, operands=[per_row(values[0])], **options)])
+        assert all(map(np.array_equal, *results))
+
     def test_scaled_products_are_the_choice_of_the_model(self):
         types = pytest.importorskip("ml_dtypes")
         one = np.ones(1, np.float32)
@@ -468,6 +480,17 @@ class TestThroughTheDriver:
                     Tensor(90, 32), Tensor(3, 32, 96), Tensor(3, dtype="torch.int32"), out=Tensor(90, 96), config="tune"
                 ),
                 "grouped_gemm_ragged",
+            ),
+            (
+                lambda: grouped_gemm_masked(
+                    Tensor(3, 30, 32),
+                    Tensor(3, 32, 96),
+                    Tensor(3, dtype="torch.int32"),
+                    epilogue=scale,
+                    operands=[per_row(Tensor(3, 30, dtype="torch.float32"))],
+                    config="tune",
+                ),
+                "grouped_gemm_masked",
             ),
             (
                 lambda: grouped_gemm([Tensor(64, 32)], [Tensor(32, 96)], out=[Tensor(64, 96)], config="tune"),

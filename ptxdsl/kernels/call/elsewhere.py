@@ -56,13 +56,8 @@ def public_group(function: Callable[P, R]) -> Callable[P, R]:
     return _launcher(function, **_PRODUCTS)
 
 
-def public_ragged(function: Callable[P, R]) -> Callable[P, R]:
-    """Products of groups of rows, which have one."""
-    return _launcher(function, **_PRODUCTS, **_epilogues("grouped_gemm_ragged"))
-
-
-def public_scaled(function: Callable[P, R]) -> Callable[P, R]:
-    """Products of scaled matrices, which have one as well."""
+def public_fused(function: Callable[P, R]) -> Callable[P, R]:
+    """Products of groups of rows, and of scaled matrices, which have one."""
     return _launcher(function, **_PRODUCTS, **_epilogues(function.__name__))
 
 

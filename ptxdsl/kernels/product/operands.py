@@ -37,7 +37,7 @@ class Extra:
     as the output does, "nm" for one that lies the other way.
 
     `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before;
-    `is_batched` that each batch has a matrix of its own.
+    `is_batched` that each batch, or group, has a matrix or values of its own.
     """
 
     type: Type

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.elsewhere import public_group, public_scaled
+from ptxdsl.kernels.call.elsewhere import public_fused, public_group
 from ptxdsl.kernels.call.scaled.groups import run
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
@@ -66,7 +66,7 @@ def scaled_ragged_kernel(
         compute_rows(ring, mma, store, walk, consumer, multiply_with(scales))
 
 
-@public_scaled
+@public_fused
 def scaled_gemm_ragged(
     a: Any,
     b: Any,

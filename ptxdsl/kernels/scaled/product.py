@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.elsewhere import public_scaled
+from ptxdsl.kernels.call.elsewhere import public_fused
 from ptxdsl.kernels.call.scaled.product import run
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles
@@ -57,7 +57,7 @@ def scaled_kernel(p: scaled_parameters(traits), *, traits: WarpgroupTraits = HOP
         compute_scaled(ring, mma, store, walk, consumer, scales, takes_part(traits))
 
 
-@public_scaled
+@public_fused
 def scaled_gemm(
     a: Any,
     b: Any,

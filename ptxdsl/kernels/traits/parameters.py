@@ -188,7 +188,7 @@ def ragged_parameters(traits: Traits, gathers: bool = False, scatters: bool = Fa
 def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dict[str, Any]:
     """The fields of a kernel for groups of rows, which takes A and B as such fields. Where it `scatters`, `out_index`
     says which of the `out_rows` rows of out each row of the product is. The operands of an epilogue, where it has some,
-    have a value for each row of the product, for each column, or for each column of each group."""
+    have a value for each row of the product, for each column, or for each row or column of each group."""
     numbers = {"groups": u32, "rows": u32, "n": u32, "k": u32}
     scattered = {"out_index": ptr[s32], "out_rows": u32} if scatters else {}
     beside = {"extras": extras(traits.operands)} if traits.operands.extras else {}

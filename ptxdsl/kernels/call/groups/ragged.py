@@ -239,7 +239,8 @@ def groups_of(
     check_output(written, shape if scattered is None else (written.full_shape[0], shape[1]), left)
     check_function(epilogue, operands)
     beside = tuple(
-        _operand(f"operands[{n}]", operand, written, shape[0], right.batches or 0) for n, operand in enumerate(operands)
+        _operand(f"operands[{n}]", operand, written, shape[-2], right.batches or 0, form)
+        for n, operand in enumerate(operands)
     )
     arguments = (operand.argument for operand in beside)
     others = [left, right, counted, *filter(None, (gathered, scattered)), *arguments]
@@ -248,7 +249,7 @@ def groups_of(
     return Groups(left, right, written, counted, gathered, scattered, beside, epilogue)
 
 
-def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int) -> EpilogueOperand:
+def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int, form: str) -> EpilogueOperand:
     """An operand of the epilogue of groups of rows. Raises LaunchError for one that does not fit."""
     if not isinstance(operand, VectorOperand):
         raise LaunchError(
@@ -256,7 +257,7 @@ def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int) ->
             "column",
             help="write per_row(…) or per_column(…) around it, and add a matrix to the output afterwards",
         )
-    return vector_operand(name, operand, out, rows, groups)
+    return vector_operand(name, operand, out, rows, groups, in_matrices=form == "masked")
 
 
 def _index_of(name: str, owner: object, rows: int | None = None) -> ArrayArgument:

@@ -263,25 +263,34 @@ def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
 
 
 def vector_operand(
-    name: str, operand: VectorOperand, out: Matrix, rows: int | None = None, groups: int | None = None
+    name: str,
+    operand: VectorOperand,
+    out: Matrix,
+    rows: int | None = None,
+    groups: int | None = None,
+    in_matrices: bool = False,
 ) -> EpilogueOperand:
     """An operand of the epilogue with one value a row or column; of `groups` of `rows`, a column may have one for each
-    group. Raises LaunchError for what does not fit."""
+    group, and with `in_matrices` each group has so many rows of its own. Raises LaunchError for what does not fit."""
     lengths = {"m": out.shape[0] if rows is None else rows, "n": out.shape[1]}
     along = "m" if isinstance(operand, per_row) else "n"
     length = lengths[along]
     line, whose = ("row" if along == "m" else "column"), "output" if rows is None else "product"
-    differs = along == "n" and groups is not None
     help = f"pass {length} values without gaps, one for each {line} of the {whose}"
-    help, dimensions = (f"{help}, or ({groups}, {length})", (1, 2)) if differs else (help, (1,))
-    rule = f"per_{line} takes one dimension{', or two of (groups, N)' * differs}"
+    rule = f"per_{line} takes one dimension"
+    dimensions: tuple[int, ...] = (1,)
+    if along == "n" and groups is not None:
+        help, rule, dimensions = f"{help}, or ({groups}, {length})", f"{rule}, or two of (groups, N)", (1, 2)
+    elif in_matrices:
+        help = f"pass ({groups}, {length}) values, one for each row of each matrix, those of a group without gaps"
+        whose, rule, dimensions = "product of each group", "per_row takes two dimensions, (groups, M)", (2,)
     argument = array_argument(name, operand.array, dimensions, rule, help, describe_types(types_read(out.type)))
     (*count, extent), (*apart, stride) = argument.array.shape, argument.array.strides
     if extent != length:
         raise LaunchError(f"`{name}` has {extent} values; the {whose} has {length} {line}s", help=help)
     if count not in ([], [groups]):
         raise LaunchError(f"`{name}` has the shape {argument.array.shape}; there are {groups} groups", help=help)
-    if stride != 1 and extent > 1:
+    if stride != 1 and extent > 1 and argument.array.size:
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
     # Values are read in pairs where all lines of them, which are groups, begin and end with one; groups of rows do not

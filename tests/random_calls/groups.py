@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def draw_ragged(draw: Draw) -> Call:
         sums[begin:end] = product(x[begin:end], y[group])
         scale[begin:end] = product(np.abs(x[begin:end]), np.abs(y[group]))
         valid[begin:end] = True
-    function = _row_function(draw, output, rows, n, bounds)
+    function = _function(draw, output, (rows,), len(bounds), n, partial(_beside_rows, (rows, n), bounds))
     options |= function.options
     result = function.result(sums, allowed(inputs, exact, k, scale), np.repeat(valid[:, None], n, 1))
     out_rows = rows
@@ -147,9 +148,32 @@ def _scattered(result: Result, targets: np.ndarray, sent: np.ndarray, rows: int,
     return Result(values, errors, written)
 
 
-def _row_function(draw: Draw, output: str, rows: int, n: int, bounds: list[tuple[int, int]]) -> Fused:
-    """A function with values of rows, and of columns, or of columns of each group."""
-    if draw.chance(0.55) or not bounds:
+def _beside_rows(shape: tuple[int, int], bounds: list[tuple[int, int]], kind: str, values: np.ndarray) -> np.ndarray:
+    """Values of a kind beside rows of groups that lie one behind the other."""
+    if kind != "g":
+        return values[:, None] if kind == "m" else values
+    whole = np.zeros(shape)
+    for group, (begin, end) in enumerate(bounds):
+        whole[begin:end] = values[group]
+    return whole
+
+
+def _beside_matrices(kind: str, values: np.ndarray) -> np.ndarray:
+    """The same of groups with a matrix each."""
+    return {"m": values[..., None], "n": values, "g": values[:, None]}[kind]
+
+
+def _function(
+    draw: Draw,
+    output: str,
+    lines: tuple[int, ...],
+    groups: int,
+    n: int,
+    beside: Callable[[str, np.ndarray], np.ndarray],
+) -> Fused:
+    """A function with values of rows, of which there are so many `lines`, of columns, or of columns of each group;
+    `beside` lays values of such a kind beside the product."""
+    if draw.chance(0.55) or not groups:
         return NO_FUNCTION
     names = [name for name in FUNCTIONS if name != "blend" and not (FUNCTIONS[name][3] and output in ("s32", "f64"))]
     name = draw.one_of(*names)
@@ -158,16 +182,9 @@ def _row_function(draw: Draw, output: str, rows: int, n: int, bounds: list[tuple
     for kind in wanted:
         kind = draw.one_of("m", "n", "g") if kind == "?" else draw.one_of("n", "g") if kind == "n" else kind
         type = "s32" if output == "s32" else draw.one_of(*FLOATS)
-        view = vector(draw, {"m": (rows,), "n": (n,), "g": (len(bounds), n)}[kind], type)
-        numbers = fill(draw, view, type, True)
+        view = vector(draw, {"m": lines, "n": (n,), "g": (groups, n)}[kind], type)
+        values.append(beside(kind, fill(draw, view, type, True)))
         operands.append(per_row(view) if kind == "m" else per_column(view))
-        if kind == "g":
-            whole = np.zeros((rows, n))
-            for group, (begin, end) in enumerate(bounds):
-                whole[begin:end] = numbers[group]
-            values.append(whole)
-        else:
-            values.append(numbers[:, None] if kind == "m" else numbers)
     options: dict[str, Any] = {"epilogue": function, **({"operands": tuple(operands)} if operands else {})}
     return Fused(
         options,
@@ -190,9 +207,10 @@ def draw_masked(draw: Draw) -> Call:
     x, y = fill(draw, a, inputs, exact), fill(draw, b, inputs, exact)
     written = np.arange(m)[None, :, None] < np.clip(counts, 0, m)[:, None, None]
     written = np.broadcast_to(written, (groups, m, n)).copy()
-    result = Result(product(x, y), allowed(inputs, exact, k, product(np.abs(x), np.abs(y))), written)
+    function = _function(draw, output, (groups, m), groups, n, _beside_matrices)
+    result = function.result(product(x, y), allowed(inputs, exact, k, product(np.abs(x), np.abs(y))), written)
     arguments = a, b, indices(draw, counts.astype(np.int32))
-    options = {"out": out, **_config(draw, inputs)}
+    options = {"out": out, **function.options, **_config(draw, inputs)}
     return Call(grouped_gemm_masked, arguments, options, [result], [out], draw.one_of(None, 1, 3), f"{counts.tolist()}")
 
 

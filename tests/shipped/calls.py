@@ -93,22 +93,25 @@ def rows(draw: Draw) -> object:
     if draw.chance(0.3):
         m = min(m, 2048)
         a, out = draw.array((groups, m, k), inputs), draw.array((groups, m, n), output)
-        return grouped_gemm_masked(
-            a, b, np.zeros(groups, np.int32), out=out, config=tiles_of_rows(draw, "masked", a, b, out)
-        )
-    a, out, how = (
-        draw.array((m, k), inputs),
-        draw.array((m, n), output),
-        function_of(draw, draw.array((1, n), output), output),
-    )
-    if "operands" in how:
-        how = {"epilogue": how["epilogue"], "operands": [per_column(draw.array((n,), output))]}
+        how, config = function_of_rows(draw, (groups, m), n, output), tiles_of_rows(draw, "masked", a, b, out)
+        return grouped_gemm_masked(a, b, np.zeros(groups, np.int32), out=out, config=config, **how)
+    a, out = draw.array((m, k), inputs), draw.array((m, n), output)
+    how = function_of_rows(draw, (m,), n, output)
     if draw.chance(0.2):
         how["rows"] = np.zeros(m, np.int32)
     if draw.chance(0.2):
         how["out_rows"] = np.arange(m, dtype=np.int32)
     config = tiles_of_rows(draw, "ragged", a, b, out)
     return grouped_gemm_ragged(a, b, np.full(groups, m, np.int32), out=out, config=config, **how)
+
+
+def function_of_rows(draw: Draw, lines: tuple[int, ...], n: int, output: str) -> dict[str, Any]:
+    """The same of groups of so many rows, with values of columns or of rows."""
+    how = function_of(draw, draw.array((1, n), output), output)
+    if "operands" in how:
+        operands = per_column(draw.array((n,), output)), per_row(draw.array(lines, output))
+        how["operands"] = [draw.one_of(operands)]
+    return how
 
 
 def tiles_of_rows(draw: Draw, form: str, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> GemmConfig | None:

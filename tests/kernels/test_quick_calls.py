@@ -313,6 +313,21 @@ def test_validate_stays_what_it_must_be(gpu, function):
         function(*inputs, out=out, validate="no")
 
 
+def test_values_of_the_rows_of_groups_may_lie_otherwise_at_the_next_call(of_warps):
+    of_warps.widths = (
+        *(8,) * 10,
+        *(4,) * 4,
+        8,
+        8,
+    )  # three matrices and the counts; numbers; values, and their distance
+    _, inputs, out = CASES["masked"]()
+    values = [Tensor(3, 64, strides=(apart, 1), dtype="torch.float32") for apart in (64, 64, 80, 80, 0, 64)]
+    for each in values:
+        grouped_gemm_masked(*inputs, out=out, epilogue=add, operands=[per_row(each)])
+    told = [[int.from_bytes(each, "little") for each in launch["parameters"][-2:]] for launch in of_warps.launches]
+    assert told == [[each.address, each.strides[0]] for each in values]
+
+
 def test_without_guards_of_the_library_calls_are_remembered_all_the_same(of_warps, monkeypatch):
     monkeypatch.delattr(sys.modules["torch"]._C, "_dynamo")
     a, b, out = (Tensor(64, 64) for _ in range(3))

@@ -367,6 +367,29 @@ def test_epilogues_of_groups(name, scaling, output, rng):
 
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("output", ["f32", "bf16"])
+def test_epilogues_of_masked_groups(name, scaling, output, rng):
+    """A value a row of each group, and a value a column of all."""
+    where, counts, (rows, n, k) = machine(name), [0, 1, 66, 71], (71, 136, 144)
+    a, b = values(rng, len(counts), rows, k), values(rng, len(counts), n, k).swapaxes(1, 2)
+    scale_a, scale_b = scales_of(rng, scaling, rows, n, k, (len(counts),))
+    if scaling != "tensors":
+        scale_a = powers(rng, len(counts), *scale_a.shape)
+    of_row, of_column = powers(rng, len(counts), rows), rng.integers(-3, 4, n).astype(np.float32)
+    out = np.full((len(counts), rows, n), np.nan).astype(NAMES[output])
+    given = [where.array(x) for x in (a, b, np.array(counts, np.int32), scale_a, scale_b, out)]
+    operands = per_column(where.array(of_column)), per_row(where.array(of_row))
+    options = {"epilogue": lambda value, column, row: (value + column) * row, "operands": operands}
+    results = where.values(scaled_gemm_masked(*given[:5], out=given[5], config=LOW, **options))
+    for group, count in enumerate(counts):
+        scales = (scale_a, scale_b) if scaling == "tensors" else (scale_a[group], scale_b[group])
+        exact = (reference(a[group], b[group], *scales) + of_column) * of_row[group, :, None]
+        assert (results[group, :count] == exact[:count].astype(NAMES[output]).astype(np.float64)).all(), group
+        assert np.isnan(results[group, count:]).all(), group
+
+
+@every_machine
+@pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("single, output", [("", "f32"), ("", "bf16"), ("a", "bf16"), ("b", "f32")])
 def test_batches(name, scaling, single, output, rng):
     """With C, and one matrix for all; scales of a matrix for all are for all as well."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.elsewhere import public_fused, public_group
+from ptxdsl.kernels.call.elsewhere import public_fused
 from ptxdsl.kernels.call.scaled.groups import run
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
@@ -97,7 +97,7 @@ def scaled_gemm_ragged(
     return run(scaled_ragged_kernel, "ragged", a, b, scale_a, scale_b, offsets, out, config, validate, *moved)
 
 
-@public_group
+@public_fused
 def scaled_gemm_masked(
     a: Any,
     b: Any,
@@ -108,13 +108,17 @@ def scaled_gemm_masked(
     out: Any = None,
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[i, :counts[i]] = (scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]) for each group i. Returns out.
+    """out[i, :counts[i]] = epilogue((scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]), *operands) for each group i.
+    Returns out.
 
-    a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts` and `validate` are as in `grouped_gemm_masked`,
-    what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M, 1) and (groups, 1, N);
+    a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts`, `validate`, `epilogue` and `operands` are as in
+    `grouped_gemm_masked`, what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M, 1) and (groups, 1, N);
     or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """
-    return run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate)
+    computed = None, None, epilogue, operands
+    return run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate, *computed)

@@ -115,8 +115,8 @@ def scaled_gemm_masked(
     Returns out.
 
     a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts`, `validate`, `epilogue` and `operands` are as in
-    `grouped_gemm_masked`, what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M, 1) and (groups, 1, N);
-    or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+    `grouped_gemm_masked`, what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M,
+    1) and (groups, 1, N); or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
 
     Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
     """

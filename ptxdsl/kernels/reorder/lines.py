@@ -36,7 +36,6 @@ def lines_kernel(
 ) -> None:
     """What lies behind the end of a line in its last word is its last element. Of float32, elements may be `rounded` to
     tf32."""
-    await_turn()
     each = WORD_BYTES // type.bytes
     words = ceil_div(p.length, each)
     item = pd.ctaid.x * THREADS + pd.tid.x
@@ -55,7 +54,6 @@ def word_lines_kernel(
 ) -> None:
     """The same where the lines of the source, too, are whole words that begin at multiples of one. A thread has EACH
     words, all of which are read before the first is written; a warp has neighbouring ones."""
-    await_turn()
     each = WORD_BYTES // type.bytes
     words = p.length // each
     count = _count(p, batched) * words
@@ -71,13 +69,6 @@ def word_lines_kernel(
     for item, (target, word) in zip(items, copies, strict=True):
         with pd.if_(item < count):
             pd.ptx.st.global_.v4.b32(target, word_of(word, rounded))
-
-
-def await_turn() -> None:
-    """What a copy before a product does first: it waits until the kernels before have ended, one of which may read what
-    it writes; and the product may begin from here on, as far as it needs nothing of the copy."""
-    pd.ptx.griddepcontrol.wait()
-    pd.ptx.griddepcontrol.launch_dependents()
 
 
 def _count(p: Any, batched: bool) -> Scalar:

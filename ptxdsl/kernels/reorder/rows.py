@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import ptxdsl as pd
 from ptxdsl import b32, ptr, s32, s64, u32
-from ptxdsl.kernels.reorder.lines import WORD_BYTES, await_turn, word_at
+from ptxdsl.kernels.reorder.lines import WORD_BYTES, word_at
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type
@@ -28,7 +28,6 @@ def rows_parameters(type: Type) -> Group:
 def rows_kernel(p: rows_parameters(type), *, type: Type, in_words: bool) -> None:
     """A warp copies a row; a number that is none of a row stands for zeros. Rows are read `in_words` where they begin
     and end at multiples of one; else what lies behind the end of a row in its last word is its last element."""
-    await_turn()
     each = WORD_BYTES // type.bytes
     words, row = ceil_div(p.length, each), pd.ctaid.x * WARPS + pd.warpid
     with pd.if_(row < p.rows):

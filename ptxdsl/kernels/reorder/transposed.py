@@ -15,7 +15,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, s64, u32
-from ptxdsl.kernels.reorder.lines import REGISTER_BYTES, THREADS, WORD_BYTES, await_turn, word_at, word_of
+from ptxdsl.kernels.reorder.lines import REGISTER_BYTES, THREADS, WORD_BYTES, word_at, word_of
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -56,7 +56,6 @@ def transposed_kernel(
     """target[batch, j, i] = source[batch, i, j], of all batches. Lines are read `in_words` where they begin and end at
     multiples of one; what lies behind the end of a line of the target in its last word is its last element. Of float32,
     elements may be `rounded` to tf32."""
-    await_turn()
     edge, piece = edge_of(type), piece_of(type)
     down, across = ceil_div(p.lines, edge), ceil_div(p.length, edge)
     strip = pd.ctaid.x // across

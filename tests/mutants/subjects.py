@@ -40,6 +40,7 @@ PINGPONG, SHARED = replace(IN_TURN, tile=(128, 16, 64), pingpong=True), replace(
 STAGGERED = replace(IN_TURN, tile=(128, 16, 64), stagger=2)
 THREE = replace(IN_TURN, tile=(192, 16, 64), stagger=1)
 HELD = replace(STAGGERED, tile=(128, 256, 64))  # half of the C of a tile goes to registers
+HELD_OF_GROUPS = replace(HELD, schedule=GemmConfig.schedule)
 SHARES = GemmConfig((64, 64, 64), stages=3, atom="wgmma", swap_ab=True)
 STAGGERED_SHARES = replace(SHARES, tile=(64, 128, 64), stagger=1)
 TURNS = replace(TALL, stages=3, pingpong=True)
@@ -207,6 +208,13 @@ def along_k() -> None:
         grouped_gemm_ragged_k(whole(150, 8), whole(150, 72, seed=1), ends, config=WARPGROUPS)
 
 
+def added_along_k() -> None:
+    """The same, with C: of half a tile it waits in registers."""
+    a, b, ends = whole(100, 136), whole(100, 200, seed=1), np.array([0, 70, 100], np.int32)
+    with hopper():
+        grouped_gemm_ragged_k(a, b, ends, whole(3, 136, 200, seed=2), beta=1, config=HELD_OF_GROUPS)
+
+
 def lists(config: GemmConfig, sizes: Sequence[tuple[int, int, int]], blocks: int = 2) -> None:
     """Problems of rows, columns and depths, by so many blocks."""
     with hopper(blocks):
@@ -365,6 +373,7 @@ LONGEST = (
     "gemm, staggered, with C, sm_90a",
     "grouped, lists, shares",
     "grouped, lists, sm_90a",
+    "grouped, ragged along K, with C, sm_90a",
     "grouped, ragged along K, sm_90a",
     "conv2d, im2col, ping-pong",
     "15_flash_attention",
@@ -391,6 +400,7 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, masked, sm_90a": lambda: masked(TALL, (4, 24, 264), (2, 72, 64), (2, 8, 136)),
     "grouped, masked, shares": masked_shares,
     "grouped, ragged along K, sm_90a": along_k,
+    "grouped, ragged along K, with C, sm_90a": added_along_k,
     "grouped, lists, sm_90a": lambda: lists(WARPGROUPS, LISTS),
     "grouped, lists, shares": shared_lists,
     "scaled, rows and columns": scaled("rows"),

@@ -53,7 +53,7 @@ class GemmConfig:
     |---|---|---|
     | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64, 128 or \
 192, N a multiple of 16 up to 256, or 192 beside an M of 192, 128 bytes of K; beside "wgmma" it may \
-be left out: gemm chooses all where nothing else is said, else 128×256 or 128×128 |
+be left out: gemm chooses all where nothing else is said, else 128×256 or 128×128; other calls take 128×128 |
     | `warp` | M and N of a warp, and K where several share the K of a tile | the same, of which a tile is a multiple; \
 none of "wgmma" |
     | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |

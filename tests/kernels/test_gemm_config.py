@@ -1,5 +1,6 @@
 """Configurations that the GEMM is not written for are refused; those that it is written for compute the right thing."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -7,7 +8,9 @@ import ptxdsl as pd
 from ptxdsl.cli.trial import Trial
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged_k
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged_k
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     DepthwiseThreadblockSwizzle,
@@ -210,3 +213,20 @@ def test_what_a_gpu_has_not_enough_of(fields, arch, message):
             traits.check(arch)
         assert refused.value.message == f"GemmConfig: {message}"
         assert refused.value.help
+
+
+@pytest.mark.parametrize("more", [{}, {"stages": 4, "stagger": 2}], ids=["alone", "staggered"])
+def test_groups_by_wgmma_without_a_tile_have_a_square_one(more, monkeypatch):
+    """And scaled products, whose lines are of other elements."""
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    config, ends, one = GemmConfig(atom="wgmma", **more), np.array([16, 48], np.int32), np.ones(1, np.float32)
+    sums = grouped_gemm_ragged_k(np.ones((48, 24), np.float16), np.ones((48, 32), np.float16), ends, config=config)
+    assert (sums == [[[16]], [[32]]]).all()
+    if more:
+        return
+    a, b = np.ones((2, 24, 48), np.float16), np.ones((2, 48, 40), np.float16)
+    assert (grouped_gemm_masked(a, b, np.array([24, 24], np.int32), config=config) == 48).all()
+    assert (grouped_gemm([a[0]], [b[0]], config=config)[0] == 48).all()
+    x, y = a[0].astype(ml_dtypes.float8_e4m3fn), b[0].T.astype(ml_dtypes.float8_e4m3fn).T
+    assert (scaled_gemm(x, y, one, one, config=config) == 48).all()
+    assert (scaled_gemm_ragged_k(x, y, ends, one, one, config=config) == [[[16]], [[32]]]).all()

@@ -211,7 +211,7 @@ REFUSED = {
     "C of another type": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, ones(1, 8, 8).astype(np.float32), beta=1),
         "`c` is float32 and `out` float16; they are of one type",
-        "convert c before",
+        "pass an `out` of the type of c, or convert c before",
     ),
     "nothing that beta multiplies": (
         lambda: grouped_gemm_ragged_k(ones(4, 8), ones(4, 8), ENDS, out=ones(1, 8, 8), beta=1),

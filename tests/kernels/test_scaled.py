@@ -655,7 +655,7 @@ REFUSED = {
     "no K of groups": (
         lambda: scaled_gemm_ragged(A[:, :0], B[None, :0], ROWS, ONE, ONE),
         "`a` and `b` are float8_e4m3fn, which takes wgmma, and K is 0: there is nothing to multiply",
-        "fill `out` with zeros without gemm",
+        "write to `out` what follows of products that are 0, without a launch",
     ),
     "an atom": (
         lambda: scaled_gemm(A, B, ONE, ONE, config=GemmConfig()),

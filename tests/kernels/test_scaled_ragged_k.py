@@ -316,7 +316,7 @@ REFUSED = {
     "C of another type": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, np.zeros((2, 64, 128), np.float16), beta=1),
         "`c` is float16 and `out` float32; they are of one type",
-        "convert c before",
+        "pass an `out` of the type of c, or convert c before",
     ),
     "a factor": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, ONE, ONE, alpha=1e39),

@@ -196,7 +196,7 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
     if c.type is not out.type and out.type not in FP8:
         raise LaunchError(
             f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
-            help="convert c before",
+            help="pass an `out` of the type of c, or convert c before",
         )
     if c.array.size and c.major != "row":
         raise LaunchError(

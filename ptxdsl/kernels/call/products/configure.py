@@ -10,8 +10,9 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
-from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Extra, Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.tiles.choice import Schedule
@@ -19,6 +20,8 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
 from ptxdsl.types import Type
+
+SQUARE = 128, 128  # M and N of the tile of a configuration of wgmma that names none
 
 
 class Choice(NamedTuple):
@@ -125,9 +128,16 @@ def configure(
             help="leave atom out here",
         )
     arch = target(device)
-    traits = config.traits(operands, arch)
+    traits = _with_tile(config, operands).traits(operands, arch)
     traits.check(arch)
     return traits
+
+
+def _with_tile(config: GemmConfig, operands: Operands) -> GemmConfig:
+    """The same; with a square tile where its caller chooses wgmma, and nobody has chosen a tile."""
+    if config.atom != WGMMA or not isinstance(config.tile, LeftOut):
+        return config
+    return specialise(config, tile=(*SQUARE, LINE_BYTES // operands.inputs.bytes))
 
 
 def check_copies(config: GemmConfig) -> None:
@@ -163,7 +173,7 @@ def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, fir
     comes from registers, "a" or "b", where it is float32."""
     cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
-        help = "leave atom out" if otherwise else "fill `out` with zeros without gemm"
+        help = "leave atom out" if otherwise else "write to `out` what follows of products that are 0, without a launch"
         raise LaunchError(f"{cause}, and K is 0: there is nothing to multiply", help=help)
     operands = [
         (matrix, a.type in TURNED or matrix.major == along_k or name == first)

@@ -25,7 +25,7 @@ from ptxdsl.kernels.call.products.lines import LineCopies, with_k
 from ptxdsl.kernels.call.products.plan import Kernels, plan_of, plan_with_copies
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.store.function import factors_of
@@ -137,12 +137,14 @@ class ProductCall:
         return text_of(self.kernels.of(traits), {"traits": traits.general}, selection.device)
 
     def _to_be_timed(self) -> ProductCall:
-        """The same call; with a new output where `out` is read, which must not change before the last launch."""
-        out, a, b, c, *others = self.arrays
-        is_read = c is not None if is_list(a) or is_list(b) else any(each is out for each in (c, *others))
-        if out is None or not is_read:
+        """The same call; with another output where `out` is read, which must not change before the last launch: lists
+        are new where there is a C."""
+        out, a, b, c, *_ = self.arrays
+        if not (is_list(a) or is_list(b)):
+            return replace(self, arrays=(timed_output(self.arrays), *self.arrays[1:]))
+        if out is None or c is None:
             return self
-        return replace(self, arrays=(None, a, b, c, *others), options=(True, *self.options[1:]))
+        return replace(self, arrays=(None, *self.arrays[1:]), options=(True, *self.options[1:]))
 
     def _again(self, candidate: TuningCandidate) -> Any:
         """A launch by a candidate, which is worked out once."""

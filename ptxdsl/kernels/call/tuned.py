@@ -3,15 +3,17 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ptxdsl import config as settings
 from ptxdsl import driver
+from ptxdsl.arrays import library_of
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import MOST_KEYS
+from ptxdsl.kernels.call.launching.memory import MOST_KEYS, placement_of
+from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.choose.promising import TuningCandidate, promising
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.timing import GpuClock
@@ -27,6 +29,16 @@ T = TypeVar("T")
 def wants_tuning(config: object) -> bool:
     """Whether a caller asks for the best by measuring."""
     return isinstance(config, str) and config == TUNE
+
+
+def timed_output(arrays: Sequence[Any]) -> Any:
+    """The output of a call, the first of its arrays, as trials write it: another one like it where it is read as well,
+    which must not change before the last launch."""
+    out, placement = arrays[0], placement_of(arrays)
+    library = library_of(type(out))
+    if library is None or placement is None or placement.addresses[0] not in placement.addresses[1:]:
+        return out
+    return maker(library.name, out.shape, out.dtype)(out)
 
 
 class TuningSubject(NamedTuple):

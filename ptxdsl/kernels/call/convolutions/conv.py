@@ -37,7 +37,7 @@ from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.conv import choose, ranked
 from ptxdsl.kernels.choose.conv_windows import (
     WindowFacts,
@@ -105,14 +105,12 @@ def run(
     choice.check()
     moves = window(pad, stride, dilation)
     problem = convolution_of(x, w, out, moves, epilogue, operands)
+    timed = (timed_output(arrays), *arrays[1:]) if is_tuned else arrays
 
     def run_with(candidate: TuningCandidate) -> None:
-        is_read = any(each is out for each in arrays[3:])
-        written = None if is_read else out  # what is read must not change before the last launch
-        timed: tuple[Any, ...] = written, *arrays[1:]
-        timed_key = key_of(kernels, candidate, (written is None, *options[1:]), x, w)
+        timed_key = key_of(kernels, candidate, options, x, w)
         if CALLS.launch(timed_key, timed, ()) is None:
-            known = convolution_of(x, w, written, moves, epilogue, operands)
+            known = convolution_of(x, w, timed[0], moves, epilogue, operands)
             plan = planned_with(kernels, known, choice, candidate)
             carry_out(plan, timed_key, timed, known.product.out.owner)
 

@@ -36,7 +36,7 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, is_same
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -107,12 +107,11 @@ def _best(
     kernels: Kernels, groups: Groups, arrays: tuple[object, ...], factors: tuple[float, float], validate: bool
 ) -> TuningCandidate | None:
     """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-    libraries than torch and CuPy. A C that is the output must not change before the last launch: another one is
-    written meanwhile."""
+    libraries than torch and CuPy."""
     if placement_of(arrays) is None:
         return None
-    out, a, b, offsets, c = arrays
-    timed = None if c is out else out
+    _, a, b, offsets, c = arrays
+    written = timed_output(arrays)
     sizes, boxed = class_of_list(_list_facts(groups)), are_boxed(groups)
     told = f"mapped {_are_mappable(groups)}, boxed {boxed}, validated {validate}"
     subject = TuningSubject(
@@ -120,7 +119,7 @@ def _best(
     )
 
     def run_with(candidate: TuningCandidate) -> None:
-        run(kernels, a, b, offsets, c, timed, *factors, candidate.config, validate)
+        run(kernels, a, b, offsets, c, written, *factors, candidate.config, validate)
 
     def text(candidate: TuningCandidate) -> str:
         traits = traits_of(groups, candidate.config)

@@ -38,7 +38,7 @@ from ptxdsl.kernels.call.scaled.scales import (
     configured,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
@@ -102,17 +102,16 @@ def _best(
     validate: bool,
 ) -> TuningCandidate | None:
     """What config="tune" stands for; None for the choice of the model: on the emulator, for arrays of other libraries
-    than torch and CuPy, and where there is nothing to multiply. A C that is the output must not change before the last
-    launch: another one is written meanwhile."""
+    than torch and CuPy, and where there is nothing to multiply."""
     if placement_of(arrays) is None or not groups.a.shape[1]:
         return None
-    out, a, b, scale_a, scale_b, offsets, c = arrays
-    average, constants, to = _list_facts(groups), _constants(scaled, validate), None if c is out else out
+    _, a, b, scale_a, scale_b, offsets, c = arrays
+    average, constants, written = _list_facts(groups), _constants(scaled, validate), timed_output(arrays)
     shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {constants}"
     subject = TuningSubject("scaled_gemm_ragged_k", shape_class, groups.device_stream)
 
     def run_with(candidate: TuningCandidate) -> None:
-        run(kernel, a, b, offsets, scale_a, scale_b, c, to, *factors, candidate.config, validate)
+        run(kernel, a, b, offsets, scale_a, scale_b, c, written, *factors, candidate.config, validate)
 
     def text(candidate: TuningCandidate) -> str:
         traits = traits_of(groups, scaled.scaling, candidate.config)

@@ -31,7 +31,7 @@ from ptxdsl.kernels.call.scaled.scales import (
     check_warpgroups,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
@@ -144,8 +144,8 @@ def _best(
     libraries than torch and CuPy. Where `out` is read as well, another output is timed."""
     if placement_of(arrays) is None:
         return None
-    out, a, b, scale_a, scale_b, c, *others = arrays
-    written = None if any(each is out for each in (c, *others)) else out
+    _, a, b, scale_a, scale_b, c, *_ = arrays
+    written = timed_output(arrays)
     known, scaling = product.facts, product.scaled.scaling
     shape_class = class_of(known)
     subject = TuningSubject(

@@ -35,7 +35,7 @@ from ptxdsl.kernels.call.products.configure import (
     settled,
 )
 from ptxdsl.kernels.call.products.plan import Kernels
-from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, vector_operand
+from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
@@ -97,6 +97,11 @@ class Groups:
     def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
         return stream_of(self.a.array, self.b.array, self.out.array, self.sizes.array)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether what is added is the memory of out, element for element."""
+        return self.c is not None and is_same(self.c, self.out)
 
     @property
     def shape(self) -> tuple[int, int, int]:

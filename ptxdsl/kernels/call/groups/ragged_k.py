@@ -35,7 +35,7 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.products.problem import check_added, check_devices, is_same
+from ptxdsl.kernels.call.products.problem import check_added, check_devices
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
@@ -168,7 +168,7 @@ def check_groups(groups: Groups) -> None:
     """Raises LaunchError for arrays of which one is elsewhere, and for an output that may not be written."""
     a, b, c, out, sizes = groups.a, groups.b, groups.c, groups.out, groups.sizes
     check_devices([a, b, out, sizes, *([] if c is None else [c])])
-    check_written(out, [a, b, sizes, *([] if c is None or is_same(c, out) else [c])])
+    check_written(out, [a, b, sizes, *([] if c is None or groups.in_place else [c])])
 
 
 def addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
@@ -224,7 +224,7 @@ def _facts_of(groups: Groups) -> Operands:
     """What the arrays say of their kernel."""
     a, b, c, out = groups.a, groups.b, groups.c, groups.out
     widths = _width(a), _width(b), narrower(out, c, out.shape[1])
-    return facts(a.transposed, b, c, out, widths, in_place=c is not None and is_same(c, out))
+    return facts(a.transposed, b, c, out, widths, in_place=groups.in_place)
 
 
 def _list_facts(groups: Groups) -> ListFacts:
@@ -308,7 +308,7 @@ def tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
 def _matrices(groups: Groups) -> dict[str, Any]:
     """A, B, out, and C where it is not out, as kernels take them."""
     known = {"a": groups.a, "b": groups.b, "out": groups.out}
-    if groups.c is not None and not is_same(groups.c, groups.out):
+    if groups.c is not None and not groups.in_place:
         known["c"] = groups.c
     return {name: group_values(matrix) for name, matrix in known.items()}
 

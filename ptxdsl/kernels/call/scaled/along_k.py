@@ -27,7 +27,6 @@ from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, check_inpu
 from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, narrower, settled
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
-from ptxdsl.kernels.call.products.problem import is_same
 from ptxdsl.kernels.call.scaled.scales import (
     MOST_COLUMNS,
     ScaledOperands,
@@ -198,8 +197,8 @@ def _list_facts(groups: Groups) -> ListFacts:
     """What is known of groups of average size; operands that are not read as they lie are copied so."""
     (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
     c, out = groups.c, groups.out
-    widths, in_place = (16, 16, narrower(out, c, n)), c is not None and is_same(c, out)
-    operands = facts(groups.a, groups.b, c, out, widths, in_place=in_place, batches="strided")
+    widths = 16, 16, narrower(out, c, n)
+    operands = facts(groups.a, groups.b, c, out, widths, in_place=groups.in_place, batches="strided")
     sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
     return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=are_boxed(groups)))
 

@@ -62,14 +62,14 @@ NAME = re.compile(
     r"(?: (?P<how>\w+) (?P<count>\d+))?$"
 )
 ONE_TILE, IN_ROWS = "single", HorizontalThreadblockSwizzle()  # blocks have one tile each; the number is their stagger
-CLUSTERS = {
-    "clusters": ClusterStrips((2, 1)),
-    "interleaved": InterleavedStrips((2, 1)),
-    "across": ClusterStrips((1, 2)),
+CLUSTERS: dict[str, Callable[[int], ClusterStrips]] = {  # of so many blocks
+    "clusters": lambda count: ClusterStrips((count, 1)),
+    "interleaved": lambda count: InterleavedStrips((count, 1)),
+    "across": lambda count: ClusterStrips((1, count)),
+    "streamed": lambda count: ClusterStrips((1, count), streamed=True),
 }
-STREAMED, IN_COLUMNS = ClusterStrips((1, 2), streamed=True), IdentityThreadblockSwizzle(1)
+IN_COLUMNS = IdentityThreadblockSwizzle(1)
 ONE_TILES = {ONE_TILE: IN_COLUMNS, "horizontal": IN_ROWS}
-SCHEDULES = {**CLUSTERS, "streamed": STREAMED, **ONE_TILES}
 BY_PROTOCOLS, TALL, BATCHES = "product by protocols", "tall", "batches"
 PROTOCOLS = BY_PROTOCOLS, TALL, BATCHES  # kinds that are timed at rest and held
 GROUPS = ("list", "ragged", "masked", "along k")
@@ -176,7 +176,7 @@ def name_of(config: GemmConfig) -> str:
     if config.split_k == 1:
         how = next((f" {name} {config.stagger}" for name, each in ONE_TILES.items() if each == schedule), how)
     if isinstance(schedule, ClusterStrips):
-        kind = next(kind for kind, each in SCHEDULES.items() if each == replace(schedule, width=0))
+        kind = next(kind for kind, of in CLUSTERS.items() if of(schedule.size) == replace(schedule, width=0))
         how = f" {kind} {schedule.size}"
     return f"{'swap ' * config.swap_ab}{'turns ' * config.pingpong}{m}x{n}/{config.stages}{how}"
 
@@ -188,7 +188,7 @@ def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
         label, _, slices = name.partition(" split ")
         return replace(labelled(label)[0], split_k=int(slices or 1))
     how, count = read["how"] or "", int(read["count"] or 1)
-    schedule = SCHEDULES.get(how, Strips())
+    schedule = CLUSTERS[how](count) if how in CLUSTERS else ONE_TILES.get(how, Strips())
     config = GemmConfig(
         (int(read["m"]), int(read["n"]), LINE_BYTES // element_bytes),
         stages=int(read["stages"]), schedule=schedule, atom=WGMMA, swap_ab=bool(read["swap"]),

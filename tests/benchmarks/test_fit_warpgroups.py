@@ -9,7 +9,7 @@ import pytest
 
 from ptxdsl.kernels.choose import rates as data
 from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.product_options import COPIES, TURNS, Option
+from ptxdsl.kernels.choose.product_options import TURNS, Option
 from ptxdsl.kernels.choose.rates import DEFAULT, OF_WARPGROUPS, known
 from ptxdsl.kernels.config import GemmConfig
 
@@ -42,7 +42,9 @@ def rows_of(kinds):
         ("swap 16x64/10 cluster 2", Option((16, 64), True, 10, 2, 2, "cluster")),
         ("128x224/4", Option((128, 224), False, 4)),
         ("64x64/8 scatter 3", Option((64, 64), False, 8, 1, 3, "scatter")),
-        ("swap 80x64/12 clusters 2", Option((80, 64), True, 12, way=COPIES)),
+        ("swap 80x64/12 clusters 2", Option((80, 64), True, 12, cluster=(2, 1))),
+        ("swap 144x64/8 across 4", Option((144, 64), True, 8, cluster=(1, 4))),
+        ("swap 160x64/8 cluster 2", Option((160, 64), True, 8, 1, 2, "cluster", in_ring=True)),
         ("swap turns 96x64/11", Option((96, 64), True, 11, way=TURNS)),
         ("turns 128x208/5", None),
         ("cublas", None),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from math import ceil
+from math import ceil, prod
 from typing import NamedTuple
 
 from ptxdsl.kernels.choose.large_products import HIGH_TILES, HIGHEST, SHORT, fills
@@ -28,12 +28,14 @@ from ptxdsl.types import bf16, f16
 
 FEW_ROWS, MOST_ROWS = 128, 448  # of which A and B may be swapped: always; where other tiles waste rows
 SWAPPED = (64, 128)  # columns of a tile whose A and B are swapped
-LOW = 16, 32, 64, 96, 128, 192, 256  # columns of the others, of 64 rows
+LOW = 16, 32, 48, 64, 80, 96, 112, 128, 192, 256  # columns of the others, of 64 rows
 HIGH = 16, 32, 48, 64, 80, 96, 112, 128, 160, 192, 208, 224, 256  # and of 128
 FOR_A_ROUND = 144, 176, 240  # beside those of 128 rows: of tiles that are computed all at once
 FOR_LONG_TURNS = 144  # of tiles of 128 rows that warpgroups take in turns, where K is long
 FOR_TURNS = 96, 112, 128, FOR_LONG_TURNS, 160, 192, 208  # of all such tiles
 LEAST_OF_A_ROUND = 24  # iterations, of which they were measured; with fewer a tile is stored as long as multiplied
+LEAST_MEASURED_DEPTH = 16  # iterations of which the highest tiles were, and clusters that share copies
+MOST_WASTED = 1.25  # times as many rows as there are that the highest tiles may have
 VERY_SHORT = 2  # iterations, in which a tile is multiplied much sooner than stored
 LEAST_BOX = 32  # columns of the last box of a tile: such ones of 16 take up to twice as long to store
 # Of batches of so many rounds: the tile that warpgroups take in turns, and the smallest where K is very short
@@ -50,10 +52,12 @@ LEAST_ALONE = {1: 8, 2: 6, 4: 6}
 LEAST_OF_BYTES = 64  # columns of tiles for 8-bit products that have as many
 WAYS = ("cluster", "scatter")  # to add up, of which one is chosen
 STREAM_K = "stream-k"
-COPIES = "copies of b"  # what two blocks of a cluster share, instead of K
 TURNS = "turns"  # in which warpgroups have tiles of their own
 IN_COLUMNS, PERSISTENT, STREAMED = IdentityThreadblockSwizzle(1), Strips(), StreamKThreadblockSwizzle()
-PAIRS = ClusterStrips((2, 1))
+ALONE = 1, 1  # a cluster of one block
+LEAST_SWAPPED = 6  # stages of swapped tiles of which blocks share K: shorter rings take up to twice as long
+# Of blocks that share copies: elements of a tile of a pair, at most; rows of A that four share, and tiles of a row
+MOST_PAIRED, LEAST_ROWS_OF_FOUR, LEAST_BESIDE = 128 * 128, 80, 80
 RESIDENT, REGISTER_FILE = 2, 65536  # blocks that a multiprocessor may hold, and its registers
 BESIDE_SUMS = 16  # registers of a thread, beside those that a tiling counts
 
@@ -76,8 +80,9 @@ ANY, WHOLE = Sharing(), Sharing(slices=1)
 
 class Option(NamedTuple):
     """A way to compute a product: `resident` blocks of `stages` stages on a multiprocessor, `slices` for each tile,
-    which add up by `way`: a reduction, or STREAM_K. With COPIES two blocks, one below the other, share those of B; with
-    TURNS warpgroups take turns at tiles, and each stores while the other multiplies."""
+    which add up by `way`: a reduction, or STREAM_K. Sums of a cluster meet behind the ring, or `in_ring`. With TURNS
+    warpgroups take turns at tiles, and each stores while the other multiplies. The blocks of a `cluster`, along M and
+    N, share copies: those beside each other the lines of A, those below each other the lines of B."""
 
     tile: tuple[int, int]
     swap_ab: bool
@@ -85,6 +90,8 @@ class Option(NamedTuple):
     resident: int = 1
     slices: int = 1
     way: str = ""
+    cluster: tuple[int, int] = ALONE
+    in_ring: bool = False
 
     def config(self, depth: int) -> GemmConfig:
         """The configuration, whose tiles have so many elements of K."""
@@ -93,8 +100,8 @@ class Option(NamedTuple):
         )
         if self.way == STREAM_K:
             return replace(whole, schedule=STREAMED)
-        if self.way == COPIES:
-            return replace(whole, schedule=PAIRS)
+        if self.cluster != ALONE:
+            return replace(whole, schedule=ClusterStrips(self.cluster))
         if self.way == TURNS:
             return replace(whole, pingpong=True)
         if self.slices == 1:
@@ -113,14 +120,15 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
             option = Option(tile, swap_ab, stages, resident)
             if not _waits(option, count * facts.batches, facts, multiprocessors):
                 yield option
+        if count <= multiprocessors or facts.n <= 2 * tile[1]:
+            yield from options_in_clusters(tile, swap_ab, facts)
         if swap_ab and count > multiprocessors and facts.batches == 1 and was_measured(facts):
             yield from options_in_turns(tile, facts)
         if not _may_share(tile, swap_ab, facts.operands):
             continue
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
         for slices, way in product(range(2, most + 1), WAYS):
-            for stages, resident in depths(tile, swap_ab, facts.operands, way, slices):
-                option = Option(tile, swap_ab, stages, resident, slices, way)
+            for option in options_of_slices(tile, swap_ab, slices, facts, way):
                 is_held = count * slices <= blocks_at_once(option, rates, multiprocessors)
                 if is_held and not _waits(option, count * slices, facts, multiprocessors):
                     yield option
@@ -142,16 +150,16 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
     """Tiles of 128 or 192 rows, of columns that leave fewer multiprocessors idle: computed all at once; or, of several
     rounds, in turns."""
     iterations = ceil_div(facts.k, depth_of(facts))
-    if iterations < LEAST_OF_A_ROUND or facts.m <= GROUP_ROWS or not was_measured(facts):
+    if iterations < LEAST_MEASURED_DEPTH or facts.m <= GROUP_ROWS or not was_measured(facts):
         return
-    for columns in HIGH_TILES:
+    for columns in HIGH_TILES if ceil_div(facts.m, HIGHEST) * HIGHEST <= MOST_WASTED * facts.m else ():
         tile = HIGHEST, columns
-        if facts.m > MOST_ROWS and facts.tiles((*tile, 0)) <= multiprocessors and columns < 2 * facts.n:
+        if facts.tiles((*tile, 0)) <= multiprocessors and columns < 2 * facts.n:
             yield Option(tile, False, stages_of((*tile, depth_of(facts)), facts.operands))
     for columns in sorted({*FOR_A_ROUND, *FOR_TURNS}):
         tile = 2 * GROUP_ROWS, columns
         is_round = facts.tiles((*tile, 0)) <= multiprocessors
-        if columns >= 2 * facts.n:
+        if columns >= 2 * facts.n or iterations < LEAST_OF_A_ROUND:
             continue
         if is_round and columns in FOR_A_ROUND:
             yield from (Option(tile, False, *depth) for depth in depths(tile, False, facts.operands))
@@ -161,24 +169,59 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
 
 def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
     """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of pairs
-    below each other that share the copies of B; or the blocks of a cluster share K, whose sums meet in the ring: of one
-    warpgroup each, as those of two took longer than the rates say. Of several rounds warpgroups take turns."""
+    below each other that share the copies of B; or the blocks of a cluster share K. Of several rounds warpgroups take
+    turns."""
     if min(facts.n, facts.k) < LEAST_MEASURED or not was_measured(facts):
         return
     for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
-        tile = COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns
-        extents, count = (*tile, depth_of(facts)), parts * ceil_div(facts.n, columns)
+        tile, count = (COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns), parts * ceil_div(facts.n, columns)
         if count > multiprocessors:
             yield from options_in_turns(tile, facts)
             continue
         yield Option(tile, True, stages_beside_boxes(tile, facts))
-        if not parts % 2:
-            yield Option(tile, True, stages_of(extents, facts.operands, True, schedule=PAIRS), way=COPIES)
-        stages = stages_of(extents, facts.operands, True, schedule=tile_schedule(IN_COLUMNS, 1, ""))
-        for slices in range(2, MOST_BLOCKS + 1) if columns == GROUP_ROWS else ():
-            option = Option(tile, True, stages, 1, slices, "cluster")
-            if count * slices <= blocks_at_once(option, rates, multiprocessors):
-                yield option
+        yield from options_in_clusters(tile, True, facts)
+        for slices in range(2, MOST_BLOCKS + 1):
+            for option in options_of_slices(tile, True, slices, facts):
+                if count * slices <= blocks_at_once(option, rates, multiprocessors):
+                    yield option
+
+
+def options_of_slices(
+    tile: tuple[int, int], swap_ab: bool, slices: int, facts: ProductFacts, way: str = "cluster"
+) -> Iterator[Option]:
+    """Of blocks that share K: two of them on a multiprocessor, or one, which has a longer ring where the sums of a
+    cluster meet there."""
+    known = depths(tile, swap_ab, facts.operands, way, slices)
+    least = LEAST_SWAPPED if swap_ab else LEAST_STAGES
+    yield from (Option(tile, swap_ab, *depth, slices, way) for depth in known if depth[0] >= least)
+    if way == "cluster" and was_measured(facts):
+        schedule = tile_schedule(IN_COLUMNS, 1, "")
+        stages = stages_of((*tile, depth_of(facts)), facts.operands, swap_ab, schedule=schedule)
+        if stages > max((beside for beside, _ in known), default=LEAST_STAGES - 1):
+            yield Option(tile, swap_ab, stages, 1, slices, way, in_ring=True)
+
+
+def options_in_clusters(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> Iterator[Option]:
+    """Of one tile, blocks that share copies, where that was measured to gain."""
+    if ceil_div(facts.k, depth_of(facts)) < LEAST_MEASURED_DEPTH or not was_measured(facts):
+        return
+    for cluster in clusters_of(tile, swap_ab, facts):
+        extents = *tile, depth_of(facts)
+        stages = stages_of(extents, facts.operands, swap_ab, schedule=ClusterStrips(cluster))
+        if stages >= LEAST_STAGES:
+            yield Option(tile, swap_ab, stages, cluster=cluster)
+
+
+def clusters_of(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> Iterator[tuple[int, int]]:
+    """Of few rows pairs below each other, which share the lines of B, and do not leave any outside; or four beside each
+    other, which share those of A, where they are many. Of few columns pairs of which each row of tiles has one."""
+    down, across = ceil_div(facts.m, tile[0]), ceil_div(facts.n, tile[1])
+    if down > across:
+        yield from {1: [(2, 1)], 2: [(1, 2)]}.get(across, [])
+    elif not down % 2 and tile[0] * tile[1] <= MOST_PAIRED and (swap_ab or tile[0] == GROUP_ROWS):
+        yield 2, 1
+    elif swap_ab and down == 1 and tile[0] >= LEAST_ROWS_OF_FOUR and across >= LEAST_BESIDE:
+        yield 1, 4
 
 
 def _is_stored_longer(facts: ProductFacts, multiprocessors: int) -> bool:
@@ -281,9 +324,13 @@ def _schedule(slices: int, way: str) -> TileSchedule:
 
 
 def blocks_at_once(option: Option, rates: WarpgroupRates, multiprocessors: int) -> float:
-    """How many blocks run at the same time: clusters stay within a part of the GPU, and do not fill it."""
-    part = rates.in_clusters[option.slices - 1] if option.way == "cluster" else 1.0
-    return max(1.0, multiprocessors * option.resident * part)
+    """How many blocks run at the same time."""
+    return max(1.0, multiprocessors * option.resident * part_in_clusters(option, rates))
+
+
+def part_in_clusters(option: Option, rates: WarpgroupRates) -> float:
+    """The part of the GPU that its clusters fill: they stay within groups of multiprocessors."""
+    return rates.in_clusters[(option.slices if option.way == "cluster" else prod(option.cluster)) - 1]
 
 
 def was_measured(facts: ProductFacts) -> bool:

@@ -23,8 +23,8 @@ from ptxdsl.kernels.choose.large_products import (
 )
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.choose.product_options import (
+    ALONE,
     ANY,
-    COPIES,
     FEW_ROWS,
     FOR_A_ROUND,
     IN_COLUMNS,
@@ -40,6 +40,7 @@ from ptxdsl.kernels.choose.product_options import (
     options,
     options_of_batches,
     options_shared,
+    part_in_clusters,
     was_measured,
 )
 from ptxdsl.kernels.choose.swapped import swapped
@@ -50,6 +51,7 @@ from ptxdsl.kernels.choose.warpgroups import (
     choose_warpgroups,
     loading,
     most_stagger,
+    overlapped,
     ranked_warpgroups,
     stages_of,
 )
@@ -64,8 +66,6 @@ from ptxdsl.schedule.arithmetic import ceil_div
 
 LEAST_ROWS = 256  # and columns, that fill a round of large tiles where K is very long
 STAGED_IN_RING = 64, *FOR_A_ROUND  # of one tile a block: quicker even where the ring gains no stage
-EXCHANGED_TILE = 128, 128  # whose sums leave room for a ring of four stages, or meet in one of seven
-LEAST_EXCHANGED = 32 << 20  # bytes of a product from which on that gains: of fewer, copies come from the L2 cache
 MOST_OF_MANY_ROUNDS = 352  # rows of which such tiles were quicker than large ones that fill the GPU often
 IN_ROWS = HorizontalThreadblockSwizzle()  # where few columns of tiles read many rows: neighbours read the same ones
 TALL = 4  # times as many tiles along M as along N
@@ -82,7 +82,7 @@ def choose_product(
         config = choose_product(facts.swapped, model, other_time, sharing)
         return config and swapped(config, facts)
     config = _shortest(facts, model, other_time, sharing)
-    return with_longest_ring(config, facts, model.multiprocessors) if config and sharing == ANY else config
+    return one_tile_each(config, facts, model.multiprocessors) if config and sharing == ANY else config
 
 
 def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing: Sharing) -> GemmConfig | None:
@@ -97,7 +97,7 @@ def _shortest(facts: ProductFacts, model: CostModel, other_time: float, sharing:
     if _is_deep(facts, model) and not sharing.is_shared:
         return choose_large(facts, model, inf)
     timed = _timed_options(facts, model, sharing)
-    time, option = min(timed, default=(other_time, None), key=_alone_first)
+    time, option = min(timed, default=(other_time, None), key=_by_time)
     if option is None or time >= CLEARLY * other_time:
         return None
     return option.config(depth_of(facts))
@@ -109,14 +109,24 @@ def _ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, Ge
     large = ranked_large(facts, model)
     if facts.operands.batches == "none" or any(facts.split_lines):
         return large
-    small = sorted(_timed_options(facts, model, WHOLE), key=_alone_first)
+    if not _has_full_rounds(facts, model.multiprocessors):
+        large = []
+    small = sorted(_timed_options(facts, model, WHOLE), key=_by_time)
     return large + [(time, option.config(depth_of(facts))) for time, option in small if option.way != TURNS]
 
 
-def _alone_first(timed: tuple[float, Option | None]) -> tuple[object, ...]:
-    """An order of options: of those that should take as long, blocks that are alone have the longer rings."""
+def _has_full_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
+    """Whether the largest tiles have several rounds, or full ones: of one and a little more, rates of large products
+    know too little."""
+    tiles = facts.tiles((*LARGE, depth_of(facts)))
+    return tiles >= MANY * multiprocessors or fills(tiles, multiprocessors)
+
+
+def _by_time(timed: tuple[float, Option | None]) -> tuple[object, ...]:
+    """An order of options: of those that should take as long, blocks that leave room for those of the next launch come
+    first, which are there when that begins."""
     time, option = timed
-    return time, *((option.resident, option) if option else ())
+    return time, *((-option.resident, option) if option else ())
 
 
 def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = ANY) -> list[tuple[float, GemmConfig]]:
@@ -126,7 +136,7 @@ def ranked_products(facts: ProductFacts, model: CostModel, sharing: Sharing = AN
     known = _ranked(facts, model, sharing)
     if sharing != ANY:
         return known
-    return [(time, with_longest_ring(config, facts, model.multiprocessors)) for time, config in known]
+    return [(time, one_tile_each(config, facts, model.multiprocessors)) for time, config in known]
 
 
 def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tuple[float, GemmConfig]]:
@@ -137,23 +147,6 @@ def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tup
         return ranked_large(facts, model)
     timed = _timed_options(facts, model, sharing)
     return [(time, option.config(depth_of(facts))) for time, option in timed]
-
-
-def with_longest_ring(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
-    """The same, with as little beside the ring as its blocks need."""
-    if config.split_k > 1:
-        return meeting_in_ring(config, facts)
-    return one_tile_each(config, facts, multiprocessors)
-
-
-def meeting_in_ring(config: GemmConfig, facts: ProductFacts) -> GemmConfig:
-    """The same; or, where the two blocks of a cluster bring each other so many sums that little is left for the ring,
-    by one of all shared memory, in which the sums meet: it costs a meeting more, and waits less for copies."""
-    is_short = config.tile[:2] == EXCHANGED_TILE and config.split_k == 2 and not config.swap_ab
-    gains = is_short and config.reduction == "cluster" and facts.moved >= LEAST_EXCHANGED
-    if not gains or not was_measured(facts):
-        return config
-    return replace(config, stages=stages_of(config.tile, facts.operands, schedule=tile_schedule(IN_COLUMNS, 1, "")))
 
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
@@ -241,40 +234,39 @@ def estimate(option: Option, facts: ProductFacts, rates: WarpgroupRates, multipr
     tile_m, tile_n = option.tile
     operands, slices = facts.operands, option.slices
     iterations = ceil_div(ceil_div(facts.k * operands.inputs.bytes, LINE_BYTES), slices)
-    down, across = ceil_div(facts.m, tile_m), ceil_div(facts.n, tile_n)
-    blocks, stage_bytes = down * across * facts.batches * slices, (tile_m + tile_n) * LINE_BYTES
+    (rows, columns), down, across = option.cluster, ceil_div(facts.m, tile_m), ceil_div(facts.n, tile_n)
+    blocks = ceil_div(down, rows) * ceil_div(across, columns) * rows * columns * facts.batches * slices
+    stage_bytes = (tile_m + tile_n) * LINE_BYTES
     held = blocks_at_once(option, rates, multiprocessors)
     if option.way == STREAM_K:
         iterations, blocks = ceil(blocks * iterations / held), int(held)
-    on_each = ceil(blocks / multiprocessors)
+    on_each = ceil(blocks / (multiprocessors * part_in_clusters(option, rates)))
     rounds = ceil(blocks / held)
     multiplying = _multiplying(option, rates) + loading(facts.operands, tile_n)
     busy = on_each * iterations * max(multiplying, stage_bytes / rates.copies)
-    latency = rounds * iterations * (rates.iteration + rates.copy_latency / option.stages)
-    stored = 1 if option.way == TURNS else rounds
-    lines = tile_m + tile_n / (2 if option.way == COPIES else 1)
+    latency = rounds * iterations * rates.copy_latency / option.stages
+    stored = 1 if option.way == TURNS else 1 + rates.felt * (rounds - 1)
+    lines = tile_m / columns + tile_n / rows
     bringing = blocks * iterations * lines * LINE_BYTES / rates.cache_bandwidth
     computing = max(busy, latency, bringing) + stored * tile_m * tile_n * rates.store
     # The larger operand comes from DRAM; the other one stays in the L2 cache
-    streamed, tiles_beside = (tile_n, down) if facts.n > facts.m else (tile_m, across)
-    is_read_again = tiles_beside > 1 and option.way != COPIES
-    in_flight = min(blocks, held) * min(option.stages, iterations) * streamed * LINE_BYTES
+    is_read_again = (down > rows) if facts.n > facts.m else (across > columns)
     larger = max(facts.m, facts.n) * facts.k * facts.batches * operands.inputs.bytes
     moved = facts.moved + (rates.again * larger if is_read_again else 0.0)
-    reading = moved / rates.dram_bandwidth * (1 + rates.in_flight / in_flight)
+    reading = moved / rates.dram_bandwidth
     meeting = _meeting(option, rates)
     if option.way == "cluster" and is_read_again:
         meeting += rates.cluster_again * larger / rates.dram_bandwidth
-    launch = rates.launch + rates.alone * (option.resident == 1)
+    launching = rates.launch + rates.sharing * (option.cluster != ALONE)
     if _has_one_tile(option, facts, blocks, multiprocessors):
-        launch -= min(launch, rates.one_tile)
-    return launch + max(computing, reading) + rates.hidden * min(computing, reading) + meeting
+        launching -= min(launching, rates.one_tile)
+    return launching + overlapped(computing, reading, rates.hidden) + rates.crowding * bringing + meeting
 
 
 def _has_one_tile(option: Option, facts: ProductFacts, blocks: int, multiprocessors: int) -> bool:
     """Whether its blocks have one tile each that warpgroups share, as `one_tile_each` has them."""
     is_whole = option.way == "" and option.slices == 1 and option.resident == 1 and not option.swap_ab
-    if not is_whole or option.tile[0] <= GROUP_ROWS or blocks > multiprocessors:
+    if not is_whole or option.cluster != ALONE or option.tile[0] <= GROUP_ROWS or blocks > multiprocessors:
         return False
     return stages_of_one_tile((*option.tile, depth_of(facts)), option.stages, facts.operands) > 0
 
@@ -286,11 +278,12 @@ def _multiplying(option: Option, rates: WarpgroupRates) -> float:
 
 
 def _meeting(option: Option, rates: WarpgroupRates) -> float:
-    if option.way in ("", COPIES, TURNS):
+    if option.way in ("", TURNS):
         return 0.0
     elements = option.tile[0] * option.tile[1]
     if option.way == "cluster":
-        return option.slices * rates.cluster + elements * (rates.swapped_sum if option.swap_ab else rates.cluster_sum)
+        each = rates.swapped_sum if option.swap_ab else rates.cluster_sum
+        return option.slices * rates.cluster + elements * each + rates.in_ring * option.in_ring
     adding = elements * rates.scatter_sum
     if option.way == "serial":
         return option.slices * (rates.scatter + adding)

@@ -39,21 +39,21 @@ def times(rate: float | Table, factor: float) -> float | Table:
 @dataclass(frozen=True)
 class WarpgroupRates(PathRates):
     """Of products. Of one multiprocessor: `column`, the time of 64 rows and one column of wgmma over 128 bytes
-    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an `iteration` at least, beside its
-    share of the `copy_latency`; `store` for an element of a tile that is stored while nothing is multiplied. Of the
-    GPU: `cache_bandwidth`, by which lines come from the L2 cache; `dram_bandwidth`, of which half is reached with
-    `in_flight` bytes under way; `again` is the part of reading the larger operand that comes on top where several tiles
-    read it; `hidden` is the part of the shorter of computing and reading that does not hide behind the other.
+    of K, to half of which `narrow` is added where that is more; `copies` in bytes; an iteration at least its share of
+    the `copy_latency`; `store` for an element of a tile that is stored while nothing is multiplied, and in all rounds
+    but the last for the part of it that is `felt`. Of the GPU: `cache_bandwidth`, by which lines come from the L2
+    cache; `dram_bandwidth`; `again` is the part of reading the larger operand that comes on top where several tiles
+    read it; `hidden` is the part of the shorter of computing and reading that does not hide behind the other, and
+    `crowding` that of lines that come from the L2 cache. Clusters whose blocks share copies take `sharing` longer.
 
     Blocks that share K in a cluster take `cluster` for each, and `cluster_sum` for an element of a tile, or
     `swapped_sum` of one that is swapped; `cluster_again` is the part of reading the larger operand that comes on top of
-    that where several tiles read it. By way of global memory they take `scatter`, and `scatter_sum` for an element.
-    Blocks of one tile each that warpgroups share take `one_tile` less. A launch takes `alone` longer where a
-    multiprocessor has no room for a block of the next one beside its own. `in_clusters` are the parts of the GPU that
-    clusters of 1, 2, … blocks fill.
+    that where several tiles read it. Sums that meet in the ring take `in_ring` longer. By way of global memory blocks
+    take `scatter`, and `scatter_sum` for an element. Blocks of one tile each that warpgroups share take `one_tile`
+    less. `in_clusters` are the parts of the GPU that clusters of 1, 2, … blocks fill.
     """
 
-    CLOCKED_TIMES = "column", "narrow", "iteration", "copy_latency"
+    CLOCKED_TIMES = "column", "narrow", "copy_latency"
     CLOCKED = "copies", "cache_bandwidth"
 
     launch: float
@@ -61,11 +61,10 @@ class WarpgroupRates(PathRates):
     narrow: float
     copies: float
     cache_bandwidth: float
-    iteration: float
     copy_latency: float
     store: float
+    felt: float
     dram_bandwidth: float
-    in_flight: float
     again: float
     hidden: float
     cluster: float
@@ -75,7 +74,9 @@ class WarpgroupRates(PathRates):
     one_tile: float
     scatter: float
     scatter_sum: float
-    alone: float
+    crowding: float
+    sharing: float
+    in_ring: float
     in_clusters: tuple[float, ...]
 
 

@@ -14,6 +14,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.persistent import Strips
 from tests.kernels.placed import placed
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import MACHINES, machine
@@ -63,6 +64,20 @@ def test_what_batches_take():
     assert not chosen(8, 2048, 2048, 2048).tiling.pingpong
     assert chosen(48, 2048, 2048, 128).tile == chosen(96, 1024, 1024, 64).tile == (128, 128, 64)
     assert chosen(32, 1000, 1000, 1000).schedule.multicast != (1, 1)
+    assert chosen(20, 777, 512, 1024).tile == (64, 256, 64)  # 128x256 would be one round and a little of a second
+
+
+@pytest.mark.parametrize(("shape", "rows"), [((100, 200, 304, 400), 208), ((32, 136, 2048, 512), 144)], ids=str)
+def test_batches_of_few_rows_are_swapped(shape, rows):
+    """Tiles of 128 rows would be a third empty."""
+    tiling = chosen(*shape).tiling
+    assert (tiling.tile, tiling.swap_ab, tiling.pingpong) == ((rows, 64, 64), True, True)
+
+
+def test_few_columns_in_pairs():
+    """Of 128x96 two blocks beside each other have all columns, and share the lines of A."""
+    traits = chosen(8192, 192, 8192)
+    assert traits.tile == (128, 96, 64) and traits.schedule == ClusterStrips((1, 2))
 
 
 @pytest.mark.parametrize("type", [np.float16, ml_dtypes.float8_e4m3fn])
@@ -82,6 +97,18 @@ def test_batches_whose_blocks_should_share_k(type):
 def test_tall_products(name, n, rng):
     run(name, rng, 330, n, 136, config=GemmConfig((128, 16, 64), stages=3, atom="wgmma"))
     run(name, rng, 330, n, 136, orders=("column", "row", "row"), beta=0.5)
+
+
+@every_machine
+@pytest.mark.parametrize("m", [129, 144, 300])
+def test_swapped_batches_in_turns(name, m, rng):
+    where = machine(name)
+    config = GemmConfig((144, 64, 64), stages=3, atom="wgmma", swap_ab=True, schedule=Strips(), pingpong=True)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((3, m, 72), (3, 72, 136)))
+    out = where.array(np.full((3, m, 136), np.nan, np.float16))
+    gemm(where.array(a), where.array(b), out=out, config=config)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.allclose(where.values(out), exact, rtol=2e-3, atol=2e-2)
 
 
 @every_machine

@@ -44,7 +44,7 @@ BATCHED_TILE, SEVERAL_ROUNDS = (128, 128), 3
 MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 128, 80
 LEAST_ITERATIONS, LONG_ITERATIONS = 4, 64  # of a slice; of a tile whose K is long
 # Of swapped tiles for more rows: the N and K of which they were measured, at least, and tiles along M, at most
-LEAST_MEASURED, MOST_PARTS = 1536, 3
+LEAST_COLUMNS, LEAST_K, MOST_PARTS = 1024, 1536, 3
 # The tiles for a round, and sums that meet in the ring, were measured of bf16; those of f16 are the same but for a name
 MEASURED = tuple(Operands(type, type) for type in (bf16, f16))
 # Stages of a block that is alone on a multiprocessor, where memory has room for them, by the bytes of an element
@@ -171,7 +171,7 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
     """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of pairs
     below each other that share the copies of B; or the blocks of a cluster share K. Of several rounds warpgroups take
     turns."""
-    if min(facts.n, facts.k) < LEAST_MEASURED or not was_measured(facts):
+    if facts.n < LEAST_COLUMNS or facts.k < LEAST_K or not was_measured(facts):
         return
     for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
         tile, count = (COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns), parts * ceil_div(facts.n, columns)
@@ -237,10 +237,14 @@ def _has_several_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
 
 def options_of_batches(facts: ProductFacts, multiprocessors: int) -> Iterator[Option]:
     """Tiles that warpgroups take in turns: each stores while the other multiplies, which takes longer than to store
-    where K is not short."""
-    tile, is_turned = (*BATCHED_TILE, depth_of(facts)), facts.operands.inputs in TURNED and facts.k >= SHORT
-    if is_turned and _has_several_rounds(facts, multiprocessors):
-        yield Option(BATCHED_TILE, False, stages_of(tile, facts.operands, pingpong=True), way=TURNS)
+    where K is not short. Where those of 128 rows would waste many, swapped ones of all rows."""
+    operands = facts.operands
+    if operands.inputs not in TURNED or facts.k < SHORT or not _has_several_rounds(facts, multiprocessors):
+        return
+    yield Option(BATCHED_TILE, False, stages_of((*BATCHED_TILE, depth_of(facts)), operands, pingpong=True), way=TURNS)
+    rows = COLUMNS * ceil_div(facts.m, COLUMNS)
+    if facts.m > FEW_ROWS and rows + 2 * COLUMNS <= MOST_COLUMNS and operands.from_registers == "none":
+        yield from options_in_turns((rows, GROUP_ROWS), facts)
 
 
 def options_in_turns(tile: tuple[int, int], facts: ProductFacts) -> Iterator[Option]:

@@ -112,7 +112,8 @@ def _ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, Ge
     if not _has_full_rounds(facts, model.multiprocessors):
         large = []
     small = sorted(_timed_options(facts, model, WHOLE), key=_by_time)
-    return large + [(time, option.config(depth_of(facts))) for time, option in small if option.way != TURNS]
+    known = [each for each in small if each[1].way != TURNS or each[1].swap_ab]
+    return large + [(time, option.config(depth_of(facts))) for time, option in known]
 
 
 def _has_full_rounds(facts: ProductFacts, multiprocessors: int) -> bool:

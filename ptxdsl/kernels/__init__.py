@@ -7,6 +7,7 @@ loaded when they are first used.
 """
 
 import importlib
+import inspect
 import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,12 @@ _HOME = {name: module for module, names in _FUNCTIONS.items() for name in names.
 
 class _Callable(ModuleType):
     """A module that calls its function of the same name, and says of others what there is to call."""
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of the function, for editors and `inspect.signature`; others have none."""
+        name = self.__name__.rpartition(".")[2]
+        return inspect.signature(getattr(self, name))
 
     @property
     def __call__(self) -> Any:

@@ -61,6 +61,9 @@ def test_the_module_of_gemm_is_called_as_its_function():
     assert (pd.kernels.gemm(A, A, alpha=0.5) == 8).all()
     assert inspect.ismodule(gemm)
     assert gemm.gemm is importlib.import_module("ptxdsl.kernels.gemm").gemm
+    assert inspect.signature(gemm) == inspect.signature(gemm.gemm)
+    with pytest.raises(TypeError):
+        inspect.signature(conv)
 
 
 @pytest.mark.parametrize("name", kernels._HOME)

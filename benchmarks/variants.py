@@ -27,12 +27,13 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import common
 import numpy as np
 import torch
+from all_tiles import all_tiles
 from protocols import FLUSHED_BYTES
 from warpgroup_cases import BATCHES, BY_PROTOCOLS, PROBLEMS, PROTOCOLS, TALL, Problem, candidates, lined
 
@@ -61,7 +62,15 @@ NOTHING = b".version 7.8 .target sm_90 .address_size 64 .visible .entry nothing(
 CLUSTER_BYTES, CLUSTER_THREADS = 200 << 10, 384  # of a block that is alone on a multiprocessor
 PROCESSES = 12  # that assemble and check
 Launch = Callable[..., object]
+PRODUCTS = (BY_PROTOCOLS, TALL)  # kinds of products that all tiles are known of
 Tensors = list[torch.Tensor]
+
+
+class Wanted(NamedTuple):
+    """How many configurations are timed: of those that the model finds best, or of all tiles."""
+
+    count: int
+    all_tiles: bool = False
 
 
 def random(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -257,12 +266,13 @@ def lines_copied(copies: tuple[bool, bool], config: GemmConfig) -> Iterator[None
     CALLS.clear()
 
 
-def contenders(kind: str, problem: Problem, count: int) -> dict[str, tuple[Launch, Any]]:
+def contenders(kind: str, problem: Problem, wanted: Wanted) -> dict[str, tuple[Launch, Any]]:
     """Launches by name, and within what each is to be made: those of configurations, what is chosen, and cuBLAS."""
     ours, here = partial(OURS[kind], problem), contextlib.nullcontext
     model = model_of(0)
+    configs = all_tiles(*problem, wanted.count) if wanted.all_tiles else candidates(kind, problem, model, wanted.count)
     known: dict[str, tuple[Launch, Any]] = {
-        name: (partial(ours, config=config), here) for name, config in candidates(kind, problem, model, count).items()
+        name: (partial(ours, config=config), here) for name, config in configs.items()
     }
     for name, copies, config in lined(kind, problem, model):
         known[name] = ours, partial(lines_copied, copies, config)
@@ -274,14 +284,14 @@ def contenders(kind: str, problem: Problem, count: int) -> dict[str, tuple[Launc
     return known
 
 
-def refused(kind: str, problem: Problem, count: int) -> dict[str, str]:
+def refused(kind: str, problem: Problem, wanted: Wanted) -> dict[str, str]:
     """Runs each contender once, which leaves machine code in the cache; returns what failed, and how."""
     failures = {}
     try:
         torch.manual_seed(0)
         arrays = ARRAYS[kind](*problem)
         exact = flat(EXACT[kind](problem, *arrays))
-        for name, (launch, within) in contenders(kind, problem, count).items():
+        for name, (launch, within) in contenders(kind, problem, wanted).items():
             try:
                 with within():
                     off = error(kind, problem, launch, arrays, exact) if name != "torch" else 0.0
@@ -296,13 +306,13 @@ def refused(kind: str, problem: Problem, count: int) -> dict[str, str]:
 
 
 def graphs_of(
-    kind: str, problem: Problem, count: int, failures: dict[str, str]
+    kind: str, problem: Problem, wanted: Wanted, failures: dict[str, str]
 ) -> tuple[dict[str, torch.cuda.CUDAGraph], int, Any]:
     """A graph for each contender that did not fail, how many launches it has, and the operands to keep."""
     size = size_of(ARRAYS[kind](*problem))
     copies = max(2, min(MOST_COPIES.get(kind, COPIES), ceil(ROTATED_BYTES / size)))
     operands, stream, graphs = [ARRAYS[kind](*problem) for _ in range(copies)], torch.cuda.Stream(), {}
-    for name, (launch, within) in contenders(kind, problem, count).items():
+    for name, (launch, within) in contenders(kind, problem, wanted).items():
         if name in failures:
             continue
         with within():
@@ -336,27 +346,28 @@ def medians(graphs: dict[str, torch.cuda.CUDAGraph], launches: int, seconds: flo
     return {name: round(statistics.median(each[1:]), 3) for name, each in times.items()}
 
 
-def measured(kind: str, problem: Problem, count: int, seconds: float, failures: dict[str, str]) -> dict[str, Any]:
+def measured(kind: str, problem: Problem, wanted: Wanted, seconds: float, failures: dict[str, str]) -> dict[str, Any]:
     """A line of the result file: microseconds by name."""
     if kind in PROTOCOLS:
-        return by_protocols(kind, problem, count, failures)
-    graphs, launches, operands = graphs_of(kind, problem, count, failures)
+        return by_protocols(kind, problem, wanted, failures)
+    graphs, launches, operands = graphs_of(kind, problem, wanted, failures)
     times = medians(graphs, launches, seconds)
     del graphs, operands
     return {"us": times}
 
 
-def by_protocols(kind: str, problem: Problem, count: int, failures: dict[str, str]) -> dict[str, Any]:
+def by_protocols(kind: str, problem: Problem, wanted: Wanted, failures: dict[str, str]) -> dict[str, Any]:
     """The same, of both protocols."""
     operands, stream = ARRAYS[kind](*problem), torch.cuda.Stream()
-    known = {name: each for name, each in contenders(kind, problem, count).items() if name not in failures}
+    known = {name: each for name, each in contenders(kind, problem, wanted).items() if name not in failures}
     graphs = {name: graph_of(each, operands, 1, stream) for name, each in known.items()}
     rest = at_rest(graphs)
     launches = {name: max(4, min(MOST_LAUNCHES, int(2000 / us))) for name, us in rest.items()}
     graphs = {name: graph_of(each, operands, launches[name], stream) for name, each in known.items()}
     held = back_to_back(graphs, launches, rest)
     us = {name: round(statistics.geometric_mean((rest[name], held[name])), 2) for name in known}
-    both = {name: [round(times[name], 2) for times in (rest, held)] for name in ("chosen", "cublas") if name in known}
+    told = known if wanted.all_tiles else [name for name in ("chosen", "cublas") if name in known]
+    both = {name: [round(times[name], 2) for times in (rest, held)] for name in told}
     return {"us": us, "rest, held": both}
 
 
@@ -472,22 +483,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=PROBLEMS, default=[*PROBLEMS], help="default: all")
     parser.add_argument("--count", type=int, default=9, help="of the best estimates that are timed; 0: what is chosen")
+    parser.add_argument("--all-tiles", action="store_true", help="not by estimates: of all tiles of products")
+    parser.add_argument("--problem", action="append", default=[], help="MxNxK, of products alone; may be repeated")
     parser.add_argument("--seconds", type=float, default=0.12, help="of a problem's turns")
     parser.add_argument("--budget", type=float, default=1e9, help="seconds, after which no problem begins")
     parser.add_argument("--json", type=Path, default=common.RESULTS / "warpgroups.json")
     chosen = parser.parse_args()
-    problems = [(kind, problem) for kind in chosen.kinds for problem in PROBLEMS[kind]]
+    named = [tuple(map(int, each.split("x"))) for each in chosen.problem]
+    problems = [(kind, problem) for kind in chosen.kinds for problem in named or PROBLEMS[kind]]
+    if (chosen.all_tiles or named) and not {*chosen.kinds} <= {*PRODUCTS}:
+        parser.error(f"--all-tiles and --problem are of products: --kinds {' or '.join(map(repr, PRODUCTS))}")
+    wanted = Wanted(chosen.count, chosen.all_tiles)
     start, rows = time.perf_counter(), []
     # The kinds in turn, that no process has all that takes long
     with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-        failures = list(pool.map(refused, *zip(*problems, strict=True), itertools.repeat(chosen.count)))
+        failures = list(pool.map(refused, *zip(*problems, strict=True), itertools.repeat(wanted)))
     print(f"assembled and checked in {time.perf_counter() - start:.1f} s", flush=True)
     for (kind, problem), failed in zip(problems, failures, strict=True):
         if time.perf_counter() - start > chosen.budget:
             print(f"{kind} {problem}: no time")
             continue
         try:
-            row = measured(kind, problem, chosen.count, chosen.seconds, failed)
+            row = measured(kind, problem, wanted, chosen.seconds, failed)
         except (Error, RuntimeError) as broken:
             print(f"{kind} {problem}: {str(broken).splitlines()[0][:200]}", flush=True)
             continue

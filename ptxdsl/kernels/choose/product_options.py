@@ -217,7 +217,7 @@ def clusters_of(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> It
     other, which share those of A, where they are many. Of few columns pairs of which each row of tiles has one."""
     down, across = ceil_div(facts.m, tile[0]), ceil_div(facts.n, tile[1])
     if down > across:
-        yield from {1: [(2, 1)], 2: [(1, 2)]}.get(across, [])
+        yield from (pair for pair in ((2, 1), (1, 2)) if pair[1] == across)
     elif not down % 2 and tile[0] * tile[1] <= MOST_PAIRED and (swap_ab or tile[0] == GROUP_ROWS):
         yield 2, 1
     elif swap_ab and down == 1 and tile[0] >= LEAST_ROWS_OF_FOUR and across >= LEAST_BESIDE:

@@ -58,6 +58,7 @@ SIZES = ((40, 40, 200), (33, 24, 72), (24, 40, 160))  # as many iterations along
 SMALL = ((20, 24, 40), (9, 33, 1))
 ROWS, FEW, MASKED = (0, 100, 0, 128, 10), (10, 0, 20, 7), (0, 128, 64, 5, 100)  # of groups
 LISTS = ((8, 56, 136), *((8, 8, 8 * (1 + n % 3)) for n in range(14)))  # more of one tile than blocks keep maps of
+SHARED_FOURS = replace(SHARED_ROWS, tile=(16, 64, 64), schedule=ClusterStrips((1, 4)))
 SHARED_LISTS = ((40, 136, 136), (8, 40, 64), (8, 72, 264), (100, 136, 64))
 WHOLE_LISTS = ((64, 136, 64), (64, 40, 136))
 BOX = (64,)  # a block ends with a whole box: its copies are the last that it does
@@ -419,6 +420,9 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "gemm, swapped, K in a cluster, sums in the ring": lambda: tensor_product(EXCHANGED_ROWS, ((150, 72, 1288),)),
     "gemm, swapped, clusters that share copies": lambda: tensor_product(
         SHARED_ROWS, ((40, 264, 264), (20, 72, 136)), blocks=2
+    ),
+    "gemm, swapped, four that share copies of A": lambda: tensor_product(
+        SHARED_FOURS, ((40, 264, 264), (20, 72, 136)), blocks=4
     ),
     "gemm, swapped, ping-pong": lambda: tensor_product(SWAPPED_TURNS, ((70, 72, 264), (40, 136, 64))),
     "gemm, stream-K, sm_90a": stream_k_warpgroups,

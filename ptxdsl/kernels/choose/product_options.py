@@ -128,7 +128,7 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
             continue
         most = min(MOST_BLOCKS, iterations // LEAST_ITERATIONS, multiprocessors * RESIDENT // count)
         for slices, way in product(range(2, most + 1), WAYS):
-            for option in options_of_slices(tile, swap_ab, slices, facts, way):
+            for option in options_of_slices(tile, swap_ab, facts.operands, slices, way, was_measured(facts)):
                 is_held = count * slices <= blocks_at_once(option, rates, multiprocessors)
                 if is_held and not _waits(option, count * slices, facts, multiprocessors):
                     yield option
@@ -181,24 +181,26 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
         yield Option(tile, True, stages_beside_boxes(tile, facts))
         yield from options_in_clusters(tile, True, facts)
         for slices in range(2, MOST_BLOCKS + 1):
-            for option in options_of_slices(tile, True, slices, facts):
+            for option in options_of_slices(tile, True, facts.operands, slices, "cluster", may_meet_in_ring=True):
                 if count * slices <= blocks_at_once(option, rates, multiprocessors):
                     yield option
 
 
+@lru_cache(maxsize=4096)
 def options_of_slices(
-    tile: tuple[int, int], swap_ab: bool, slices: int, facts: ProductFacts, way: str = "cluster"
-) -> Iterator[Option]:
+    tile: tuple[int, int], swap_ab: bool, operands: Operands, slices: int, way: str, may_meet_in_ring: bool
+) -> tuple[Option, ...]:
     """Of blocks that share K: two of them on a multiprocessor, or one, which has a longer ring where the sums of a
     cluster meet there."""
-    known = depths(tile, swap_ab, facts.operands, way, slices)
-    least = LEAST_SWAPPED if swap_ab else LEAST_STAGES
-    yield from (Option(tile, swap_ab, *depth, slices, way) for depth in known if depth[0] >= least)
-    if way == "cluster" and was_measured(facts):
-        schedule = tile_schedule(IN_COLUMNS, 1, "")
-        stages = stages_of((*tile, depth_of(facts)), facts.operands, swap_ab, schedule=schedule)
-        if stages > max((beside for beside, _ in known), default=LEAST_STAGES - 1):
-            yield Option(tile, swap_ab, stages, 1, slices, way, in_ring=True)
+    known, least = depths(tile, swap_ab, operands, way, slices), LEAST_SWAPPED if swap_ab else LEAST_STAGES
+    options = tuple(Option(tile, swap_ab, *depth, slices, way) for depth in known if depth[0] >= least)
+    if way != "cluster" or not may_meet_in_ring:
+        return options
+    extents = *tile, LINE_BYTES // operands.inputs.bytes
+    stages = stages_of(extents, operands, swap_ab, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+    if stages <= max((beside for beside, _ in known), default=LEAST_STAGES - 1):
+        return options
+    return *options, Option(tile, swap_ab, stages, 1, slices, way, in_ring=True)
 
 
 def options_in_clusters(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> Iterator[Option]:

@@ -170,6 +170,11 @@ CONFIGS = {
         'atom is \'wgma\'; it takes the name of a tensor core instruction, "wgmma", or "" for the usual one',
         'did you mean "wgmma"?',
     ),
+    "an atom, and a tile that only the one that is meant takes": (
+        {"atom": "wgma", "tile": (144, 64, 64), "swap_ab": True},
+        'atom is \'wgma\'; it takes the name of a tensor core instruction, "wgmma", or "" for the usual one',
+        'did you mean "wgmma"?',
+    ),
     "one stage": (
         {"stages": 1},
         "stages is 1; the ring takes 2 or more",

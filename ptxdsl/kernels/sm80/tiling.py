@@ -189,7 +189,11 @@ def usual_atom(inputs: Type, arch: str) -> str:
 
 
 def misfits(choice: Any) -> Iterator[str]:
-    """What is wrong with a choice of tile, warp, stages and atom, whatever the inputs."""
+    """What is wrong with a choice of tile, warp, stages and atom, whatever the inputs: first of the atom, by which
+    tiles are judged."""
+    if choice.atom and not _label(choice.atom):
+        takes = 'it takes the name of a tensor core instruction, "wgmma", or "" for the usual one'
+        yield f"atom is {choice.atom!r}; {takes}"
     tile = choice.tile
     if not _are_ints(tile) or len(tile) != 3:
         yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
@@ -197,9 +201,6 @@ def misfits(choice: Any) -> Iterator[str]:
         yield f"tile is {tile}; M and N are multiples of {WARP_TILE}, and K is a power of two"
     else:
         yield from _misfit_warp(choice)
-    if choice.atom and not _label(choice.atom):
-        takes = 'it takes the name of a tensor core instruction, "wgmma", or "" for the usual one'
-        yield f"atom is {choice.atom!r}; {takes}"
     yield from misfit_count("stages", choice.stages, 2, "the ring takes 2 or more")
 
 

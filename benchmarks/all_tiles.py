@@ -37,7 +37,7 @@ COLUMN, ITERATION, LINE, STORED, BYTE, MEETING = 0.00135, 0.1, 128 / 48e3, 3e-5,
 
 def all_tiles(m: int, n: int, k: int, count: int) -> dict[str, GemmConfig]:
     """So many by name, those first that must take the least time, and not all of one kind."""
-    timed = sorted((least_time(config, m, n, k), name_of(config), config) for config in configs(m, n, k))
+    timed = sorted((least_time(config, m, n, k), name_of(config), config) for config in configs(m, n))
     kinds, known = Counter[str](), {}
     for time, name, config in timed:
         kind = TuningCandidate(config).kind
@@ -47,7 +47,7 @@ def all_tiles(m: int, n: int, k: int, count: int) -> dict[str, GemmConfig]:
     return dict(islice(known.items(), count))
 
 
-def configs(m: int, n: int, k: int) -> Iterator[GemmConfig]:
+def configs(m: int, n: int) -> Iterator[GemmConfig]:
     """All that can be launched."""
     for tile, swaps in tiles(m, n):
         for how in ways(tile, swaps, ceil(m / tile[0]), ceil(n / tile[1])):

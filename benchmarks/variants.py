@@ -6,6 +6,8 @@ turns. Each configuration is held against torch before it is timed, in processes
 file has a line for each problem, behind those of kinds that are not measured this time; `fit_warpgroups.py` fits the
 rates of the model to them.
 
+With `--all-tiles` products are timed by tiles that the model thinks little of, too (`all_tiles.py`).
+
 Products "by protocols", tall ones and batches have a geometric mean of two times, both by graphs, so that no host is
 waited for: of a launch at rest, behind a flush of the L2 cache; and held, of launches back to back, caches as they are.
 Their lines have both of what is chosen and of cuBLAS.

@@ -64,7 +64,7 @@ def test_what_batches_take():
     assert not chosen(8, 2048, 2048, 2048).tiling.pingpong
     assert chosen(48, 2048, 2048, 128).tile == chosen(96, 1024, 1024, 64).tile == (128, 128, 64)
     assert chosen(32, 1000, 1000, 1000).schedule.multicast != (1, 1)
-    assert chosen(20, 777, 512, 1024).tile == (64, 256, 64)  # 128x256 would be one round and a little of a second
+    assert chosen(20, 777, 512, 1024).tile == (64, 256, 64)  # 280 tiles of 128x256 would take three rounds
 
 
 @pytest.mark.parametrize(("shape", "rows"), [((100, 200, 304, 400), 208), ((32, 136, 2048, 512), 144)], ids=str)

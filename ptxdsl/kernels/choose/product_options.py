@@ -120,8 +120,7 @@ def options(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) ->
             option = Option(tile, swap_ab, stages, resident)
             if not _waits(option, count * facts.batches, facts, multiprocessors):
                 yield option
-        if count <= multiprocessors or facts.n <= 2 * tile[1]:
-            yield from options_in_clusters(tile, swap_ab, facts)
+        yield from options_in_clusters(tile, swap_ab, facts, multiprocessors)
         if swap_ab and count > multiprocessors and facts.batches == 1 and was_measured(facts):
             yield from options_in_turns(tile, facts)
         if not _may_share(tile, swap_ab, facts.operands):
@@ -168,9 +167,8 @@ def options_for_a_round(facts: ProductFacts, multiprocessors: int) -> Iterator[O
 
 
 def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors: int) -> Iterator[Option]:
-    """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of pairs
-    below each other that share the copies of B; or the blocks of a cluster share K. Of several rounds warpgroups take
-    turns."""
+    """Swapped tiles of as many rows as there are. Those that are computed all at once are of blocks alone, or of
+    clusters, which share copies or K. Of several rounds warpgroups take turns."""
     if facts.n < LEAST_COLUMNS or facts.k < LEAST_K or not was_measured(facts):
         return
     for parts, columns in product(parts_of_rows(facts.m), SWAPPED):
@@ -179,7 +177,7 @@ def options_of_rows(facts: ProductFacts, rates: WarpgroupRates, multiprocessors:
             yield from options_in_turns(tile, facts)
             continue
         yield Option(tile, True, stages_beside_boxes(tile, facts))
-        yield from options_in_clusters(tile, True, facts)
+        yield from options_in_clusters(tile, True, facts, multiprocessors)
         for slices in range(2, MOST_BLOCKS + 1):
             for option in options_of_slices(tile, True, facts.operands, slices, "cluster", may_meet_in_ring=True):
                 if count * slices <= blocks_at_once(option, rates, multiprocessors):
@@ -203,23 +201,30 @@ def options_of_slices(
     return *options, Option(tile, swap_ab, stages, 1, slices, way, in_ring=True)
 
 
-def options_in_clusters(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> Iterator[Option]:
+def options_in_clusters(
+    tile: tuple[int, int], swap_ab: bool, facts: ProductFacts, multiprocessors: int
+) -> Iterator[Option]:
     """Of one tile, blocks that share copies, where that was measured to gain."""
     if ceil_div(facts.k, depth_of(facts)) < LEAST_MEASURED_DEPTH or not was_measured(facts):
         return
-    for cluster in clusters_of(tile, swap_ab, facts):
+    for cluster in clusters_of(tile, swap_ab, facts, multiprocessors):
         extents = *tile, depth_of(facts)
         stages = stages_of(extents, facts.operands, swap_ab, schedule=ClusterStrips(cluster))
         if stages >= LEAST_STAGES:
             yield Option(tile, swap_ab, stages, cluster=cluster)
 
 
-def clusters_of(tile: tuple[int, int], swap_ab: bool, facts: ProductFacts) -> Iterator[tuple[int, int]]:
-    """Of few rows pairs below each other, which share the lines of B, and do not leave any outside; or four beside each
-    other, which share those of A, where they are many. Of few columns pairs of which each row of tiles has one."""
+def clusters_of(
+    tile: tuple[int, int], swap_ab: bool, facts: ProductFacts, multiprocessors: int
+) -> Iterator[tuple[int, int]]:
+    """Of few columns pairs of which each row of tiles has one. Of few rows, where one round is all, pairs below each
+    other, which share the lines of B, and do not leave any outside; or four beside each other, which share those of A,
+    where they are many."""
     down, across = ceil_div(facts.m, tile[0]), ceil_div(facts.n, tile[1])
     if down > across:
         yield from (pair for pair in ((2, 1), (1, 2)) if pair[1] == across)
+    elif down * across > multiprocessors:
+        return
     elif not down % 2 and tile[0] * tile[1] <= MOST_PAIRED and (swap_ab or tile[0] == GROUP_ROWS):
         yield 2, 1
     elif swap_ab and down == 1 and tile[0] >= LEAST_ROWS_OF_FOUR and across >= LEAST_BESIDE:

@@ -109,18 +109,9 @@ def _ranked_large(facts: ProductFacts, model: CostModel) -> list[tuple[float, Ge
     large = ranked_large(facts, model)
     if facts.operands.batches == "none" or any(facts.split_lines):
         return large
-    if not _has_full_rounds(facts, model.multiprocessors):
-        large = []
     small = sorted(_timed_options(facts, model, WHOLE), key=_by_time)
     known = [each for each in small if each[1].way != TURNS or each[1].swap_ab]
     return large + [(time, option.config(depth_of(facts))) for time, option in known]
-
-
-def _has_full_rounds(facts: ProductFacts, multiprocessors: int) -> bool:
-    """Whether the largest tiles have several rounds, or full ones: of one and a little more, rates of large products
-    know too little."""
-    tiles = facts.tiles((*LARGE, depth_of(facts)))
-    return tiles >= MANY * multiprocessors or fills(tiles, multiprocessors)
 
 
 def _by_time(timed: tuple[float, Option | None]) -> tuple[object, ...]:

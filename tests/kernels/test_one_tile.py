@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -10,14 +11,18 @@ import pytest
 
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.product_options import ANY, WHOLE
-from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
+from ptxdsl.kernels.choose.warpgroup_products import choose_product, one_tile_each, ranked_products
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle, IdentityThreadblockSwizzle
+from ptxdsl.schedule import (
+    BatchedIdentityThreadblockSwizzle,
+    HorizontalThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+)
 from ptxdsl.types import bf16, e4m3, f32, s8, s32
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
@@ -26,7 +31,7 @@ from tests.mutants.subjects import whole
 from tests.mutants.trial import SCHEDULES, launches
 
 __all__ = ["hopper"]  # a fixture for all tests here
-IN_COLUMNS = IdentityThreadblockSwizzle(1)
+IN_COLUMNS, IN_ROWS = IdentityThreadblockSwizzle(1), HorizontalThreadblockSwizzle()
 
 
 def config(m=128, n=64, stages=3, schedule=IN_COLUMNS, **how):
@@ -192,9 +197,38 @@ def test_other_types_too(inputs, output, stagger):
 
 
 @pytest.mark.parametrize(
+    ("shape", "columns", "schedule"),
+    [
+        ((256, 256, 256), 32, IN_COLUMNS),
+        ((300, 400, 500), 32, IN_COLUMNS),
+        ((512, 512, 512), 32, IN_COLUMNS),  # 128 blocks, all of which run at once
+        ((64, 7168, 2048), 64, IN_COLUMNS),
+        ((136, 5120, 5120), 128, IN_COLUMNS),
+        ((1024, 128, 256), 32, IN_ROWS),
+    ],
+)
+def test_tiles_of_one_warpgroup_that_are_computed_all_at_once(shape, columns, schedule):
+    """By rings as long as those of persistent blocks."""
+    chosen = choose_product(facts(shape), model_of(), inf)
+    assert (chosen.tile[:2], chosen.schedule, chosen.stagger) == ((64, columns), schedule, 0)
+    assert chosen in (each for _, each in ranked_products(facts(shape), model_of()))
+
+
+@pytest.mark.parametrize("columns, resident", [(64, 2), (128, 1)])
+def test_they_are_where_as_many_are_resident(columns, resident):
+    """Of 132 multiprocessors."""
+    persistent = config(64, columns, 6 if resident == 2 else 8, Strips())
+    for tiles, schedule in ((132 * resident, IN_COLUMNS), (132 * resident + 1, Strips())):
+        known = facts((64, columns * tiles, 2048))
+        assert one_tile_each(persistent, known, 132) == replace(persistent, schedule=schedule)
+
+
+@pytest.mark.parametrize(
     ("known", "model", "sharing"),
     [
         (facts((320, 14336, 4096)), model_of(), ANY),  # more tiles than multiprocessors
+        (facts((512, 512, 512), f32), model_of(), ANY),
+        (facts((512, 512, 512), c="separate"), model_of(), ANY),
         (facts((1024, 4096, 4096)), model_of(), ANY),  # four stages of 128×256, with other memory or without
         (facts((256, 7168, 16384), c="separate"), model_of(), ANY),
         (facts((1536, 1536, 1536), f32), model_of(), ANY),  # it is measured of longer K

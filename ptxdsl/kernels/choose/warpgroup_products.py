@@ -37,6 +37,7 @@ from ptxdsl.kernels.choose.product_options import (
     Sharing,
     blocks_at_once,
     depth_of,
+    depths,
     options,
     options_of_batches,
     options_shared,
@@ -142,21 +143,24 @@ def _ranked(facts: ProductFacts, model: CostModel, sharing: Sharing) -> list[tup
 
 
 def one_tile_each(config: GemmConfig, facts: ProductFacts, multiprocessors: int) -> GemmConfig:
-    """The same; or, where persistent blocks would have one tile each that warpgroups share, and the ring a stage
-    more but for the memory in which the output is staged, by blocks that stage it in the ring; so are some
-    where no stage is gained. Where it is stored in boxes their warpgroups end the tile one after the other; else K is
-    long, of which it was measured."""
+    """The same; or, where persistent blocks would have one tile each, by blocks that begin with that: of one warpgroup;
+    or of several that share the tile, if they stage it in a ring that has a stage more so, and some where no stage is
+    gained. Where it is stored in boxes their warpgroups end the tile one after the other; else K is long, of which it
+    was measured."""
     tile, operands = config.tile, facts.operands
-    is_shared = config.schedule == PERSISTENT and tile[0] > GROUP_ROWS and not (config.pingpong or config.swap_ab)
     has_matrices = any(extra.is_matrix for extra in operands.extras)
     in_boxes = operands.output.bits == 16 and operands.out_bytes == WIDEST and not has_matrices
     is_measured = in_boxes or ceil_div(facts.k, tile[2]) >= LONG_ITERATIONS
-    if not (is_shared and is_measured) or facts.tiles(tile) > multiprocessors:
+    if config.schedule != PERSISTENT or config.pingpong or config.swap_ab or not is_measured:
         return config
-    stages = stages_of_one_tile(tile, config.stages, operands)
-    if not stages:
+    if tile[0] == GROUP_ROWS:
+        stages, stagger = config.stages if operands.c == "none" else 0, 0
+        held = multiprocessors * dict(depths(tile[:2], False, operands)).get(stages, 1)
+    else:
+        stages, held = stages_of_one_tile(tile, config.stages, operands), multiprocessors
+        stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
+    if not stages or facts.tiles(tile) > held:
         return config
-    stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
     is_tall = ceil_div(facts.m, tile[0]) >= TALL * ceil_div(facts.n, tile[1])
     return replace(config, stages=stages, schedule=IN_ROWS if is_tall else IN_COLUMNS, stagger=stagger)
 

@@ -12,7 +12,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
@@ -219,6 +221,7 @@ TOOLS: Mapping[str, Sequence[str]] = {
     "synccheck": (),
     "racecheck": (),
 }
+PROCESSES = 8  # side by side, since each waits most of the time for the tool
 ENDED, PLAIN = "ended: ", "COMPUTE-SANITIZER|[A-Z]+ SUMMARY"
 ERROR = re.compile(rf"========= (?!{PLAIN})\S")  # details of an error are indented
 
@@ -259,26 +262,37 @@ def under(tool: str, names: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def sweep(names: Sequence[str]) -> int:
-    """Runs products under all tools, and prints the errors of each. Behind one that ends its process another process
-    goes on. Returns how many products of a tool had errors, were off, or did not end."""
+    """Runs products under all tools, and prints the errors of each. Returns how many products of a tool had errors, were
+    off, or did not end."""
+    parts = [names[number::PROCESSES] for number in range(min(PROCESSES, len(names)))]
     faulty = 0
-    for tool in TOOLS:
-        left = list(names)
-        while left:
-            done = under(tool, left)
-            counts, behind = counted(done.stdout)
-            died = left[len(counts)] if len(counts) < len(left) else ""
-            for name, errors in counts.items():
-                is_off = f"{name}: an element is off" in done.stdout
-                faulty += bool(errors or is_off)
-                print(f"{tool} {name}: {errors} errors{', wrong results' if is_off else ''}", flush=True)
-            if died or behind or any(counts.values()):
-                print(done.stdout)
-            if died:
-                print(f"{tool} {died}: {behind} errors, and its process ended (exit code {done.returncode})")
-            faulty += bool(died or behind)
-            left = left[len(counts) + 1 :]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        for tool in TOOLS:
+            for told, count in pool.map(partial(swept, tool), parts):
+                print(told, end="", flush=True)
+                faulty += count
     return faulty
+
+
+def swept(tool: str, names: Sequence[str]) -> tuple[str, int]:
+    """What is to be said of products under a tool, one after another, and how many are faulty. Behind one that ends its
+    process another process goes on."""
+    lines, faulty, left = [], 0, list(names)
+    while left:
+        done = under(tool, left)
+        counts, behind = counted(done.stdout)
+        died = left[len(counts)] if len(counts) < len(left) else ""
+        for name, errors in counts.items():
+            is_off = f"{name}: an element is off" in done.stdout
+            faulty += bool(errors or is_off)
+            lines.append(f"{tool} {name}: {errors} errors{', wrong results' if is_off else ''}")
+        if died or behind or any(counts.values()):
+            lines.append(done.stdout)
+        if died:
+            lines.append(f"{tool} {died}: {behind} errors, and its process ended (exit code {done.returncode})")
+        faulty += bool(died or behind)
+        left = left[len(counts) + 1 :]
+    return "".join(f"{line}\n" for line in lines), faulty
 
 
 if __name__ == "__main__":

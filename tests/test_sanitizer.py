@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -88,19 +89,23 @@ echo ========= ERROR SUMMARY: 0 errors
 """
 
 
-def test_one_command_runs_all_and_goes_on_behind_a_process_that_ended(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("processes", [1, 3, 8])
+def test_one_command_runs_all_and_goes_on_behind_a_process_that_ended(processes, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sanitized, "PROCESSES", processes)
     fake = tmp_path / "compute-sanitizer"
     fake.write_text(FAKE)
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert sanitized.sweep(["a", "b", "c", "d"]) == 3
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(tuple(sanitized.TOOLS))]
-    assert told == [
-        "memcheck a: 0 errors",
-        "memcheck b: 1 errors",
-        "memcheck c: 1 errors, and its process ended (exit code 1)",
-        "memcheck d: 0 errors",
-        "synccheck a: 0 errors, wrong results",
-        *(f"synccheck {name}: 0 errors" for name in "bcd"),
-        *(f"racecheck {name}: 0 errors" for name in "abcd"),
+    by_tool = [[line for line in told if line.startswith(tool)] for tool in sanitized.TOOLS]
+    assert told == [*chain(*by_tool)] and [sorted(lines) for lines in by_tool] == [
+        [
+            "memcheck a: 0 errors",
+            "memcheck b: 1 errors",
+            "memcheck c: 1 errors, and its process ended (exit code 1)",
+            "memcheck d: 0 errors",
+        ],
+        ["synccheck a: 0 errors, wrong results", *(f"synccheck {name}: 0 errors" for name in "bcd")],
+        [f"racecheck {name}: 0 errors" for name in "abcd"],
     ]

@@ -389,6 +389,7 @@ DEFINITIONS = {
     "defined",
     "class f: pass": "pd.function decorates a function; found <class 'f'>",
     "def é(): pass": "PTX cannot call a function `é`",
+    "def _(): pass": "PTX cannot call a function `_`",
 }  # fmt: skip
 
 

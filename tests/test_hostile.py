@@ -580,6 +580,41 @@ REFUSED = {
         "                                ^\n"
         "  help: rename one of the two",
     ),
+    "a register without a name": (
+        kernel(".reg .b32 _;"),
+        "line 7, column 11: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "  <ptx>:7 | .reg .b32 _;\n"
+        "                      ^\n"
+        "  help: name it otherwise",
+    ),
+    "a family without a name": (
+        kernel("{ .reg .b32 _<3>; }"),
+        "line 7, column 13: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "  <ptx>:7 | { .reg .b32 _<3>; }\n"
+        "                        ^\n"
+        "  help: name it otherwise",
+    ),
+    "a label without a name": (
+        kernel("_: ret;"),
+        "line 7, column 1: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "  <ptx>:7 | _: ret;\n"
+        "            ^^\n"
+        "  help: name it otherwise",
+    ),
+    "a variable without a name": (
+        module(".global .b32 _[3];"),
+        "line 4, column 14: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "  <ptx>:4 | .global .b32 _[3];\n"
+        "                         ^\n"
+        "  help: name it otherwise",
+    ),
+    "a function whose parameter has no name": (
+        module(".func f(.param .b32 _) { ret; }"),
+        "line 4, column 7: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "  <ptx>:4 | .func f(.param .b32 _) { ret; }\n"
+        "                  ^\n"
+        "  help: name it otherwise",
+    ),
     "a register in a huge family": (
         kernel(".reg .b32 q<10000000>; .reg .f32 q5;"),
         "line 7, column 34: `q5` is declared twice in this scope\n"

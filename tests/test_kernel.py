@@ -392,6 +392,11 @@ def test_a_kernel_is_a_function():
     assert first_line(lambda: pd.kernel(3)) == "pd.kernel decorates a function; found 3"
     assert first_line(lambda: pd.kernel(lambda x: None)) == "PTX cannot call a kernel `<lambda>`"
 
+    def _(x: ptr[f32]): ...
+
+    assert first_line(lambda: pd.kernel(_)) == "PTX cannot call a kernel `_`"
+    assert help_of(lambda: pd.kernel(_)) == "give the function a name of letters, digits and underscores, more than one"
+
 
 def test_a_kernel_launched_while_another_is_traced_is_refused():
     x = np.ones(4, np.float32)

@@ -325,6 +325,22 @@ def test_names_of_registers_are_those_of_python():
     ]  # fmt: skip
 
 
+def test_what_python_calls_by_an_underscore_has_another_name():
+    """In PTX it is what an instruction writes to that nobody reads."""
+
+    @pd.kernel
+    def k(_: ptr[f32], __: u32):
+        shared = pd.shared(f32, 32)
+        shared[pd.tid.x] = _[__]
+        _ = pd.shared(f32, 32)
+        _[pd.tid.x] = shared[pd.tid.x]
+
+    text = k.ptx()
+    assert ".param .u64 parameter,\n    .param .u32 __\n" in text
+    assert ".shared .align 16 .b32 shared[32];" in text and ".shared .align 16 .b32 shared_1[32];" in text
+    assert "k" in k.cubin().kernels
+
+
 PARAMETERS = [type for type in TYPES.values() if type.bits in (8, 16, 32, 64)]
 
 

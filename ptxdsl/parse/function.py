@@ -166,6 +166,7 @@ class FunctionReader(OperandReader):
         families: list[Family] = []
         parameters = () if nested else dict(self.names)
         for name, token, entity in self._declarations(tree, nested):
+            self.source.check_name(token, name.removesuffix("<>"))
             if name in hidden or name in parameters or (families and any(f.has(name) for f in families)):
                 raise self._twice(token, name)
             hidden[name] = self.names.get(name)

@@ -60,11 +60,15 @@ class ModuleReader(Declarations):
         body = parts.pop() if is_rule(parts[-1], "body") else None
         function = self.signature(parts, str(kind)[1:])
         function.linkage, function.body = link, None if body is None else []
-        self._declare(next(filter(is_token, parts)), function, body is not None)
+        name = next(filter(is_token, parts))
+        for parameter in (*function.parameters, *function.returns) if kind == ".func" else ():
+            self.source.check_name(name, parameter.name)
+        self._declare(name, function, body is not None)
         return function
 
     def _declare(self, name: Token, entity: Function | Variable, defined: bool) -> None:
         """A name may be declared often, and defined once; the definition is what others mean."""
+        self.source.check_name(name, entity.name)
         known = self.names.get(entity.name)
         if known is not None:
             self._check_again(name, known, entity, defined)

@@ -113,6 +113,15 @@ class SourceText:
         """An error at a token of the whole text's tree."""
         return self.error(token.start_pos or 0, len(token.rstrip()), message, help)
 
+    def check_name(self, token: Token, name: str) -> None:
+        """Raises ParseError where what a token declares has no name of its own."""
+        if name == "_":
+            raise self.mistake(
+                token,
+                "`_` is what an instruction writes to that nobody reads; nothing is called so",
+                "name it otherwise",
+            )
+
     def _syntax_error(self, error: UnexpectedInput, text: str, origin: int) -> ParseError:
         start = len(text.rstrip())
         if isinstance(error, UnexpectedCharacters):

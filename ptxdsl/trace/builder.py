@@ -234,8 +234,8 @@ class Builder:
 
 
 def is_name(text: str) -> bool:
-    """Whether PTX can call something what Python calls it."""
-    return text.isascii() and text.isidentifier()
+    """Whether PTX can call something what Python calls it: `_` alone is the sink of an instruction there."""
+    return text.isascii() and text.isidentifier() and text != "_"
 
 
 def _prefix(type: Type) -> str:

@@ -419,7 +419,10 @@ def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> Dev
     if not inspect.isfunction(function):
         _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
     if not is_name(function.__name__):
-        _refuse(f"PTX cannot call a function `{function.__name__}`", "name it by letters, digits and underscores")
+        _refuse(
+            f"PTX cannot call a function `{function.__name__}`",
+            "name it by letters, digits and underscores, more than one",
+        )
     device: DeviceFunction[Any] = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:
         device.check_results()

@@ -112,7 +112,11 @@ def _near(name: str, known: Iterable[str]) -> str | None:
     alike = [n for n in names if sorted(n) == sorted(name)]  # letters that change places, as in `fam`
     alike = alike or difflib.get_close_matches(name, names, 3, cutoff=0.7)
     near += [f"`pd.{n}`" for n in alike]
-    return f"did you mean {' or '.join(near)}?" if near else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    others = difflib.get_close_matches(name, _INSTEAD, 1, cutoff=0.8)
+    said = [f"if that is `{other}`: {_INSTEAD[other]}" for other in others]
+    return said[0] if said else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
 
 
 def _scalar(value: Any) -> Any:

@@ -85,11 +85,12 @@ def _loaded(name: str) -> Any:
 
 
 if not TYPE_CHECKING:
+    __all__ = sorted(_HOME)
     __getattr__ = _loaded
 
 
 def __dir__() -> list[str]:
-    return sorted({*_HOME, *_FUNCTIONS, *globals()})
+    return sorted({*_HOME, *_FUNCTIONS, *(name for name in globals() if name.startswith("__"))})
 
 
 watch(sys.modules[__name__], _Kernels)

@@ -73,6 +73,13 @@ def test_functions_are_those_of_their_modules(name):
     assert name in dir(kernels)
 
 
+def test_all_of_it_is_functions_and_modules():
+    program = "from ptxdsl.kernels import *; print(*(name for name in globals() if name[0] != '_'))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == kernels.__all__ == sorted(kernels._HOME)
+    assert {name for name in dir(kernels) if name[0] != "_"} == {*kernels._HOME, *kernels._FUNCTIONS}
+
+
 def test_names_that_are_used_leave_the_package_as_it_was():
     program = "from ptxdsl.kernels import conv2d, gemm, kept, relu; print(callable(gemm), kept._is_unchanged())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

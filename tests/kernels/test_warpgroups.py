@@ -119,6 +119,23 @@ def test_tiles_of_any_width(name, columns, rng):
 
 
 @every_machine
+@pytest.mark.parametrize("config", CONFIGS)
+@pytest.mark.parametrize("orders", ORDERS, ids="-".join)
+def test_without_k(name, config, orders, rng):
+    """Zeros of another memory are multiplied, of which tensor maps can be made."""
+    run(name, rng, 70, 72, 0, orders, beta=-0.5, config=CONFIGS[config])
+
+
+@every_machine
+@pytest.mark.parametrize("inputs, output", [(np.float32, np.float32), (np.int8, np.int32)], ids=["f32", "s8"])
+def test_batches_without_k(name, inputs, output):
+    where, c = machine(name), np.ones((3, 9, 5), output)
+    a, b = np.zeros((3, 9, 0), inputs), np.zeros((3, 0, 5), inputs)
+    config = GemmConfig((64, 64, 128 // a.itemsize), stages=2, atom="wgmma")
+    assert (where.values(gemm(*map(where.array, (a, b, c)), beta=2.0, config=config)) == 2).all()
+
+
+@every_machine
 def test_a_single_row(name, rng):
     run(name, rng, 1, 72, 127, config=LOW)
 
@@ -206,11 +223,6 @@ REFUSED = {
         lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),
         ALONE,
         "leave atom out here",
-    ),
-    "no K": (
-        lambda: gemm(np.zeros((64, 0), np.float16), np.zeros((0, 64), np.float16), config=LOW),
-        'atom is "wgmma", and K is 0: there is nothing to multiply',
-        "leave atom out",
     ),
     "types": (
         lambda: gemm(A.astype(np.float64), B.astype(np.float64), config=LOW),

@@ -110,8 +110,9 @@ class ProductCall:
         return self._best_of(selection, describe_class(selection), trials)
 
     def _problem(self) -> GemmProblem:
-        out, a, b, c, *_ = self.arrays
-        return with_k(problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands))
+        (out, a, b, c, *_), config = self.arrays, self.choice.config
+        problem = problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands)
+        return with_k(problem, isinstance(config, GemmConfig) and config.atom == WGMMA)
 
     def _best_of_lists(self, batch: ListedBatch) -> TuningCandidate | None:
         """The same of lists: on the sm_80 path by the kernels of products, else by those of groups."""

@@ -97,10 +97,11 @@ class LineCopies(NamedTuple):
         return replace(problem, rounded=rounded), tuple(launches)
 
 
-def with_k(problem: GemmProblem) -> GemmProblem:
-    """The same; where K is 0 and wgmma alone multiplies such types, with zeros of which tensor maps can be made."""
+def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
+    """The same; where K is 0, and wgmma alone multiplies such types or is asked for, with zeros of which tensor maps can
+    be made."""
     a, b, out = problem.a, problem.b, problem.out
-    if problem.k or not out.array.size or not takes_wgmma(a.type, out.type):
+    if problem.k or not out.array.size or not (by_wgmma or takes_wgmma(a.type, out.type)):
         return problem
     at = problem.device_stream
     return replace(problem, a=zeros(a, at), b=zeros(b.transposed, at).transposed)

@@ -98,8 +98,8 @@ class LineCopies(NamedTuple):
 
 
 def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
-    """The same; where K is 0, and wgmma alone multiplies such types or is asked for, with zeros of which tensor maps can
-    be made."""
+    """The same; where K is 0 and wgmma is asked for, or alone multiplies such types, with zeros of which tensor maps
+    can be made."""
     a, b, out = problem.a, problem.b, problem.out
     if problem.k or not out.array.size or not (by_wgmma or takes_wgmma(a.type, out.type)):
         return problem

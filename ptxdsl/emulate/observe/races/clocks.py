@@ -37,9 +37,8 @@ class Message:
     def joined(self, other: Message | None) -> Message:
         if other is None or other is self:
             return self
-        threads = self.threads | other.threads
-        for thread in self.threads.keys() & other.threads.keys():
-            threads[thread] = max(self.threads[thread], other.threads[thread])
+        less, more = sorted((self.threads, other.threads), key=len)
+        threads = more | {thread: stamp for thread, stamp in less.items() if stamp > more.get(thread, -1)}
         reads = other.reads if self.reads is None else self.reads.joined(other.reads)
         proxies = self.proxies | other.proxies
         for block in self.proxies.keys() & other.proxies.keys():

@@ -35,7 +35,6 @@ SHAPES = [  # those that are under cuBLAS, or under what is asked
     *("1x7168x16384", "32x7168x16384", "64x7168x16384", "16x24576x1536", "64x24576x1536", "16384x16x8192"),
     *("80x5120x5120", "240x2048x7168", "256x2112x7168", "512x1024x4096", "1024x1024x4096", "128x7168x2048"),
 ]
-MOST_ERROR, GRAPH_US, MOST_LAUNCHES = 0.01, 2000, 60
 
 
 @pd.kernel
@@ -78,7 +77,6 @@ def timed(way: str, shapes: Sequence[str]) -> Iterator[common.Row]:
     import torch
     import variants
 
-    stream = torch.cuda.Stream()
     for shape in shapes:
         torch.manual_seed(0)
         m, n, k = map(int, shape.split("x"))
@@ -87,32 +85,14 @@ def timed(way: str, shapes: Sequence[str]) -> Iterator[common.Row]:
         if way == "whole":
             launches["cublas"] = lambda a, b, out: torch.mm(a, b, out=out)
             launches["nothing"] = lambda a, b, out: empty[1, 32](out)
-            check(shape, launches, arrays)
-        times = by_graphs(variants, launches, arrays, stream)
-        for name, (rest, held) in times.items():
-            yield {"shape": shape, "contender": name, "us, rest": round(rest, 2), "us, held": round(held, 2)}
-
-
-def check(shape: str, launches: dict[str, Callable[..., Any]], arrays: Sequence[Any]) -> None:
-    """Ends the run where gemm() differs from cuBLAS."""
-    *_, out = arrays
-    launches["cublas"](*arrays)
-    exact = out.float()
-    out.fill_(float("nan"))
-    launches["whole"](*arrays)
-    error = float((out.float() - exact).abs().max() / exact.abs().max())
-    if not error < MOST_ERROR:
-        raise SystemExit(f"{shape}: gemm() differs from cuBLAS by {error} of the largest element")
-
-
-def by_graphs(variants: Any, launches: dict[str, Callable[..., Any]], arrays: Any, stream: Any) -> dict[str, Any]:
-    """Times by both protocols, by name."""
-    known = {name: (launch, nullcontext) for name, launch in launches.items()}
-    rest = variants.at_rest({name: variants.graph_of(each, arrays, 1, stream) for name, each in known.items()})
-    counts = {name: max(2, min(MOST_LAUNCHES, int(GRAPH_US / us))) for name, us in rest.items()}
-    graphs = {name: variants.graph_of(each, arrays, counts[name], stream) for name, each in known.items()}
-    held = variants.back_to_back(graphs, counts, rest)
-    return {name: (rest[name], held[name]) for name in known}
+            off = variants.error("product", (m, n, k), launches[way], arrays, [torch.mm(*arrays[:2])])
+            if off > variants.MOST_ERROR:
+                raise SystemExit(f"{shape}: gemm() differs from cuBLAS by {off} of the largest element")
+        known = {name: (launch, nullcontext) for name, launch in launches.items()}
+        rest, held = variants.rest_and_held(known, arrays)
+        for name in known:
+            times = {"us, rest": round(rest[name], 2), "us, held": round(held[name], 2)}
+            yield {"shape": shape, "contender": name, **times}
 
 
 def by_process(way: str, shapes: Sequence[str]) -> list[common.Row]:

@@ -59,7 +59,7 @@ COPIES = 12  # at most, of other kinds than those
 MOST_ERROR = 0.01  # of the largest element
 LEAST_TURNS, MOST_TURNS = 7, 40
 REST_ROUNDS, HELD_ROUNDS, HELD_SECONDS = 9, 3, 0.006  # of products by protocols
-MOST_LAUNCHES = 60  # of a graph of launches back to back
+MOST_LAUNCHES, GRAPH_US = 60, 2000  # of a graph of launches back to back, and how long these shall take
 NOTHING = b".version 7.8 .target sm_90 .address_size 64 .visible .entry nothing() { ret; }\0"
 CLUSTER_BYTES, CLUSTER_THREADS = 200 << 10, 384  # of a block that is alone on a multiprocessor
 PROCESSES = 12  # that assemble and check
@@ -360,17 +360,21 @@ def measured(kind: str, problem: Problem, wanted: Wanted, seconds: float, failur
 
 def by_protocols(kind: str, problem: Problem, wanted: Wanted, failures: dict[str, str]) -> dict[str, Any]:
     """The same, of both protocols."""
-    operands, stream = ARRAYS[kind](*problem), torch.cuda.Stream()
     known = {name: each for name, each in contenders(kind, problem, wanted).items() if name not in failures}
-    graphs = {name: graph_of(each, operands, 1, stream) for name, each in known.items()}
-    rest = at_rest(graphs)
-    launches = {name: max(4, min(MOST_LAUNCHES, int(2000 / us))) for name, us in rest.items()}
-    graphs = {name: graph_of(each, operands, launches[name], stream) for name, each in known.items()}
-    held = back_to_back(graphs, launches, rest)
+    rest, held = rest_and_held(known, ARRAYS[kind](*problem))
     us = {name: round(statistics.geometric_mean((rest[name], held[name])), 2) for name in known}
     told = known if wanted.all_tiles else [name for name in ("chosen", "cublas") if name in known]
     both = {name: [round(times[name], 2) for times in (rest, held)] for name in told}
     return {"us": us, "rest, held": both}
+
+
+def rest_and_held(known: dict[str, tuple[Launch, Any]], operands: Any) -> tuple[dict[str, float], dict[str, float]]:
+    """Microseconds of a launch of each contender, by both protocols."""
+    stream = torch.cuda.Stream()
+    rest = at_rest({name: graph_of(each, operands, 1, stream) for name, each in known.items()})
+    launches = {name: max(4, min(MOST_LAUNCHES, int(GRAPH_US / us))) for name, us in rest.items()}
+    graphs = {name: graph_of(each, operands, launches[name], stream) for name, each in known.items()}
+    return rest, back_to_back(graphs, launches, rest)
 
 
 def graph_of(contender: tuple[Launch, Any], operands: Any, launches: int, stream: Any) -> torch.cuda.CUDAGraph:

@@ -403,7 +403,7 @@ def kernel(
             raise TraceError(
                 f"PTX cannot call a kernel `{function.__name__}`",
                 at=here().location,
-                help="give the function a name of letters, digits and underscores, more than one",
+                help="give the function a name of ASCII letters, digits and underscores, other than `_`",
             )
         taken = signature(function, scope)
         for name in (*taken.names, *taken.constants):

@@ -395,7 +395,9 @@ def test_a_kernel_is_a_function():
     def _(x: ptr[f32]): ...
 
     assert first_line(lambda: pd.kernel(_)) == "PTX cannot call a kernel `_`"
-    assert help_of(lambda: pd.kernel(_)) == "give the function a name of letters, digits and underscores, more than one"
+    assert help_of(lambda: pd.kernel(_)) == (
+        "give the function a name of ASCII letters, digits and underscores, other than `_`"
+    )
 
 
 def test_a_kernel_launched_while_another_is_traced_is_refused():

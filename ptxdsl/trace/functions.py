@@ -421,7 +421,7 @@ def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> Dev
     if not is_name(function.__name__):
         _refuse(
             f"PTX cannot call a function `{function.__name__}`",
-            "name it by letters, digits and underscores, more than one",
+            "name it by ASCII letters, digits and underscores, other than `_`",
         )
     device: DeviceFunction[Any] = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:

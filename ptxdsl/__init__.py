@@ -9,7 +9,7 @@
         with pd.if_(i < n):
             y[i] = a * x[i] + y[i]
 
-Every name is loaded when it is first used.
+Each name is imported on first use.
 """
 
 import importlib
@@ -113,7 +113,7 @@ __all__ = [
     "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
-_SHADOWING = ("max", "min", "range")  # names of Python's own: `from ptxdsl import *` leaves those alone
+_SHADOWING = ("max", "min", "range")  # Python builtins: `from ptxdsl import *` does not replace them
 _HOMES = {
     "runtime.emulation": "emulate",
     "debug.session": "debug",
@@ -154,14 +154,14 @@ def _loaded(name: str) -> Any:
         raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, (*__all__, *_SHADOWING))
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)
     value = getattr(module, _SPELLED.get(name, name))
-    if name in _STATEMENTS:  # not kept, so that each use comes here
+    if name in _STATEMENTS:  # not cached, so that each use is checked
         importlib.import_module(".trace.operators", __name__).refuse_uncalled(f"pd.{name}")
     else:
         globals()[name] = value
     return value
 
 
-if not TYPE_CHECKING:  # type checkers read the imports above, so that a misspelt name is an error
+if not TYPE_CHECKING:  # type checkers read the imports above, so that they report misspelt names
     __getattr__ = _loaded
 
 
@@ -170,7 +170,7 @@ def __dir__() -> list[str]:
 
 
 def _is_whole() -> bool:
-    """Whether each name that was loaded is that of its module still."""
+    """True if each imported name still refers to its module's object."""
     modules = ((name, sys.modules.get(f"{__name__}.{_HOME.get(name, 'types')}")) for name in (*__all__, *_SHADOWING))
     return all(
         name not in globals() or globals()[name] is getattr(module, _SPELLED.get(name, name), None)
@@ -179,7 +179,7 @@ def _is_whole() -> bool:
 
 
 class _Package(Watched):
-    """Keeps `pd.kernel`, `pd.parse` and `pd.emulate` functions when the modules of these names are imported."""
+    """Keep `pd.kernel`, `pd.parse` and `pd.emulate` functions when the modules of the same names are imported."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if isinstance(value, ModuleType) and name in __all__:

@@ -1,4 +1,4 @@
-"""Arrays of numpy, torch, CuPy, JAX and others as what a kernel sees: an address, a shape, strides, a type, a device.
+"""Arrays of numpy, torch, CuPy, JAX and others, described for a launch: address, shape, strides, type, device.
 
 Nothing is copied and nothing waits. Sources: the DLPack specification and the CUDA array interface, versions 2 and 3.
 """
@@ -26,12 +26,11 @@ HOST = -1
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """An array as a kernel sees it.
+    """An array as a launch sees it.
 
-    `strides` count elements. `device` is the number of a GPU, HOST, or None for a GPU that the array does not name.
-    `type` is None for element types that PTX lacks; `dtype` is then still its name. `stream` is the stream on which the
-    library that owns the array works, where it says so. `owner` keeps the memory alive. `name` is what messages call it
-    where it is an argument.
+    `strides` count elements. `device` is a GPU number, HOST, or None for a GPU that the array does not name. `type` is
+    None for element types that PTX lacks; `dtype` still names them. `stream` is the owning library's stream, if known.
+    `owner` keeps the memory alive. `name` is the argument's name in messages.
     """
 
     pointer: int
@@ -53,7 +52,7 @@ class Array:
 
     @property
     def contiguous(self) -> bool:
-        """Whether the elements lie in row-major order with no gaps."""
+        """True if the elements are in row-major order without gaps."""
         expected = 1
         for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if extent != 1 and stride != expected:
@@ -63,7 +62,7 @@ class Array:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The addresses of the first byte and behind the last byte; both the same for an array of no elements."""
+        """Return the addresses of the first byte and past the last byte; equal for an empty array."""
         if self.size == 0:
             return self.pointer, self.pointer
         reach = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True)]
@@ -72,9 +71,9 @@ class Array:
         return first, last + self.itemsize
 
     def view(self, pointer: int | None = None) -> np.ndarray:
-        """The bytes of each element in host memory as a numpy array of the same shape; at another address if given.
+        """Return a numpy array over the raw elements in host memory, or at another address.
 
-        Elements are unsigned integers, or void where these have no such width. No memory is read.
+        Elements are unsigned integers, or void if no integer has their width. No memory is read.
         """
         kind = f"<u{self.itemsize}" if self.itemsize in (1, 2, 4, 8) else f"|V{self.itemsize}"
         strides = tuple(stride * self.itemsize for stride in self.strides)
@@ -98,7 +97,7 @@ class _AtAddress:
 
 
 class Strided:
-    """An array whose strides the kernel is told by other arguments, so that it need not be contiguous."""
+    """An array whose strides the kernel receives in other arguments, so that it need not be contiguous."""
 
     __slots__ = ("array",)
 
@@ -112,10 +111,10 @@ def strided(array: object) -> Strided:
 
 
 class AddressTable(np.ndarray):
-    """Numbers for a kernel, 64 bits each, some of which are addresses: `holders` are (index, name, Array) of these.
+    """A table of 64-bit numbers for a kernel; `holders` lists the addresses in it as (index, name, Array).
 
-    A GPU finds the arrays there as they are. The emulator gives arrays addresses of its own, and writes these into the
-    table. The caller keeps the arrays alive, and sees to it that they do not share memory that the kernel writes.
+    A GPU reads the addresses as they are. The emulator replaces them by addresses in its own memory. The caller keeps
+    the arrays alive and ensures that they do not share memory that the kernel writes.
     """
 
     holders: Sequence[tuple[int, str, Array]] = ()
@@ -123,13 +122,13 @@ class AddressTable(np.ndarray):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """The bytes of a struct that a kernel takes by value; `holders` are (offset, name, Array) of addresses in it."""
+    """The bytes of a struct that a kernel takes by value; `holders` lists its addresses as (offset, name, Array)."""
 
     content: bytes
     holders: tuple[tuple[int, str, Array], ...] = ()
 
     def filled(self, addresses: Sequence[bytes]) -> bytes:
-        """The bytes with those of an address for each holder."""
+        """Return the bytes with these addresses inserted."""
         content = bytearray(self.content)
         for (offset, _, _), address in zip(self.holders, addresses, strict=True):
             content[offset : offset + len(address)] = address
@@ -137,22 +136,22 @@ class Struct:
 
 
 def unwrapped(argument: object) -> Any:
-    """The array that `strided` was given, or the argument itself."""
+    """Return the array inside of `strided(…)`, or the argument itself."""
     return argument.array if isinstance(argument, Strided) else argument
 
 
 def is_masked(value: object) -> bool:
-    """Whether it is a masked array of numpy, whose module is loaded where there is one: that takes 10 ms."""
+    """True for a numpy masked array. Does not import numpy.ma, which takes 10 ms."""
     masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     return masked is not None and isinstance(value, masked)
 
 
 class Library(Protocol):
-    """How to ask the arrays of one library, without a protocol object in between: a launch has no time for that.
+    """Direct access to the arrays of one library without a protocol object, which would be too slow for a launch.
 
-    The strings are Python expressions about an array `{0}`, from which `quick` writes functions: `unlike` is true where
-    its type is not `{dtype}` or it is not on the GPU `device`, `gaps` where it is not contiguous; `pointer` is its
-    address, `steps` its strides and the bytes that these count.
+    The strings are Python expressions about an array `{0}`, from which `quick` generates functions: `unlike` is true if
+    its type is not `{dtype}` or it is not on the GPU `device`, `gaps` if it is not contiguous; `pointer` is its
+    address, `steps` its strides with their unit in bytes.
     """
 
     name: str
@@ -162,27 +161,27 @@ class Library(Protocol):
     steps: str
 
     def address(self, array: object) -> int:
-        """The address of its first element. Raises RuntimeError where it has none."""
+        """Return the address of the first element. Raises RuntimeError if the array has no memory."""
 
     def addresses(self, arrays: Sequence[object]) -> list[int]:
-        """Those of several arrays."""
+        """Return the addresses of several arrays."""
 
     def look(self, array: object) -> tuple[Any, int]:
-        """How an array lies (type, GPU, shape, strides), and its address. Raises RuntimeError where it has none."""
+        """Return an array's (type, GPU, shape, strides), and its address. Raises RuntimeError if it has no memory."""
 
     def device(self, array: object) -> int | str:
-        """The number of its GPU, HOST, or the name of another kind of device."""
+        """Return the GPU number, HOST, or the name of another kind of device."""
 
     def strides(self, array: object) -> tuple[int, ...]:
-        """Strides in elements."""
+        """Return the strides in elements."""
 
     def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
-        """A function that is true only for as many arrays with the types, GPUs, shapes and strides of these."""
+        """Return a function that is true for arrays with the same types, GPUs, shapes and strides as these."""
 
     def current_stream(self, device: int) -> Callable[[], int]:
-        """A function that gives the handle of the stream on which the library works at that time.
+        """Return a function that returns the handle of the library's current stream.
 
-        It raises TypeError while the library records what is done, and would miss a launch.
+        The function raises TypeError while the library records operations and would miss a launch.
         """
 
 
@@ -209,7 +208,7 @@ class _Torch:
         return tuple(array.stride())
 
     def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
-        """By the guard of compiled graphs, which asks for all that in one step and keeps no tensor alive."""
+        """Use the guard of compiled graphs, which checks all properties in one step and keeps no tensor alive."""
         guards: Any = getattr(getattr(sys.modules["torch"]._C, "_dynamo", None), "guards", None)
         if not hasattr(guards, "TensorGuards"):
             return None
@@ -223,8 +222,8 @@ class _Torch:
         handle, modes = inside._cuda_getCurrentRawStream, getattr(inside, "_len_torch_dispatch_stack", int)
 
         def current() -> int:
-            if modes() and is_recording():  # the quick way asks for nothing else that would tell
-                raise TypeError("torch records what is done")  # which the careful way says in words
+            if modes() and is_recording():  # the fast path makes no other check
+                raise TypeError("torch records what is done")  # the slow path reports the reason
             stream: int = handle(device)
             return stream
 
@@ -263,7 +262,7 @@ class _Cupy:
 
 @dataclass(eq=False, slots=True)
 class DeviceBuffer:
-    """Row-major memory of a GPU that XLA hands over for one call."""
+    """Row-major GPU memory that XLA passes for one call."""
 
     address: int
     shape: tuple[int, ...]
@@ -289,7 +288,7 @@ class _Xla:
     gaps = "False"
     pointer = "{0}.address"
     steps = "{0}.strides, {0}.itemsize"
-    stream = threading.local()  # `.handle` is where XLA runs the call that this thread is in
+    stream = threading.local()  # `.handle` is the stream of this thread's XLA call
 
     def address(self, array: Any) -> int:
         return int(array.address)
@@ -323,7 +322,7 @@ _library_of: dict[type, Library | None] = {}
 
 
 def library_of(kind: type) -> Library | None:
-    """The library whose array class `kind` is or derives from; None for those that are asked by protocol."""
+    """Return the library whose array class `kind` is or derives from; None for classes accessed by protocol."""
     if kind not in _library_of:
         names = [(base.__module__.partition(".")[0], base.__name__) for base in kind.__mro__]
         _library_of[kind] = next((_LIBRARIES[name] for name in names if name in _LIBRARIES), None)
@@ -331,10 +330,10 @@ def library_of(kind: type) -> Library | None:
 
 
 def describe(value: object, stream: int = 0) -> Array | None:
-    """What a kernel sees of an array; None for what is no array.
+    """Describe an array for a launch; None for other objects.
 
-    `stream` is told to the producer of a DLPack array, which makes it wait for the array's data.
-    Raises BufferError for an array that has no memory, is on a device that we cannot reach, or has odd strides.
+    `stream` is passed to the producer of a DLPack array, which orders the array's data before it. Raises BufferError
+    for an array without memory, on an unsupported device, or with strides that are not whole elements.
     """
     if isinstance(value, np.ndarray):
         return _from_numpy(value)
@@ -350,7 +349,7 @@ def describe(value: object, stream: int = 0) -> Array | None:
 
 @cache
 def type_of(dtype: Any) -> Type | None:
-    """The PTX type of a numpy, torch or CuPy dtype; None where PTX has none, or where its bytes are swapped."""
+    """Return the PTX type of a numpy, torch or CuPy dtype; None if PTX has none, or for swapped byte order."""
     return types.from_dtype(dtype) if getattr(dtype, "isnative", True) else None
 
 
@@ -381,7 +380,7 @@ def _from_library(library: Library, array: Any) -> Array:
         raise BufferError(f"it is on the device `{device}`")
     try:
         pointer = library.address(array)
-    except RuntimeError as reason:  # a tensor of torch with other storage
+    except RuntimeError as reason:  # a torch tensor without dense storage
         raise BufferError(f"it has no memory ({str(reason).splitlines()[0]})") from None
     return Array(
         pointer=pointer,
@@ -397,7 +396,7 @@ def _from_library(library: Library, array: Any) -> Array:
 
 
 def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
-    """The CUDA array interface does not say which GPU."""
+    """Describe an array by the CUDA array interface, which does not name the GPU."""
     if interface.get("mask") is not None:
         raise BufferError("it has a mask")
     dtype = np.dtype(interface["typestr"])
@@ -420,7 +419,7 @@ def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
 
 
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides in elements of an array whose rows lie without gaps, one behind the other."""
+    """Return the strides in elements of a contiguous row-major array."""
     strides = [1]
     for extent in reversed(shape[1:]):
         strides.insert(0, strides[0] * extent)
@@ -444,14 +443,14 @@ class _Versioned(ctypes.Structure):
 
 
 _DLPACK_HOST = (1,)
-_DLPACK_CUDA = (2, 13)  # device memory, and memory that the driver moves
+_DLPACK_CUDA = (2, 13)  # device memory and managed memory
 _DLPACK_TYPES = {
     **{(0, t.bits): t for t in (types.s8, types.s16, types.s32, types.s64)},
     **{(1, t.bits): t for t in (types.u8, types.u16, types.u32, types.u64)},
     **{(2, t.bits): t for t in (types.f16, types.f32, types.f64)},
     (4, 16): types.bf16, (6, 8): types.u8, (10, 8): types.e4m3, (12, 8): types.e5m2,
 }  # fmt: skip
-_LEGACY_STREAM = 1  # how DLPack and the CUDA array interface call stream 0
+_LEGACY_STREAM = 1  # stream 0 in DLPack and the CUDA array interface
 _READ_ONLY = 1
 
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -479,7 +478,7 @@ def _from_dlpack(value: Any, stream: int) -> Array:
         itemsize=tensor.bits * tensor.lanes // 8,
         device=HOST if on_host else device,
         library="jax" if library == "jaxlib" else library,
-        readonly=readonly or library in ("jax", "jaxlib"),  # JAX arrays never change, but older capsules cannot say so
+        readonly=readonly or library in ("jax", "jaxlib"),  # JAX arrays are immutable, but older capsules cannot say so
         owner=(value, capsule),
     )
 
@@ -492,7 +491,7 @@ def _capsule(value: Any, stream: int | None) -> object:
 
 
 def _tensor(capsule: object) -> tuple[_DLTensor, bool]:
-    """The tensor in a capsule, and whether it may only be read."""
+    """Return the tensor in a capsule, and True if it is read-only."""
     if _capsule_is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
         return versioned.tensor, bool(versioned.flags & _READ_ONLY)

@@ -1,4 +1,4 @@
-"""Kernels as callables: `k[grid, block](…)` runs one, `k.ptx()` and its like show what becomes of it."""
+"""Kernels as callables: `k[grid, block](…)` launches one, `k.ptx()` and similar methods show its code."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ else:
     naming = Late("ptxdsl.trace.named")
 
 
-MOST_VARIANTS = 1024  # of a kernel, that are remembered
+MOST_VARIANTS = 1024  # variants kept per kernel
 THREADS = "it is `reqntid=` here, the threads of a block: @pd.kernel(reqntid=128), launched as k[grid, 128](…)"
 RESERVED = ("stream", "cluster", "cooperative", "dependent", "overlap", "arch", "annotate", "shared_bytes", "checks")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Promises about launches, printed as directives: threads of a block (exact or at most), blocks an SM holds.
+    """Launch properties declared by a kernel and printed as directives: exact or maximum block size, blocks per SM,
+    cluster.
 
-    `reqntid` and `cluster`, the blocks of a cluster along each axis, may be functions of some of the kernel's
-    constants, by their names; `arch` is what the kernel is made for where nobody asks for more.
+    `reqntid` and `cluster` may be functions of some of the kernel's constants, by name. `arch` is the default target.
     """
 
     reqntid: int | tuple[int, ...] | Callable[..., int | tuple[int, ...]] | None = None
@@ -85,14 +85,14 @@ class Options:
 def _extents(
     promise: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None, constants: Mapping[str, object]
 ) -> int | tuple[int, ...] | None:
-    """What is promised for a kernel with such constants."""
+    """Return the declared extents for these constants."""
     if not callable(promise):
         return promise
     return promise(**{name: constants[name] for name in inspect.signature(promise).parameters})
 
 
 class AnyKernel(ABC):
-    """What traced and parsed kernels have in common."""
+    """Base class of traced and parsed kernels."""
 
     name: str
 
@@ -101,10 +101,14 @@ class AnyKernel(ABC):
 
     @abstractmethod
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
-        """The kernel for a target and constants, made when first asked for."""
+        """Return the kernel for a target and constants, created on first use."""
 
     def __getitem__(self, shape: object) -> Launch:
-        """`kernel[grid, block]` or `kernel[grid, block, shared_bytes]`: ints, or tuples of one to three ints."""
+        """Return a launch: `kernel[grid, block]` or `kernel[grid, block, shared_bytes]`.
+
+        `grid` (blocks) and `block` (threads) are ints or tuples of one to three ints; `shared_bytes` is the dynamic
+        shared memory.
+        """
         if type(shape) is not tuple or not 2 <= len(shape) <= 3:
             raise _misuse(self, f"is indexed by {shape!r}")
         return Launch(self, *shape)
@@ -114,42 +118,42 @@ class AnyKernel(ABC):
 
     @public
     def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: object) -> str:
-        """The PTX text for `arch`, else for PTXDSL_ARCH, else for the kernel's own or sm_80.
+        """Return the PTX text for `arch`; by default PTXDSL_ARCH, then the kernel's own target, then sm_80.
 
-        `annotate` shows Python lines as comments.
+        `annotate` adds the Python lines as comments. `constants` are the kernel's keyword-only constants.
         """
         variant = self.variant(arch, constants)
         return lower(variant.module, lineinfo=False, annotate=True) if annotate else variant.text
 
     @public
     def ir(self, arch: str | None = None, **constants: object) -> ir.PtxModule:
-        """The program as objects."""
+        """Return the program as an `ir.PtxModule`."""
         return self.variant(arch, constants).module
 
     @public
     def cubin(self, arch: str | None = None, **constants: object) -> Cubin:
-        """Machine code: `.image` in bytes; registers, spills and warnings beside it."""
+        """Assemble the kernel: `.image` is the machine code in bytes, with registers, spills and warnings."""
         return self.variant(arch, constants).cubin
 
     @public
     def sass(self, arch: str | None = None, **constants: object) -> str:
-        """The machine instructions as text."""
+        """Return the disassembled machine code."""
         return self.cubin(arch, **constants).sass()
 
     @public
     def resources(self, arch: str | None = None, **constants: object) -> Resources:
-        """Registers, spills, stack and shared memory, as the assembler says."""
+        """Return the assembler's report of registers, spills, stack and shared memory."""
         return self.cubin(arch, **constants).kernels[self.name]
 
     @public
     def compiled(self, arch: str | None = None, **constants: object) -> Compiled:
-        """A handle that launches in a few microseconds: `handle(grid, block, arguments, stream=…)`."""
+        """Return a handle that launches within a few microseconds: `handle(grid, block, arguments, stream=…)`."""
         variant = self.variant(arch, constants)
         return variant.compiled(variant.arch)
 
 
 def _behind_the_block(kernel: str, *names: str) -> str | None:
-    """Where dynamic shared memory is said, for who says it by name."""
+    """Return the help line for dynamic shared memory passed by keyword."""
     if not {"shared_bytes", "shared", "smem"} & set(names):
         return None
     return f"the bytes of dynamic shared memory stand behind the block: `{kernel}[grid, block, bytes](…)`"
@@ -164,16 +168,16 @@ def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:
 
 
 class Kernel(AnyKernel):
-    """A Python function that is traced once for each target and set of constants."""
+    """A Python function that is traced once per target and set of constants."""
 
     def __init__(self, function: Callable[..., Any], signature: KernelSignature, options: Options) -> None:
         super().__init__()
         functools.update_wrapper(self, function)
         self.name, self.signature, self.options = function.__name__, signature, options
         self._variants: dict[Any, Variant] = {}
-        self._bound: dict[int, tuple[weakref.ref[Any], Kernel]] = {}  # by the addresses of objects
+        self._bound: dict[int, tuple[weakref.ref[Any], Kernel]] = {}  # by object id
         self._read: Captures | None = None
-        self._asked: dict[Any, tuple[Variant, tuple[Any, ...]]] = {}  # by the addresses of constants, which stay alive
+        self._asked: dict[Any, tuple[Variant, tuple[Any, ...]]] = {}  # by the ids of constants, which are kept alive
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"  # type: ignore[attr-defined]
@@ -184,14 +188,14 @@ class Kernel(AnyKernel):
         return _find, (self.__module__, self.__qualname__)  # type: ignore[attr-defined]
 
     def __get__(self, instance: object, owner: type | None = None) -> Kernel:
-        """Of a method, the kernel that takes an object as its `self`; else the kernel itself."""
+        """Return the kernel bound to an object if it is a method, else the kernel itself."""
         if instance is None or not self.signature.is_method:
             return self
         known = self._bound.get(id(instance))
         if known is not None and known[0]() is instance:
             return known[1]
         bound = Kernel(self.signature.function, self.signature.bound(instance), self.options)
-        with contextlib.suppress(TypeError):  # an object that nothing can refer to weakly is bound anew each time
+        with contextlib.suppress(TypeError):  # objects without weak references are bound at each access
             self._bound[id(instance)] = weakref.ref(instance, lambda _: self._bound.pop(id(instance), None)), bound
         return bound
 
@@ -207,7 +211,7 @@ class Kernel(AnyKernel):
         return known[0]
 
     def _exact(self, arch: str, lineinfo: bool, constants: dict[str, Any]) -> Variant:
-        """The variant for constants as they are, and for what the kernel reads now."""
+        """Return the variant for these constants and the Python state that the kernel reads now."""
         if self.signature.is_method:
             raise TraceError(
                 f"kernel `{self.name}` is a method, and has no object",
@@ -219,14 +223,14 @@ class Kernel(AnyKernel):
         key = arch, lineinfo, *map(constant_key, values.values()), read.key
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
-                del self._variants[next(iter(self._variants))]  # the oldest; constants may be new at each call
+                del self._variants[next(iter(self._variants))]  # evict the oldest: constants may differ at each call
             self._variants[key] = self._new_variant(arch, lineinfo, values, read)
         variant = self._variants[key]
         variant.captures = read
         return variant
 
     def _captures(self, functions: list[object]) -> Captures:
-        """What the kernel reads now, and what functions among its constants read."""
+        """Return the Python state that the kernel and functions among its constants read now."""
         function = self.signature.function
         if functions:
             return captures([function, *self.signature.captured, *functions], function)
@@ -235,7 +239,7 @@ class Kernel(AnyKernel):
         return self._read
 
     def _new_variant(self, arch: str, lineinfo: bool, values: dict[str, object], read: Captures) -> Variant:
-        """The variant by what is kept on disk of a kernel of the package, else by a trace."""
+        """Create a variant from the disk cache if the kernel is cached there, else by tracing."""
         assembling.check_arch(arch)
         folder, function = config.current().cache_dir, self.signature.function
         name = None
@@ -274,13 +278,13 @@ class Kernel(AnyKernel):
         return traced
 
     def python_names(self, arch: str, constants: Mapping[str, object]) -> PythonNames:
-        """What Python calls the registers and arrays of a variant, for debuggers."""
+        """Return the Python names of a variant's registers and arrays, for debuggers."""
         values = self._constants(constants)
         known: PythonNames = naming.python_names(self.signature, values, arch, self.options.directives(values))
         return known
 
     def _constants(self, chosen: Mapping[str, object]) -> dict[str, Any]:
-        """The constants by name, defaults filled in, in the order of the signature."""
+        """Return all constants in the order of the signature, with defaults filled in."""
         known = self.signature.constants
         for unknown in chosen:
             if unknown not in known:
@@ -291,7 +295,7 @@ class Kernel(AnyKernel):
         return values
 
     def _unknown(self, name: str) -> TraceError:
-        """What is wrong with a name that is no constant."""
+        """Return the error for a keyword that is not a constant."""
         constants, names = ", ".join(self.signature.constants), self.signature.names
         if name in names:
             message = f"`{name}` is a parameter of kernel `{self.name}`, which takes constants alone by name"
@@ -320,7 +324,7 @@ class Kernel(AnyKernel):
 
 
 def _functions(values: Iterable[object]) -> Iterator[object]:
-    """Functions among constants, which are traced too."""
+    """Yield the functions among constants, which are traced too."""
     for value in values:
         function = value.func if isinstance(value, functools.partial) else value
         if isinstance(function, FunctionType | Traceable):
@@ -328,7 +332,7 @@ def _functions(values: Iterable[object]) -> Iterator[object]:
 
 
 def _find(module: str, qualname: str) -> Any:
-    """The kernel of that name, where a pickled one is loaded."""
+    """Return a kernel by module and name, for unpickling."""
     value: Any = importlib.import_module(module)
     for name in qualname.split("."):
         value = getattr(value, name)
@@ -336,7 +340,7 @@ def _find(module: str, qualname: str) -> Any:
 
 
 def usual_variant(kernel: AnyKernel, constants: Mapping[str, object]) -> Variant:
-    """A kernel with constants that came as a dict, for the usual target."""
+    """Return the variant for the default target; the constants are a dict."""
     for name, value in kernel.signature.constants.items() if isinstance(kernel, Kernel) else ():
         if value is REQUIRED and name not in constants:
             raise TraceError(
@@ -381,16 +385,30 @@ def kernel(
     cluster: int | tuple[int, ...] | Callable[..., int | tuple[int, ...] | None] | None = None,
     arch: str | None = None,
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
-    """Makes a kernel of a function: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
+    """Decorate a function as a kernel: `@pd.kernel`, or `@pd.kernel(max_threads=256, min_blocks=2)`.
 
-    Parameters are annotated with what they take (`ptr[f32]`, `u32`); keyword-only parameters are constants: hashable
-    Python values that the kernel is traced for. `reqntid` promises the exact block, which may be a function of
-    constants (`lambda tiles: 32 * tiles`), `max_threads` its largest size, `min_blocks` how many blocks shall fit a
-    multiprocessor, `cluster` how many blocks along each axis are a cluster, also as a function of constants. `arch` is
-    the target without a GPU and without PTXDSL_ARCH, such as "sm_90a"; sm_80 without it.
+        @pd.kernel
+        def scale(x: ptr[f32], a: f32, n: u32, *, STEP: int = 1):
+            i = (pd.ctaid.x * pd.ntid.x + pd.tid.x) * STEP
+            with pd.if_(i < n):
+                x[i] = a * x[i]
 
-    A method is a kernel of each object: what it reads of `self` is in its text, and where that changes it is traced
-    anew.
+        scale[(8,), (128,)](x, 2.0, 1024, STEP=1)
+
+    Parameters are annotated with types (`ptr[f32]`, `u32`, `pd.TensorMap(…)`, a `pd.Parameters` class). Keyword-only
+    parameters are constants: hashable Python values; the kernel is traced once for each set of them.
+
+    `reqntid` is the exact block size in threads, an int, a tuple of up to three ints, or a function of constants
+    (`lambda tiles: 32 * tiles`). `max_threads` is the maximum block size, `min_blocks` the minimum number of resident
+    blocks per multiprocessor, and `cluster` the number of blocks of a cluster along each axis, also as a function of
+    constants. `arch` is the default target, such as "sm_90a", used without a GPU and without PTXDSL_ARCH; sm_80 without
+    it.
+
+    A method becomes a kernel of each object: the attributes of `self` that it reads are compiled in, and it is traced
+    again when they change.
+
+    Raises TraceError at the definition for parameters without a type or of a type that no kernel takes, and at the
+    first launch for anything in the body that cannot be traced.
     """
     names = names_here()
     scope = names.values if names else {}
@@ -420,7 +438,7 @@ def kernel(
 
 
 def _check_cluster(name: str, cluster: object) -> None:
-    """Raises TraceError for clusters that no launch can have."""
+    """Raise TraceError for a cluster size that no launch supports."""
     try:
         if cluster is not None and not callable(cluster):
             shapes.cluster_extents(cluster)
@@ -430,7 +448,7 @@ def _check_cluster(name: str, cluster: object) -> None:
 
 
 class ParsedKernel(AnyKernel):
-    """A kernel of a module that was read from PTX."""
+    """A kernel of a module that was parsed from PTX."""
 
     def __init__(self, module: ir.PtxModule, function: ir.Function, memory: ModuleMemory) -> None:
         super().__init__()
@@ -458,7 +476,7 @@ class ParsedKernel(AnyKernel):
 
     @property
     def parameters(self) -> list[tuple[str, Any]]:
-        """The names of the parameters, and what a launch takes for each."""
+        """The names of the parameters, with the type that a launch takes for each."""
         return [(p.name, _kind(p)) for p in self.function.parameters]
 
     def _variant(self, arch: str) -> Variant:
@@ -468,7 +486,7 @@ class ParsedKernel(AnyKernel):
 
 
 def _kind(parameter: ir.Variable | ir.Register) -> Any:
-    """What is given at a launch: a number or an array for a scalar, bytes for a struct."""
+    """Return the launch argument's type: a number or array for a scalar, bytes for a struct."""
     is_struct = isinstance(parameter, ir.Variable) and parameter.shape
     return values.Bytes(parameter.bytes) if is_struct else parameter.type  # type: ignore[union-attr]
 
@@ -483,7 +501,7 @@ def _assembled(program: ir.PtxModule, arch: str) -> Cubin:
 
 
 class Module:
-    """A PTX module: `module[name]` is a kernel or a variable, `module.ptx()` prints it again."""
+    """A parsed PTX module: `module[name]` is a kernel or a variable, `module.ptx()` prints it."""
 
     def __init__(self, program: ir.PtxModule) -> None:
         self.ir = program
@@ -509,7 +527,7 @@ class Module:
         return tuple(self._variables)
 
     def __getitem__(self, name: str) -> Any:
-        """A kernel, which is launched, or a variable, which is read and written."""
+        """Return a kernel to launch, or a variable to read and write."""
         if name in self._kernels:
             return self._kernels[name]
         if name in self._variables:
@@ -528,15 +546,18 @@ class Module:
         return f"<PTX module with {', '.join(self._kernels) or 'no kernels'}>"
 
     def ptx(self) -> str:
-        """The text, printed anew."""
+        """Return the module as PTX text."""
         return lower(self.ir)
 
 
 @public
 def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()) -> Module:
-    """Reads a PTX module, from a str or from bytes as NVRTC gives them.
+    """Parse a PTX module from a str, or from bytes as NVRTC returns them.
 
-    Messages show lines of `file` and of `sources`, where the text names these as its source, and of no other file that
-    Python does not run. Raises ParseError with line, column and what was expected.
+    Messages show lines of `file` and of `sources`, if the text names these as its source, and of no other file that
+    Python does not run. Raises ParseError with line, column and the expected token.
+
+        module = pd.parse(Path("saxpy.ptx").read_text())
+        module["saxpy"][(8,), (128,)](x, y, 2.0, 1024)
     """
     return Module(parsing.parse(text, file=file, sources=sources))

@@ -1,4 +1,4 @@
-"""What Python says of a kernel and its PTX does not: arrays in shared memory, rings and roles. Messages name them."""
+"""Facts about a kernel that its PTX does not hold, for messages: arrays in shared memory, rings and roles."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxdsl.types import Type
 
 @dataclass(frozen=True, slots=True)
 class SharedArray:
-    """An array in shared memory as Python has it: its name, the variable it lies in, bytes from there, its layout.
+    """An array in shared memory: its Python name, its variable, its byte offset in the variable, and its layout.
 
     The layout is None for an array of unknown length.
     """
@@ -26,8 +26,7 @@ class SharedArray:
     layout: Any
 
     def offsets(self, count: int) -> np.ndarray:
-        """Where the elements lie, in the shape of the layout: an array of elements from the first on. An array without
-        a layout has `count`."""
+        """Return the element offsets in the shape of the layout; `count` offsets for an array without a layout."""
         if self.layout is None:
             return np.arange(count)
         shape = self.layout.shape
@@ -36,7 +35,8 @@ class SharedArray:
         return np.broadcast_to(np.asarray(self.layout(*indices)), extents)
 
     def at(self, offset: int) -> str:
-        """The element that has a byte of its variable, as Python indexes it: 'tile[1, 5]'; empty if none has it."""
+        """Return the element at a byte offset of the variable as Python indexes it, 'tile[1, 5]'; empty if there is no
+        such element."""
         number, extra = divmod(offset - self.offset, max(1, self.element.bytes))
         if self.layout is None:
             index: list[int] = [number]
@@ -52,9 +52,12 @@ class SharedArray:
 
 @dataclass(frozen=True, slots=True)
 class RingNote:
-    """A ring of stages: the variable with its mbarriers, those that tell of full stages first, where it was made, how
-    many arrivals fill a stage and how many empty it. `stage_bytes` is None where threads write the stages. An arrival
-    that empties one stands for `each` threads, and each comes to all blocks of a cluster of so many."""
+    """A ring of stages: its mbarrier variable (full mbarriers first), its location, and the arrivals that fill and
+    empty a stage.
+
+    `stage_bytes` is None if threads write the stages. Each arrival that empties a stage represents `each` threads, and
+    goes to all `cluster` blocks of a cluster.
+    """
 
     name: str
     variable: str
@@ -78,11 +81,11 @@ class RingNote:
 
     @property
     def called(self) -> str:
-        """What its methods are called on."""
+        """The name on which its methods are called."""
         return self.name or "ring"
 
     def too_many(self, full: bool, threads: int) -> str:
-        """How to mend arrivals of threads that the phase of a stage does not wait for."""
+        """Return the help line for arrivals beyond those that the phase of a stage expects."""
         if full and self.stage_bytes is not None and threads > 1:
             return f"one thread fills the stages of {self.made_at}: `with pd.elect():` in a warp, around its rounds"
         if not full:
@@ -98,20 +101,20 @@ class RingNote:
 
 @dataclass(frozen=True, slots=True)
 class RoleNote:
-    """A role: what Python calls it, its warps, and the lines that are for them alone, each (file, number)."""
+    """A role: its Python text, its warps, and the lines, as (file, number), that only they execute."""
 
     words: str
     warps: range
     lines: frozenset[tuple[str, int]]
 
     def has(self, warp: int, line: Location | None) -> bool:
-        """Whether a warp runs a line in this role."""
+        """True if a warp executes a line in this role."""
         return line is not None and warp in self.warps and (line.file, line.line) in self.lines
 
 
 @dataclass(frozen=True, slots=True)
 class ExternNote:
-    """A function of another module as a kernel declares it: types that it takes and gives, and where it is called."""
+    """An external function as a kernel declares it: parameter and result types, and the location of a call."""
 
     name: str
     parameters: tuple[str, ...]
@@ -124,7 +127,7 @@ class ExternNote:
 
     @property
     def declaration(self) -> str:
-        """How Python declares it."""
+        """The declaration as Python text."""
         one = len(self.results) == 1
         results = self.results[0] if one else _tuple(self.results) if self.results else "None"
         return f'pd.extern("{self.name}", {_tuple(self.parameters)}, {results})'
@@ -136,8 +139,7 @@ def _tuple(words: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class KernelNotes:
-    """The arrays, rings and roles of a kernel, and what it calls of other modules. That of PTX, of which Python says
-    nothing, has none."""
+    """The arrays, rings, roles and external functions of a kernel; empty for parsed PTX."""
 
     arrays: tuple[SharedArray, ...] = ()
     rings: tuple[RingNote, ...] = ()
@@ -146,22 +148,22 @@ class KernelNotes:
 
     @property
     def extents(self) -> dict[str, int]:
-        """The bytes of the first array in each variable, as Python wrote it: the variable may be longer."""
+        """Return the bytes of the first array in each variable, which may be padded beyond it."""
         first = [array for array in self.arrays if array.layout is not None and not array.offset]
         return {array.variable: array.layout.cosize * array.element.bytes for array in first}
 
     def whole(self, variable: str) -> SharedArray | None:
-        """The array that alone lies in a variable, from its start on; None where there is none, or several."""
+        """Return the only array of a variable if it begins at its start, else None."""
         arrays = [array for array in self.arrays if array.variable == variable]
         return arrays[0] if len(arrays) == 1 and not arrays[0].offset and arrays[0].layout is not None else None
 
     def element(self, variable: str, offset: int) -> str:
-        """The element of an array that has a byte of a variable; empty if none has it."""
+        """Return the array element at a byte offset of a variable; empty if there is no such element."""
         behind = sorted((a for a in self.arrays if a.variable == variable), key=lambda a: a.offset, reverse=True)
         return next((text for a in behind if a.offset <= offset and (text := a.at(offset))), "")
 
     def stage(self, variable: str, offset: int) -> tuple[RingNote, int, bool] | None:
-        """The ring whose mbarrier is at a byte of a variable, the stage, and whether it tells that this is full."""
+        """Return the ring, the stage, and True for a full mbarrier, of the mbarrier at a byte offset of a variable."""
         for ring in self.rings:
             if ring.variable == variable:
                 number = offset // 8
@@ -169,7 +171,7 @@ class KernelNotes:
         return None
 
     def role(self, warp: int, line: Location | None) -> RoleNote | None:
-        """The innermost role in which a warp of a block runs a line; None outside of roles."""
+        """Return the innermost role in which a warp executes a line; None outside of roles."""
         roles = [role for role in self.roles if role.has(warp, line)]
         return min(roles, key=lambda role: len(role.warps), default=None)
 
@@ -178,5 +180,5 @@ NO_NOTES = KernelNotes()
 
 
 def _flat(mode: object) -> Iterable[int]:
-    """The extents of a mode of a shape."""
+    """Yield the extents of a mode of a shape."""
     return [n for part in mode for n in _flat(part)] if isinstance(mode, tuple) else [int(mode)]  # type: ignore[call-overload]

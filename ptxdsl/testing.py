@@ -1,6 +1,7 @@
 """A pytest fixture that checks kernels on the emulator. In a conftest.py: `pytest_plugins = ["ptxdsl.testing"]`.
 
-It is no plugin that pytest finds by itself: pytest would then look at every module of ptxdsl, in all projects.
+It is not registered as a plugin, because pytest would then rewrite assertions in every module of ptxdsl, in all
+projects.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from ptxdsl.driver import Late
 if TYPE_CHECKING:
     from ptxdsl.check import Checked
 
-check: Any = Late("ptxdsl.check")  # the emulator is loaded by tests that use it
+check: Any = Late("ptxdsl.check")  # imported on first use: the emulator loads slowly
 SEED = 0
 
 
 class Check:
-    """What the fixture `ptx_check` is."""
+    """The type of the fixture `ptx_check`."""
 
     def __call__(self, kernel: Any, grid: Any, block: Any, *arguments: Any, **keywords: Any) -> Checked:
-        """Runs a launch on the emulator, as pd.emulate() takes it; the test fails with what is found.
+        """Run a launch on the emulator, with the arguments of pd.emulate(); the test fails with its findings.
 
-        Arrays are written, as a launch would do.
+        Arrays are written as by a launch.
         """
         example = check.Example(grid, block, arguments, keywords)
         return self._passed([check.checked(kernel, _name(kernel), example)])[0]
 
     def examples(self, kernel: Any, seed: int = SEED) -> list[Checked]:
-        """Runs the launches of `example_NAME(rng)`, which stands in the module of the kernel."""
+        """Run the launches of `example_NAME(rng)` in the kernel's module."""
         name = _name(kernel)
         wanted = check.name_of_examples(name)
         maker = getattr(sys.modules[kernel.__module__], wanted, None)
@@ -48,7 +49,8 @@ class Check:
 
 @pytest.fixture
 def ptx_check() -> Check:
-    """`ptx_check(kernel, grid, block, *arguments)` runs a launch on the emulator; what is found fails the test."""
+    """Return a checker: `ptx_check(kernel, grid, block, *arguments)` runs a launch on the emulator and fails on
+    findings."""
     return Check()
 
 

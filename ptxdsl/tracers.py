@@ -1,7 +1,7 @@
-"""Functions that torch and JAX trace, and what of ours stands in them: values that have no memory yet, and launches.
+"""Detect values traced by torch or JAX, which have no memory to launch with, and keep torch.compile out of launches.
 
-JAX, torch.export and fake tensors come with values that stand for arrays. torch.compile reads bytecode: where it
-meets a function that is `untraceable` it ends a graph, calls the function, and begins another graph behind it.
+JAX, torch.export and fake tensors pass values that stand for arrays. torch.compile reads bytecode: at a function marked
+`untraceable` it ends a graph, calls the function, and starts another graph.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Who traces a value, and what is said of it
+# The tracing framework, and the end of the message
 _LATE = {
     "JAX": "JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet",
     "torch": "torch traces it (torch.compile, torch.export, FakeTensorMode), and it has no memory yet",
@@ -26,16 +26,16 @@ _OF_TORCH = {"FakeTensor", "FunctionalTensor", "Proxy"}
 
 
 def traced_by(value: object) -> str | None:
-    """Who hands a value that stands for an array to a function that it traces: JAX, torch, torch.func or None.
+    """Return the framework that traces a value: JAX, torch, torch.func or None.
 
-    Torch may trace tensors that have memory, too.
+    Torch may also trace tensors that have memory.
     """
     tracer = _by_class(type(value).__mro__)
     return _of_tensor(value) if tracer == "Tensor" else tracer
 
 
 def why_late(value: object) -> str | None:
-    """Why a value that is traced cannot be launched with, as the end of a sentence; None for any other."""
+    """Return why a traced value cannot be passed to a launch, as the end of a sentence; None for other values."""
     tracer = traced_by(value)
     if tracer == "torch" and _by_class(type(value).__mro__) == "Tensor" and is_recording():
         return _RECORDED
@@ -43,7 +43,7 @@ def why_late(value: object) -> str | None:
 
 
 def is_recording() -> bool:
-    """Whether torch writes down what is done to tensors that have memory: it sees operators, and no launch."""
+    """True if torch records operations on tensors that have memory; it would miss a launch."""
     torch: Any = sys.modules.get("torch")
     proxies: Any = sys.modules.get("torch.fx.experimental.proxy_tensor")
     return bool(torch.jit.is_tracing() or (proxies and proxies.get_proxy_mode()))
@@ -51,7 +51,7 @@ def is_recording() -> bool:
 
 @cache
 def _by_class(mro: tuple[type, ...]) -> str | None:
-    """What the class of a value and its bases say: a key of _LATE, or "Tensor" for tensors that may be wrapped."""
+    """Return the key of _LATE for a class and its bases, or "Tensor" for tensors that may be wrapped."""
     classes = {(base.__module__.partition(".")[0], base.__name__) for base in mro}
     if ("jax", "Tracer") in classes:
         return "JAX"
@@ -61,7 +61,7 @@ def _by_class(mro: tuple[type, ...]) -> str | None:
 
 
 def _of_tensor(tensor: object) -> str | None:
-    """The same of a tensor of torch, which may be wrapped."""
+    """Return the key of _LATE for a torch tensor, which may be wrapped."""
     torch: Any = sys.modules.get("torch")
     functions = getattr(getattr(torch, "_C", None), "_functorch", None)
     if functions is None:
@@ -73,10 +73,10 @@ def _of_tensor(tensor: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Untraceable:
-    """Why torch.compile must not trace a function, and how to mend it. Torch writes it into what it says of the call.
+    """The reason why torch.compile must not trace a function, and the fix; torch includes it in its error message.
 
-    It does so whenever it meets the function. That is the time to tell it that frames below the function are not to be
-    traced either, one by one, when it is called between two graphs: no launch outside of torch.compile pays for that.
+    Torch formats it whenever it meets the function. At that time, the frames below the function are excluded from
+    tracing as well, so that launches outside of torch.compile pay nothing.
     """
 
     sentence: str
@@ -92,7 +92,7 @@ class Untraceable:
 
 
 def untraceable(sentence: str) -> Callable[[F], F]:
-    """For functions that torch.compile must not trace; `sentence` says why, and what to call instead."""
+    """Mark a function that torch.compile must not trace; `sentence` gives the reason and the alternative."""
 
     def mark(function: F) -> F:
         marks: Any = function

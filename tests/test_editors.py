@@ -221,7 +221,7 @@ class TestAtRuntime:
         assert "needs    PTX 6.5, sm_75" in shown
         assert pd.ptx.mma.__doc__.startswith("mma: d = a * b + c, on matrices spread over the registers of a warp.")
         assert pd.ptx.mam.__doc__ == "the table has no instruction `mam`; did you mean `mma` or `max` or `mad`?"
-        assert "attributes spell the mnemonic" in type(pd.ptx).__doc__
+        assert "attributes spell it, a call emits the instruction" in type(pd.ptx).__doc__
 
     def test_signatures_name_the_sources(self):
         assert str(inspect.signature(pd.ptx.fma.rn.f32)) == "(a, b, c, /, *, out=None, guard=None, pair=False)"

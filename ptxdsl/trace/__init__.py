@@ -1,4 +1,5 @@
-"""A Python function as a kernel: it runs once, and every operation on its traced values becomes an instruction."""
+"""Trace a Python function into a kernel: the function runs once, and each operation on traced values emits an
+instruction."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ from ptxdsl.types import Pointer, Type, b8, bits, u64
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """A traced kernel; `dynamic_bytes` of shared memory are needed at launch, None if that is for the caller to say.
+    """A traced kernel.
 
-    `notes` are what Python says of it beside its text; `warned` says that there was a warning.
+    `dynamic_bytes` is the dynamic shared memory a launch needs in bytes, None if the caller must state it. `notes` hold
+    what the PTX text does not say (arrays, rings, roles); `warned` is True if tracing issued a warning.
     """
 
     module: ir.PtxModule
@@ -51,7 +53,7 @@ def trace(
     arch: str = "sm_80",
     directives: tuple[ir.Directive, ...] = (),
 ) -> Traced:
-    """Runs a kernel's function on traced values and returns its ir. Exceptions of the function pass through."""
+    """Run a kernel's function on traced values and return its IR. Exceptions raised by the function propagate."""
     parameters = signature.parameters(constants)
     kept = outside(signature.function, constants)
 
@@ -80,7 +82,7 @@ def _traced(
     directives: tuple[ir.Directive, ...],
     rounds: Rounds,
 ) -> Builder:
-    """The kernel as its function emits it, once."""
+    """Run the kernel's function once and return the builder."""
     function = signature.function
     builder = Builder(function.__name__, arch, function.__code__, place_of(function), make_value)
     builder.memory[Rounds] = rounds
@@ -100,12 +102,12 @@ def _traced(
 
 
 def _argument(builder: Builder, parameter: Parameter) -> Any:
-    """What the kernel's function gets for a parameter."""
+    """Return the value that the kernel's function receives for a parameter."""
     return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
 
 
 def _load(builder: Builder, leaf: Leaf) -> Scalar | PointerValue | MappedTensor:
-    """A parameter of PTX in a register; a pointer to a state space as an address within it."""
+    """Load a PTX parameter into a register; convert a pointer into a state space to an address in that space."""
     path, type = leaf
     if isinstance(type, TensorMap):
         return _map(builder, path, type)
@@ -134,7 +136,7 @@ def _parameter(
 
 
 def _map(builder: Builder, path: str, type: TensorMap) -> MappedTensor:
-    """A tensor map, which is passed by value: instructions take the generic address of the parameter."""
+    """Return a tensor map, which is passed by value: instructions take the generic address of the parameter."""
     name = ptx_name(path)
     variable = _parameter(builder, name, b8, (MAP_BYTES,), MAP_ALIGNMENT)
     with builder.at_start(""):
@@ -145,7 +147,7 @@ def _map(builder: Builder, path: str, type: TensorMap) -> MappedTensor:
 
 
 def _called(value: Scalar, path: str) -> Scalar:
-    """Messages call a field by its path, which is no name in PTX."""
+    """Name a value by its path (`a.data`) in messages; PTX cannot name it so."""
     value.site = Site(value.site.location, (path,))
     return value
 
@@ -173,9 +175,15 @@ def var(type: Pointer, init: PointerValue | None = None, *, name: str | None = N
 
 
 def var(type: Type | Pointer, init: Any = None, *, name: str | None = None) -> Var | PointerVar:
-    """A variable: a register that can be written again, by `v += x`, `v.set(x)` or `out=v`.
+    """Create a variable: a register that can be written again, by `v += x`, `v.set(x)` or `out=v`.
 
-    Without `init` it must be written before it is read. A variable of type `ptr[f32]` moves by elements.
+    `type` is a scalar type or a pointer type; a variable of type `ptr[f32]` moves by elements. `init` is the first
+    value: a traced value of that type or a Python number. Without it, the variable must be written before it is read;
+    reading it earlier raises TraceError. `name` is the register's name in PTX, by default the Python name.
+
+        total = pd.var(f32, 0)
+        for i in pd.range(n):
+            total += x[i]
     """
     if not isinstance(type, Pointer):
         return scalar_var(type, init, name=name)

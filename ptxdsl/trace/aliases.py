@@ -1,7 +1,7 @@
-"""Two names for one variable: what is written by one of them is read by the other.
+"""Detect two Python names for one variable, where a write through one name changes the other.
 
-`old = m` keeps nothing: in Python it is a second name, and a variable is an object. So a write is refused where another
-name for the same variable, one that an assignment has made, is read later on, or a copy of a list of variables.
+`old = m` copies nothing: both names refer to the same variable object. A write is therefore refused if an assignment
+has bound another name to the variable, or copied a list that holds it, and that name is read later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxdsl.trace.builder import Builder
 from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
 
-_MADE_BY_CLASS = 1 << 9  # of a type's flags
+_MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
 _OURS = "ptxdsl."
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
@@ -29,7 +29,7 @@ _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w
 
 
 def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
-    """Refuses the write to a variable that runs now, at a site, if another name for it is read later."""
+    """Refuse the write to `variable` at `site` if another name of it is read later."""
     if variable.repeated:
         _refuse_repeated(variable, site)
     if not _may_alias(site.codes):
@@ -43,14 +43,14 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
 
 
 def written_name(site: Site) -> str | None:
-    """How the text calls the variable that is written at a site; None where that cannot be told."""
+    """Return the source text of the variable written at a site; None if it cannot be determined."""
     location = site.location
     written = _TARGET.match(location.text[location.columns[0] :])
     if written or location.text:
         return written and (written[1] or written[2])
     listing = bytecode(site.codes[0])
     n = bisect_right(listing, site.offset, key=lambda i: i.offset) - 1
-    same = [i for i in listing[:n] if _begins(i) == _begins(listing[n])]  # what stands in front of `.set` or `+=`
+    same = [i for i in listing[:n] if _begins(i) == _begins(listing[n])]  # the text before `.set` or `+=`
     is_write = listing[n].opname == "BINARY_OP" or any(i.argval == "set" for i in same)
     if not is_write or not same[:1] or not same[0].opname.startswith(("LOAD_FAST", "LOAD_DEREF")):
         return None
@@ -59,13 +59,14 @@ def written_name(site: Site) -> str | None:
 
 
 def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
-    """The line and column of the text that an instruction stands for."""
+    """Return the line and column where an instruction's source text begins."""
     location = instruction.positions
     return (location.lineno, location.col_offset) if location else (None, None)
 
 
 def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
-    """`written` is how the text calls the variable that is written; None where that cannot be told."""
+    """Refuse a write if another local name of the variable is read later. `written` is the name written through, None
+    if unknown."""
     bound = [name for name, value in names.values.items() if is_variable(value, variable)]
     if not bound or (len(bound) == 1 and written in (None, bound[0])):
         return
@@ -79,12 +80,12 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
 
 
 def live_names(names: Names, builder: Builder) -> frozenset[str]:
-    """The names that are read later on, by the conditions of loops too."""
+    """Return the names that are read later, including by loop conditions."""
     return live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
 
 
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
-    """The same of names for lists, tuples, dicts and objects of variables, of which one is a copy of the other."""
+    """Refuse a write if a copied list, tuple, dict or object that holds the variable is read later."""
     root = re.split(r"\W", written)[0] if written else None
     live = live_names(names, builder)
     for copy in sorted(copied_names(names.code) & live - {root}):
@@ -100,7 +101,7 @@ def _check_lists(names: Names, variable: Any, written: str | None, builder: Buil
 
 
 def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
-    """The same of attributes of one object, or of entries of one dict, where another one is read behind the write."""
+    """Refuse a write if another attribute or dict entry that holds the variable is read later."""
     root, *path = re.findall(r"\w+", written or "")[:2] or [""]
     holder = names.values.get(root)
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
@@ -116,13 +117,13 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
 
 
 def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
-    """What names mean, and the attributes of the one by which a variable is written."""
+    """Return the local names with their values, and the attributes of the object through which a variable is written."""
     attributes = getattr(names.values.get(root or ""), "__dict__", {})
     return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
 
 
 def held_in(container: Any) -> list[Any]:
-    """The values in a list, a tuple, a dict or an object, those of lists in it too."""
+    """Return the values in a list, tuple, dict or object, including nested lists."""
     container = _by_name(container) if _is_object(container) else container
     if not isinstance(container, list | tuple | dict | deque):
         return []
@@ -131,7 +132,7 @@ def held_in(container: Any) -> list[Any]:
 
 
 def _is_object(value: Any) -> bool:
-    """Whether a value is there for its attributes: that of a class of the user's."""
+    """True for an instance of a user class, a dataclass or a SimpleNamespace."""
     kind = type(value)
     if kind is SimpleNamespace or is_dataclass(kind):
         return True
@@ -139,7 +140,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    """What a dataclass or a namespace holds."""
+    """Return the fields of a dataclass or namespace by name."""
     return dict(vars(value)) if hasattr(value, "__dict__") else {name: getattr(value, name) for name in value.__slots__}
 
 
@@ -169,7 +170,7 @@ def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builde
 
 
 def is_variable(value: Any, variable: Any) -> bool:
-    """Whether a name is bound to a variable, or to the pointer that a variable holds."""
+    """True if `value` is the variable, or the pointer variable that holds it."""
     return value is variable or (getattr(type(value), "moves", False) and value.base is variable)
 
 
@@ -196,20 +197,20 @@ def _refuse_repeated(variable: Any, site: Site) -> NoReturn:
 
 
 def _is_copied(names: Names, name: str) -> bool:
-    """Whether a copy that Python may have made by now bound a name."""
+    """True if an assignment that may have run already bound `name` to a copy."""
     copied = _copied(names.code).get(name, ())
     return any(at < names.offset or _comes_back(names.code, at, names.offset) for at in copied)
 
 
 def _comes_back(code: CodeType, later: int, offset: int) -> bool:
-    """Whether a Python loop leads from one place in the bytecode to an earlier one."""
+    """True if a Python loop leads from one offset in the bytecode back to an earlier one."""
     jumps = [i for i in bytecode(code) if i.opname.startswith("JUMP_BACKWARD") and i.offset > later]
     return any(int(i.argval) <= offset for i in jumps)
 
 
 @lru_cache(maxsize=256)
 def _copied(code: CodeType) -> dict[str, list[int]]:
-    """Names, and where they are bound to what another name, an attribute or an element is, or to what several are."""
+    """Return the offsets at which each name is bound to another name, an attribute, an element, or several of these."""
     copied: dict[str, list[int]] = {}
     copies = False
     for instruction in bytecode(code):
@@ -223,13 +224,13 @@ def _copied(code: CodeType) -> dict[str, list[int]]:
 
 
 def _is_subscript(instruction: dis.Instruction) -> bool:
-    """Whether it takes an element, as Python 3.14 spells that."""
+    """True for an element access as Python 3.14 spells it."""
     return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
 
 
 @lru_cache(maxsize=256)
 def _copies_members(code: CodeType) -> bool:
-    """Whether an attribute or an entry is bound to what another one is: `state.old = state.m`."""
+    """True if an attribute or entry is bound to another one: `state.old = state.m`."""
     listing = bytecode(code)
     stores = ((n, {"STORE_ATTR": 2, "STORE_SUBSCR": 3}.get(i.opname, 0)) for n, i in enumerate(listing))
     sources = [listing[n - back] for n, back in stores if back and n >= back]
@@ -241,8 +242,10 @@ def _has_copies(code: CodeType) -> bool:
 
 
 def holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
-    """Whether something holds of any function of a site. It is remembered by the identity of these, which are kept
-    alive: to hash code takes longer than a look at it."""
+    """Return a function that is True if `question` holds for any code object of a site.
+
+    Results are cached by identity, and the code objects are kept alive: hashing code takes longer than examining it.
+    """
     answers: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
 
     def holds(codes: tuple[CodeType, ...]) -> bool:

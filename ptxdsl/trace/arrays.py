@@ -1,4 +1,4 @@
-"""Arrays beside shared memory: a thread's own, and constant tables."""
+"""Local arrays of a thread, and tables in constant memory."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from ptxdsl.trace.memory import ArrayView, PointerValue, alignment_of, element_o
 from ptxdsl.trace.operators import refuse
 from ptxdsl.types import Pointer, Type, bits, from_dtype
 
-CONSTANT_BYTES = 64 * 1024  # of constant memory that a module can declare
-LOCAL_BYTES = 512 * 1024  # of local memory that a thread has
+CONSTANT_BYTES = 64 * 1024  # constant memory of a module
+LOCAL_BYTES = 512 * 1024  # local memory of a thread
 
 
 @public
 def local(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
-    """An array of the thread's own, for indices that are known in the kernel only; it lies in local memory.
+    """Declare an array in the thread's local memory, which traced indices can address.
 
-    Its room is for all offsets of a layout, or of a row-major shape. Where Python knows the indices, a list of `pd.var`
-    stays in registers.
+    `element` is a scalar type. `layout` is a `Layout`, or a shape (int or tuple of ints) for a row-major array; the
+    array has room for all offsets of the layout. `align` is in bytes. If all indices are Python numbers, a list of
+    `pd.var` is faster, since it stays in registers.
+
+    Raises TraceError beyond 512 KiB of local memory per thread.
+
+        counts = pd.local(u32, 16)
+        counts[bin] = counts[bin] + 1
     """
     builder = current("pd.local")
     element, (layout, ranked) = element_of(element, "pd.local"), layout_of(layout)
@@ -43,10 +49,15 @@ def local(element: Type, layout: Any, *, align: int | None = None, name: str | N
 
 
 def constant(values: ArrayLike, element: Type | None = None, *, name: str | None = None) -> ArrayView:
-    """A table of numbers that are known while tracing, in constant memory: quick where a warp reads one element.
+    """Declare a read-only table in constant memory, which is fast if all lanes of a warp read the same element.
 
-    `values` is an array of numpy, or nested lists; its shape is that of the table. `element` is the type of its
-    elements, by default that of the array (lists need it). The kernel reads it, and cannot write it.
+    `values` is a numpy array or nested lists; the table has its shape. `element` is the element type, by default that
+    of the numpy array; lists require it.
+
+    Raises TraceError for values that are not known while tracing or do not fit the type, and beyond 64 KiB per module.
+
+        weights = pd.constant([0.25, 0.5, 0.25], f32)
+        y[i] = weights[k] * x[i]
     """
     builder = current("pd.constant")
     if is_masked(values):
@@ -92,7 +103,7 @@ _MEND = "say the type: `pd.constant([0.5, 0.25], f32)`"
 
 
 def _encoded(value: object, element: Type) -> int:
-    """The bits of a number, unsigned."""
+    """Return the bits of a number as an unsigned int."""
     if not literal.is_number(value):
         help = "what the kernel computes goes into a pd.local or a pd.shared" if isinstance(value, Source) else _MEND
         refuse(f"pd.constant of {shown(value)}, which is not known while tracing", help)

@@ -1,8 +1,9 @@
-"""Names that are bound anew inside of traced branches and loops, where Python and the kernel would disagree.
+"""Detect names that are rebound inside traced branches and loops, where Python and the kernel would disagree.
 
-Python runs the body of a traced loop once and that of a traced branch always. So a name that is bound anew there, and
-read later, would mean what the body computed, whether the kernel runs it or not; and a loop would read the old value in
-each round. What is written in a branch or loop and read after it, or in the next round, must be a `pd.var`.
+Python runs the body of a traced loop once, and that of a traced branch unconditionally. A name that is rebound in the
+body and read later would therefore refer to the body's result whether or not the kernel executes the body, and each
+loop iteration would read the value from before the loop. Anything written in a branch or loop and read after it, or in
+the next iteration, must be a `pd.var`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _UNBOUND = object()
 
 
 class Bindings:
-    """What the names of the user's functions meant, and what their objects held, when a branch or loop began."""
+    """The user's local names and the contents of the objects they reach, when a branch or loop began."""
 
     def __init__(self, builder: Builder, loops: bool) -> None:
         self.builder, self.changed = builder, list[Record]()
@@ -37,7 +38,7 @@ class Bindings:
         self.rounds.begin(self.number, builder, self.state, loops)
 
     def check(self, region: ControlRegion) -> None:
-        """Refuses what was bound anew since then and is read later."""
+        """Refuse names that have been rebound in the region and are read later."""
         if self.rounds.again is not None:
             return
         for old, now in zip(self.scopes, _scopes(self.builder), strict=False):
@@ -52,7 +53,7 @@ class Bindings:
         refuse_advanced(self.changed, region)
 
     def end(self, region: ControlRegion, surely: bool = False) -> None:
-        """Behind the branch or loop, which has `surely` run or not."""
+        """Leave the branch or loop; `surely` is True if the kernel always executes it."""
         if self.rounds.again is not None:
             self.rounds.go_on(self.builder, self.number, self.state, surely)
         elif self.changed:
@@ -60,7 +61,7 @@ class Bindings:
 
 
 def _scopes(builder: Builder) -> list[Names]:
-    """The names of the functions that run, the kernel's first."""
+    """Return the local names of the running functions, the kernel's first."""
     return [names for names in reversed(names_of_calls(builder.code, lambda code: True)) if names]
 
 
@@ -80,7 +81,7 @@ def _differs(old: Any, new: Any) -> bool:
     if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
         return any(map(_differs, old, new))
     if isinstance(old, float) and isinstance(new, float):
-        return old.hex() != new.hex()  # which tells the zeros apart
+        return old.hex() != new.hex()  # distinguishes 0.0 from -0.0
     return not (isinstance(old, _PLAIN) and type(old) is type(new) and old == new)
 
 
@@ -99,7 +100,7 @@ def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
 
 
 def _mend(name: str, old: Any, new: Any, loops: bool) -> str:
-    """What to write instead of binding a name anew."""
+    """Return the help line for a rebound name."""
     written = f"`{name}.set(…)` or `{name} += …`"
     if getattr(old, "writable", False):
         if getattr(new, "writable", False):
@@ -123,13 +124,13 @@ def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
 
 
 def _variable(name: str, old: Any, new: Any) -> str:
-    """The variable that would hold both."""
+    """Return the `pd.var(…)` call that can hold both values."""
     type = _type(old, new)
     if isinstance(old, Source) and not (isinstance(old, Scalar) and not old.region.open):
         return f"pd.var({type}, {name})"
     if not isinstance(old, int | float) or not isinstance(type, Type):
         return f"pd.var({type})"
-    if type is pred:  # which has no constants: the help of `set` says how it becomes a u32
+    if type is pred:  # no predicate constants exist; the help line of `set` shows the conversion to u32
         type = u32
     number = float(old) if is_floating(type) else int(old) if isinstance(old, bool) else old
     try:
@@ -140,7 +141,7 @@ def _variable(name: str, old: Any, new: Any) -> str:
 
 
 def _type(old: Any, new: Any) -> Type | Pointer | TensorMap:
-    """That of the one which has a type; Python's numbers have it of the kernel's loops."""
+    """Return the type of the traced value among the two, or the type pd.range and pd.var would give Python numbers."""
     typed = next((value.type for value in (old, new) if isinstance(value, Source)), None)
     if typed is not None:
         return typed

@@ -1,4 +1,4 @@
-"""The kernel that is being traced: its registers, its text so far, and the branches and loops that are open."""
+"""The kernel being traced: its registers, the instructions so far, and the open branches and loops."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from ptxdsl.errors import Error, Location, Site, TraceError, here, recursion
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.types import Type
 
-KINDS = {"u": "r", "s": "i", "b": "b", "f": "f", "x": "h", "p": "p"}  # as in %r0, %i0, …
+KINDS = {"u": "r", "s": "i", "b": "b", "f": "f", "x": "h", "p": "p"}  # register prefixes: %r0, %i0, …
 WIDTHS = {1: "", 8: "c", 16: "s", 32: "", 64: "d", 128: "q"}
 RESERVED = {f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTERS} | {"WARP_SZ"}
 
 
 @dataclass(eq=False, slots=True)
 class ControlRegion:
-    """A stretch of the kernel that may run never, once or often: a branch or the body of a loop."""
+    """A branch or loop body: a part of the kernel that may execute any number of times."""
 
-    words: str  # how a message names it
+    words: str  # its name in messages
     opened: Location
     open: bool = True
-    leave: ir.Label | None = None  # where pd.break_ goes
-    again: ir.Label | None = None  # where pd.continue_ goes
-    reads: set[int] = field(default_factory=set)  # the identities of the values that were read in it
-    condition: frozenset[str] = frozenset()  # names that the condition of a loop reads in each round
+    leave: ir.Label | None = None  # target of pd.break_
+    again: ir.Label | None = None  # target of pd.continue_
+    reads: set[int] = field(default_factory=set)  # ids of the values read in it
+    condition: frozenset[str] = frozenset()  # names that a loop condition reads
 
 
 @dataclass(eq=False, slots=True)
 class ModuleScope:
-    """What the functions of a module share: variables, functions that others define, device functions by their keys.
+    """The state shared by all functions of a module: variables, external declarations, and device functions by key.
 
-    `functions` has declarations and definitions in the order of the text.
+    `functions` lists declarations and definitions in the order in which they are printed.
     """
 
     globals: list[ir.Variable] = field(default_factory=list)
@@ -49,27 +49,27 @@ class ModuleScope:
     names: set[str] = field(default_factory=set)
 
     def items(self, kernel: ir.Function) -> list[ir.Function | ir.Variable | ir.Directive | ir.Section]:
-        """All of the module, the kernel last."""
+        """Return all items of the module, the kernel last."""
         return [*self.globals, *self.declared.values(), *self.functions, kernel]
 
     def copy(self) -> ModuleScope:
-        """The same, to be added to by a trace that only looks."""
+        """Return a copy that a trial trace can modify."""
         return ModuleScope([*self.globals], {**self.declared}, [*self.functions], {**self.known}, {*self.names})
 
 
 @dataclass(eq=False)
 class Builder:
-    """Collects one kernel or device function.
+    """Collects the instructions of one kernel or device function.
 
-    `code` is the user's function: frames up to it are the place of an instruction. `caller` is what a device function
-    is traced for; `give` takes what it returns, where it has results.
+    `code` is the user's function; stack frames up to it locate an instruction. `caller` is the builder of the calling
+    function, for a device function; `give` stores its return value, if it has one.
     """
 
     name: str
     arch: str
     code: CodeType | None
     where: Location
-    value: Callable[[Any, Type], Any]  # makes a traced value of a register
+    value: Callable[[Any, Type], Any]  # creates a traced value from a register
     noun: str = "kernel"
     caller: Builder | None = None
     module: ModuleScope = field(default_factory=ModuleScope)
@@ -81,12 +81,12 @@ class Builder:
     regions: list[ControlRegion] = field(init=False)
     unentered: list[tuple[str, Location]] = field(default_factory=list)
     broken: Error | None = None
-    refused: Error | None = None  # the last refusal to be a Python number, which numpy may swallow
-    targets: set[ir.Label] = field(default_factory=set)  # labels that something jumps to
-    used: set[int] = field(default_factory=set)  # the identities of the registers that were read
+    refused: Error | None = None  # the last refused conversion to a Python number; numpy may swallow it
+    targets: set[ir.Label] = field(default_factory=set)  # labels with a branch to them
+    used: set[int] = field(default_factory=set)  # ids of the registers read
     computed: list[tuple[tuple[ir.Register, ...], ir.Instruction, Site]] = field(default_factory=list)
-    memory: dict[Any, Any] = field(default_factory=dict)  # what is made once a kernel, by its maker's key
-    dynamic_bytes: int | None = 0  # None once an array of unknown length is the last
+    memory: dict[Any, Any] = field(default_factory=dict)  # per-kernel caches, by the creator's key
+    dynamic_bytes: int | None = 0  # None after an array of unknown length
     watchers: list[Callable[[ir.Instruction], None]] = field(default_factory=list)  # each may refuse an instruction
     _numbers: Counter[str] = field(default_factory=Counter)
     _anonymous: int = 0
@@ -99,7 +99,7 @@ class Builder:
 
     @staticmethod
     def reserved() -> list[str]:
-        """Names that PTX has for itself."""
+        """Return the names that PTX reserves."""
         return sorted(RESERVED)
 
     @property
@@ -108,43 +108,43 @@ class Builder:
 
     @property
     def sm(self) -> int:
-        """The target's number: 90 for sm_90a."""
+        """The number of the target: 90 for sm_90a."""
         return int(self.arch.removeprefix("sm_").rstrip("af"))
 
     @property
     def block(self) -> tuple[int, ...] | None:
-        """The extents of a block, where the kernel says them."""
+        """The block's extents, None if the kernel does not declare them."""
         kernel = [*self.callers][-1].function
         extents = next((d.arguments for d in kernel.directives if d.name == "reqntid"), None)
         return None if extents is None else tuple(int(str(extent)) for extent in extents)
 
     @property
     def callers(self) -> Iterator[Builder]:
-        """This function, and those that are being traced around it, the kernel last."""
+        """This builder, then those of the calling functions, the kernel last."""
         builder: Builder | None = self
         while builder is not None:
             yield builder
             builder = builder.caller
 
     def names(self, variable: ir.Variable) -> bool:
-        """Whether the text of this function may name a variable."""
+        """True if this function can refer to a variable."""
         return variable in self.variables or variable in self.module.globals
 
     def check_kernel(self, words: str, help: str) -> None:
-        """Refuses what belongs to a kernel in a device function."""
+        """Refuse in a device function what only a kernel may use."""
         if self.caller:
             message = f"`{words}` stands in the function `{self.name}`: it belongs to a kernel as a whole"
             raise TraceError(message, at=self.site().location, help=help)
 
     def unique(self, hint: str) -> str:
-        """A name for something of this function, which hides nothing of the module."""
+        """Return an unused name in this function that does not hide a name of the module."""
         name = self.function.unique(hint)
         while name in self.module.names:
             name = self.function.unique(hint)
         return name
 
     def unique_global(self, hint: str) -> str:
-        """A name for something of the module, which nothing of the functions that are being traced hides."""
+        """Return an unused name in the module that no function being traced hides."""
         name, number = hint, 0
         while name in self.module.names or any(name in builder.function.names for builder in self.callers):
             number += 1
@@ -153,7 +153,7 @@ class Builder:
         return name
 
     def site(self) -> Site:
-        """The user's call that is running, and the names its result gets."""
+        """Return the location of the user's running call, and the names its result is assigned to."""
         if self._fixed_site:
             return self._fixed_site
         site = here(self.code)
@@ -161,7 +161,7 @@ class Builder:
 
     @contextmanager
     def anonymous(self) -> Iterator[None]:
-        """Registers made in here are steps towards a result: they are not named after what it is assigned to."""
+        """Do not name registers created in this context after the assignment target: they are intermediate results."""
         self._anonymous += 1
         try:
             yield
@@ -170,7 +170,8 @@ class Builder:
 
     @contextmanager
     def at_start(self, name: str) -> Iterator[None]:
-        """What is emitted in here stands before the kernel's first line, once, in a register called `name`."""
+        """Emit the instructions of this context once, before the kernel's first line, with the result in a register
+        `name`."""
         body, site, regions, hidden = self.body, self._fixed_site, self.regions, self._anonymous
         self.body, self._fixed_site, self._anonymous = self.prologue, Site(self.where, (name,)), 0
         self.regions = regions[:1]
@@ -180,15 +181,15 @@ class Builder:
             self.body, self._fixed_site, self.regions, self._anonymous = body, site, regions, hidden
 
     def at_end(self) -> None:
-        """From here on nothing is the user's line any more, but the kernel as a whole."""
+        """Attribute all further instructions to the kernel as a whole instead of a user line."""
         self._fixed_site = Site(self.where)
 
     def register(self, type: Type, name: str = "") -> ir.Register:
-        """A fresh register, named after a Python name where there is one, else numbered by its kind."""
+        """Create a register, named after the Python name if there is one, else numbered by kind."""
         return self.adopt(ir.Register("", type), name)
 
     def adopt(self, register: ir.Register, name: str = "") -> ir.Register:
-        """Names a register that was made without a name, and declares it in the function."""
+        """Name and declare a register that was created without a name."""
         if not is_name(name) or name.startswith("_"):
             prefix = _prefix(register.type)
             name = f"{prefix}{self._numbers[prefix]}"
@@ -202,11 +203,11 @@ class Builder:
         self.body.append(item)
 
     def note(self, registers: tuple[ir.Register, ...], instruction: ir.Instruction, site: Site) -> None:
-        """Remembers the new registers of an instruction that only computes them."""
+        """Record the result registers of an instruction without side effects."""
         self.computed.append((registers, instruction, site))
 
     def check_whole(self) -> None:
-        """Refuse to go on after a construct that was begun and not followed through."""
+        """Raise the error of a construct that was created but not entered or completed."""
         if self.broken:
             raise self.broken
         if self.unentered:
@@ -218,7 +219,7 @@ class Builder:
             )
 
     def check_ended(self) -> None:
-        """Refuses to end while a loop is open that Python keeps and takes no more rounds of."""
+        """Refuse to end the function while a loop is open because Python stopped iterating over it."""
         self.check_whole()
         if len(self.regions) > 1:
             raise TraceError(
@@ -229,17 +230,17 @@ class Builder:
             )
 
     def finished(self) -> list[ir.Item]:
-        """The whole body: variables, what is computed once, then the kernel's lines."""
+        """Return the whole body: variables, the prologue, then the traced instructions."""
         return [*self.variables, *self.prologue, *self.body]
 
 
 def is_name(text: str) -> bool:
-    """Whether PTX can call something what Python calls it: `_` alone is the sink of an instruction there."""
+    """True if PTX accepts a Python name; `_` alone denotes a discarded destination in PTX."""
     return text.isascii() and text.isidentifier() and text != "_"
 
 
 def _prefix(type: Type) -> str:
-    """A prefix for each type, so that numbered registers of a type are declared together."""
+    """Return the prefix of a type, so that numbered registers of one type are declared together."""
     return KINDS[type.kind] + WIDTHS[type.bits]
 
 
@@ -247,12 +248,12 @@ _current: ContextVar[Builder | None] = ContextVar("ptxdsl_builder", default=None
 
 
 def peek() -> Builder | None:
-    """The kernel that is being traced, if there is one."""
+    """Return the builder of the kernel being traced, None outside of tracing."""
     return _current.get()
 
 
 def current(called: str) -> Builder:
-    """The kernel that is being traced; a TraceError that names `called` where there is none."""
+    """Return the builder of the kernel being traced. Raise TraceError that names `called` outside of tracing."""
     builder = _current.get()
     if builder is None:
         raise TraceError(
@@ -264,14 +265,17 @@ def current(called: str) -> Builder:
 
 
 def _passes(error: Exception, location: Location | None) -> bool:
-    """Whether an exception comes through a line of the user's."""
+    """True if the exception's traceback passes through the user's line."""
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
     return location is not None and (location.file, location.line) in lines
 
 
 @contextmanager
 def building(builder: Builder) -> Iterator[Builder]:
-    """Makes `builder` the kernel that operations emit to. Raises what we refused where another error took its place."""
+    """Make `builder` the target of emitted instructions.
+
+    If another exception replaced one of our refusals, raise the refusal.
+    """
     token = _current.set(builder)
     try:
         yield builder

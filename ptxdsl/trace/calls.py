@@ -1,7 +1,7 @@
-"""Calls of functions that stay functions: how values lie in .param space, as C++ compilers pass them, and the call.
+"""Calls of device functions: the C++ calling convention in .param space, and the call sequence.
 
-Integers of less than 32 bits and predicates take 32, floats of 16 and 8 bits the bytes that they have as structs of
-C++, and pointers are generic addresses. Several results are a struct, each at a multiple of its size.
+Integers narrower than 32 bits and predicates are passed as 32 bits, 8- and 16-bit floats as the bytes of a C++ struct,
+and pointers as generic addresses. Several results form a struct, each member aligned to its size.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ptxdsl.types import Pointer, Type, b8, bits, pred, s32, u32, u64
 
 Passed: TypeAlias = "Type | Pointer | TensorMap"
 """The type of one value that is passed or returned."""
-_FORM = {(False, False): 0, (False, True): 1, (True, False): 2, (True, True): 3}  # the form with results, arguments
+_FORM = {(False, False): 0, (False, True): 1, (True, False): 2, (True, True): 3}  # form by (has results, has arguments)
 
 
 class PassedMember(NamedTuple):
-    """A value in a variable of .param space, so many bytes behind its start."""
+    """A value at a byte offset of a .param variable."""
 
     variable: ir.Variable
     offset: int
@@ -34,7 +34,7 @@ class PassedMember(NamedTuple):
 
 
 def parameter(name: str, type: Passed) -> ir.Variable:
-    """The variable that passes a value of a type."""
+    """Return the .param variable that passes a value of a type."""
     held = _held(type)
     if held.bits >= 32 and held.kind != "x":
         return ir.Variable(name, "param", bits(held.bits))
@@ -42,7 +42,7 @@ def parameter(name: str, type: Passed) -> ir.Variable:
 
 
 def results(name: str, types: Sequence[Passed]) -> list[ir.Variable]:
-    """The variable that returns values of these types: none, a number, or a struct."""
+    """Return the .param variables of the results: none, one scalar, or one struct."""
     if len(types) < 2:
         return [parameter(name, type) for type in types]
     sizes = [_held(type).bytes for type in types]
@@ -51,14 +51,14 @@ def results(name: str, types: Sequence[Passed]) -> list[ir.Variable]:
 
 
 def members(variables: Sequence[ir.Variable], types: Sequence[Passed]) -> Iterator[PassedMember]:
-    """Where each of several results lies."""
+    """Yield the location of each result."""
     sizes = [_held(type).bytes for type in types]
     for type, size, end in zip(types, sizes, _ends(sizes), strict=True):
         yield PassedMember(variables[0], end - size, type)
 
 
 def _ends(sizes: Sequence[int]) -> list[int]:
-    """Where members end that lie behind each other, each at a multiple of its size."""
+    """Return the end offsets of consecutive members, each aligned to its size."""
     ends, end = [], 0
     for size in sizes:
         end = -(-end // size) * size + size
@@ -67,7 +67,7 @@ def _ends(sizes: Sequence[int]) -> list[int]:
 
 
 def _held(type: Passed) -> Type:
-    """The type of the bits that are passed."""
+    """Return the type of the bits that are passed."""
     if not isinstance(type, Type):
         return u64
     if type is pred:
@@ -78,7 +78,7 @@ def _held(type: Passed) -> Type:
 
 
 def store(member: PassedMember, value: Any) -> None:
-    """Writes a value of the member's type to where it is passed."""
+    """Store a value to its .param member."""
     held = _held(member.type)
     with steps():
         passed = _generic(value) if not isinstance(member.type, Type) else value
@@ -87,7 +87,7 @@ def store(member: PassedMember, value: Any) -> None:
 
 
 def load(member: PassedMember) -> Any:
-    """The value that is passed, in registers of the function that asks."""
+    """Load a passed value into registers of the current function."""
     type, held = member.type, _held(member.type)
     address = ir.Address(member.variable, member.offset)
     text = f"ld.param.{_word(held)}"
@@ -103,12 +103,12 @@ def load(member: PassedMember) -> Any:
 
 
 def _word(held: Type) -> str:
-    """The type in the mnemonic: ld and st know f32 and f64, and the bits of other floats."""
+    """Return the type suffix of ld and st: f32 and f64, or the bits of other floats."""
     return str(held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits))
 
 
 def _generic(value: PointerValue | MappedTensor) -> Scalar:
-    """The generic address that a pointer, or the map of a tensor, is."""
+    """Return the generic address of a pointer or tensor map."""
     if isinstance(value, MappedTensor):
         return value.value  # type: ignore[no-any-return]
     address = value.value
@@ -130,7 +130,7 @@ def _pointer(address: Scalar, type: Pointer) -> PointerValue:
 
 @contextmanager
 def scope(builder: Builder) -> Iterator[None]:
-    """What is emitted in here stands in a scope of its own, with the variables of a call."""
+    """Emit the instructions of this context in a PTX scope that declares the call's variables."""
     outer, inner = builder.body, ir.Scope()
     builder.body = inner.body
     try:
@@ -141,7 +141,7 @@ def scope(builder: Builder) -> Iterator[None]:
 
 
 def call(builder: Builder, function: ir.Function, types: Sequence[Passed], values: Sequence[Any]) -> list[ir.Variable]:
-    """Emits a call, in a scope of the caller; returns the variables that hold its results there."""
+    """Emit a call in a scope of the caller; return the variables that hold its results."""
     passed = [_alike(builder, formal) for formal in function.parameters]
     for variable, type, value in zip(passed, types, values, strict=True):
         builder.append(variable)
@@ -159,7 +159,7 @@ def call(builder: Builder, function: ir.Function, types: Sequence[Passed], value
 
 
 def declared(builder: Builder, name: str, types: Sequence[Passed], returned: Sequence[Passed]) -> ir.Function:
-    """The declaration of a function that another module, or the driver, defines; once a module."""
+    """Declare, once per module, a function that another module or the driver defines."""
     known = builder.module.declared
     if name not in known:
         function = ir.Function(name, "func", body=None, linkage="extern")
@@ -171,6 +171,6 @@ def declared(builder: Builder, name: str, types: Sequence[Passed], returned: Seq
 
 
 def _alike(builder: Builder, formal: ir.Variable | ir.Register) -> ir.Variable:
-    """A variable of the caller for a parameter or result."""
+    """Create a caller variable for a parameter or result."""
     assert isinstance(formal, ir.Variable)
     return ir.Variable(builder.unique("param"), "param", formal.type, formal.shape, formal.align)

@@ -1,8 +1,8 @@
-"""What a function reads beside its arguments: globals, closure cells, and what lies in them, as a key.
+"""Compute a key for the Python state that a function reads: globals, closure cells, and their contents.
 
-A kernel is traced once, and what it and its helpers read of Python then is in its text. Two keys are equal only where
-a kernel would be traced alike: 2 and 2.0, 0.0 and -0.0, 1 and True differ, nested too. A launch has no time to compute
-a key: it asks a guard, one function written for these names, which compares objects by identity.
+A kernel is traced once, so the Python state it and its helpers read is baked into its text. Two keys are equal only if
+the traces would be equal: 2 and 2.0, 0.0 and -0.0, 1 and True differ, also when nested. A launch is too short to
+compute a key; it calls a guard, a function generated for these names that compares objects by identity.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from ptxdsl.trace.holders import (
 from ptxdsl.trace.reads import Read, read_of_object, reads
 
 Key: TypeAlias = tuple[Any, ...]  # hashable
-# Whether all is as it was; may be False where the key is still the same. Raises NameError where a variable is gone.
+# True if nothing changed; may be False though the key is equal. Raises NameError for a deleted variable.
 Guard: TypeAlias = Callable[[], bool]
 
 MOST_CODES = 1024
@@ -62,16 +62,16 @@ _Cached = functools._lru_cache_wrapper
 
 
 class UnsteadyError(Exception):
-    """A function reads what may change without a trace in its variables."""
+    """A function reads state whose changes its variables do not show."""
 
 
-class Traceable:  # no ABC: a trace asks what is one, which takes many times as long there
-    """Base of what stands for functions of the user's that are traced where it is called."""
+class Traceable:  # no ABC: isinstance is many times slower with one
+    """Base class of objects that call user functions while tracing."""
 
     @property
     @abstractmethod
     def traced(self) -> tuple[object, ...]:
-        """The function, and what else is read where it is traced."""
+        """The function, and other objects read when it is traced."""
 
 
 _IMPORTED_OS = Read(False, "__import__", ("os",))
@@ -79,9 +79,9 @@ _IMPORTED_OS = Read(False, "__import__", ("os",))
 
 @dataclass(eq=False, slots=True)
 class Captures:
-    """What a function reads: the key, the objects that it knows by their addresses, and the quick check.
+    """The state that functions read: its key, the objects that the key identifies by address, and a guard.
 
-    `make_guard` writes that; None where nothing can change.
+    `make_guard` creates the guard; None if nothing can change.
     """
 
     key: Key
@@ -91,28 +91,28 @@ class Captures:
 
     @property
     def guard(self) -> Guard | None:
-        """The quick check for all that was read; written when it is first asked for."""
+        """The guard for all state that was read, created on first use."""
         if self.make_guard is not None:
             self._guard, self.make_guard = self.make_guard(), None
         return self._guard
 
     def hold(self) -> bool:
-        """Whether all is as it was, as far as the quick check can tell."""
+        """True if the guard detects no change."""
         try:
             return self.guard is None or self.guard()
-        except (NameError, AttributeError, LookupError, TypeError):  # a variable is gone, or something else
+        except (NameError, AttributeError, LookupError, TypeError):  # a variable was deleted, for example
             return False
 
 
 NOTHING = Captures((), (), None)
-_dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by their addresses
+_dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by address
 
 
 def captures(functions: Iterable[object], kernel: object = None) -> Captures:
-    """What a kernel's function and its helpers read; functions and classes that it gets as values are given too. The
-    defaults of the function `kernel` were taken when it was declared.
+    """Return the state that a kernel's function and its helpers read, including functions and classes passed as values.
 
-    Objects of the caller's classes are known by identity, and by the attributes that code names.
+    The defaults of the function `kernel` were evaluated at its declaration and are excluded. Instances of user classes
+    are identified by address and by the attributes that the code names.
     """
     read = [each for each in functions if not is_steady(each)]
     if not read:
@@ -123,7 +123,7 @@ def captures(functions: Iterable[object], kernel: object = None) -> Captures:
 
 
 def attributes_of(instance: object) -> FunctionType:
-    """A function that reads all attributes that an object holds now, for the key of a method."""
+    """Return a function that reads all current attributes of an object, for the key of a method."""
     slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
     names = sorted({*getattr(instance, "__dict__", {}), *slots} - {"__dict__", "__weakref__"})
     read = ", ".join([f"instance.{name}" for name in names if name.isidentifier() and hasattr(instance, name)])
@@ -134,7 +134,7 @@ def attributes_of(instance: object) -> FunctionType:
 
 
 def combined(parts: Sequence[Captures]) -> Captures:
-    """What several functions read."""
+    """Merge the captures of several functions."""
     if not any(part.key for part in parts):
         return NOTHING
 
@@ -146,28 +146,28 @@ def combined(parts: Sequence[Captures]) -> Captures:
 
 
 def constant_key(value: object) -> Key:
-    """What tells the value of a constant, which is hashable, from others."""
+    """Return the key of a hashable constant."""
     return _Constants().key(value)
 
 
 class Keys:
-    """Computes keys; `alive` are the objects in them that are known by their address."""
+    """Computes keys. `alive` holds the objects that the key identifies by address."""
 
     def __init__(self) -> None:
         self.alive: list[object] = []
-        self.functions: list[FunctionType] = []  # in the order in which their keys were begun
+        self.functions: list[FunctionType] = []  # in visiting order
 
     def unknown(self, value: object) -> Key:
-        """The key of an object of which nothing is known."""
+        """Return the key of an object of an unknown class."""
         raise UnsteadyError
 
     def key(self, value: Any) -> Key:
-        """What tells a value from others."""
+        """Return a key that distinguishes a value from all others."""
         kind = type(value)
         if kind in PLAIN:
             return kind, value
         if kind is float:
-            return kind, value.hex()  # which tells the zeros apart
+            return kind, value.hex()  # distinguishes 0.0 from -0.0
         if kind in (list, tuple):
             return kind, *map(self.key, value)
         if kind in _CONTAINERS:
@@ -181,7 +181,7 @@ class Keys:
         return self.other(value)
 
     def other(self, value: object) -> Key:
-        """The key of what is neither plain nor ours: numbers of numpy, tuples and frozen dataclasses by their parts."""
+        """Return the key of a numpy number, tuple, frozen dataclass or other object, by its parts where possible."""
         if isinstance(value, np.generic):
             return type(value), value.tobytes()
         if isinstance(value, tuple):
@@ -189,12 +189,12 @@ class Keys:
         return self.unknown(value)
 
     def known(self, value: object) -> Key:
-        """The address of an object that stays alive with the key."""
+        """Return the address of an object, and keep it alive with the key."""
         self.alive.append(value)
         return (id(value),)
 
     def function(self, function: FunctionType) -> Key:
-        """The code of a function and what it reads; of one that was met before, its number."""
+        """Return the key of a function's code and the state it reads; a number if it was visited before."""
         if function in self.functions:
             return "again", self.functions.index(function)
         self.functions.append(function)
@@ -203,7 +203,7 @@ class Keys:
         return id(function.__code__), *self.read(function), *map(self.key, attached)
 
     def read(self, function: FunctionType) -> Iterator[Key]:
-        """The keys of the variables that a function names."""
+        """Yield the keys of the variables that a function names."""
         if any(read.name == "__import__" for read in reads(function.__code__)):
             self.unknown(builtins.__import__)
         for read in _variables(function):
@@ -212,12 +212,12 @@ class Keys:
 
 @lru_cache(maxsize=MOST_CODES)
 def _field_names(kind: type) -> tuple[str, ...]:
-    """The fields of a dataclass."""
+    """Return the field names of a dataclass."""
     return tuple([field.name for field in fields(kind)])
 
 
 class _Itself:
-    """Stands for an object that cannot be hashed: it is equal to no other one."""
+    """Wraps an unhashable object so that it equals only itself."""
 
     def __init__(self, value: object) -> None:
         self.value = value
@@ -230,7 +230,7 @@ class _Itself:
 
 
 class _Constants(Keys):
-    """Constants of kernels are hashable, and known by what is in them."""
+    """Keys of kernel constants, which are hashable and compared by content."""
 
     def key(self, value: object) -> Key:
         return (value,) if type(value) is partial else super().key(value)
@@ -259,10 +259,10 @@ class _Constants(Keys):
 
 
 class _Captured(Keys):
-    """What a kernel captures, with a quick check that it is the same."""
+    """The state that a kernel captures, with its guard."""
 
     def __init__(self, within: frozenset[int] = frozenset(), kernel: object = None) -> None:
-        """`within` are the addresses of objects whose contents are looked at: what leads back to them ends there."""
+        """Start a key. `within` holds the addresses of objects being visited, so that cycles end."""
         super().__init__()
         self.within, self.kernel = within, kernel
         self.scopes: dict[Hashable, _Scope] = {}
@@ -279,7 +279,7 @@ class _Captured(Keys):
             return *self.known(value), *map(self.key, methods_of(value))
         if isinstance(value, MethodType):
             return *self.known(value.__self__), *self.key(value.__func__)
-        if isinstance(value, (*MAPPINGS, Environment)):  # of a class of its own
+        if isinstance(value, (*MAPPINGS, Environment)):  # subclasses of dict and mappings
             return type(value), *[self.key(item) for pair in value.items() for item in pair]
         if isinstance(value, (*SEQUENCES, *VIEWS)):
             return type(value), *map(self.key, value)
@@ -301,7 +301,7 @@ class _Captured(Keys):
     def read(self, function: FunctionType) -> Iterator[Key]:
         scope = self.scope(function)
         for read in reads(function.__code__):
-            if not read.name.isidentifier():  # what pytest puts into functions with `assert`
+            if not read.name.isidentifier():  # names that pytest inserts for `assert`
                 continue
             value = _value(function, read)
             path = read.name
@@ -325,8 +325,7 @@ class _Captured(Keys):
                 yield from self.attributes(value, scope, path)
 
     def imported(self, names: Sequence[str], code: CodeType, scope: _Scope) -> Iterator[Key]:
-        """The keys of a module of the caller's that a function imports where it runs: of its data, and of the rest
-        that is named in the function."""
+        """Yield keys for a user module imported inside a function: its data and the members that the function names."""
         module = sys.modules.get(names[0])
         if module is None or not is_namespace(module, root_of(scope.function.__module__)):
             return
@@ -337,7 +336,7 @@ class _Captured(Keys):
             yield from self.attributes(vars(module)[name], scope, f"{path}.{name}")
 
     def member(self, value: Any, name: str, scope: _Scope, path: str) -> Iterator[Key]:
-        """The keys of a method or a property of an object, and of what it reads of the object."""
+        """Yield keys for a method or property of an object, and for the attributes it reads."""
         if is_steady(value) or (id(value), name) in self.members:
             return
         self.members.add((id(value), name))
@@ -365,8 +364,10 @@ class _Captured(Keys):
                 yield from self.member(value, each, scope, path)
 
     def attributes(self, value: Any, scope: _Scope, path: str) -> Iterator[Key]:
-        """The keys of all numbers, texts and containers of a module, a class or an object that code binds or hands on:
-        it may read each of them, in a way that its names do not tell."""
+        """Yield keys for all numbers, strings and containers of a module, class or object that code binds or passes on.
+
+        Such code may read any of them, even if it does not name them.
+        """
         if id(value) in self.handed_on:
             return
         self.handed_on.add(id(value))
@@ -388,7 +389,7 @@ class _Captured(Keys):
             yield from self.attributes(part, scope, f"{path}.{name}")
 
     def descriptors(self, value: Any, scope: _Scope) -> Iterator[Key]:
-        """The keys of the objects that say what attributes of an object mean, and of what they hold."""
+        """Yield keys for an object's descriptors and their contents."""
         for kind, members in descriptors_of(value).items():
             for name, member in members.items():
                 path = f"{scope.name_of(kind)}.__dict__[{name!r}]"
@@ -396,7 +397,7 @@ class _Captured(Keys):
                 yield from self.attributes(member, scope, path)
 
     def watched(self, value: object, scope: _Scope, path: str) -> Key:
-        """The key of a variable; what may change while it is the same object is compared by what is in it as well."""
+        """Return the key of a variable; mutable objects are also compared by content."""
         scope.values[path] = value
         if type(value) is FunctionType and not is_ours(value):
             scope.values[f"{path}.__code__"] = value.__code__
@@ -411,14 +412,14 @@ class _Captured(Keys):
         return *self.key(value), *[each for at, part in objects.items() for each in self.inside(part, scope, at)]
 
     def inside(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
-        """The keys of what an element of a list, tuple or dict holds itself."""
+        """Yield keys for the contents of an element of a list, tuple or dict."""
         if objects_in(value) and id(value) not in self.handed_on:
             self.handed_on.add(id(value))
             yield self.watched(value, scope, path)
         yield from self.attributes(value, scope, path)
 
     def guard(self) -> Guard | None:
-        """The quick check for all that was read; None where nothing can change."""
+        """Return the guard for all state that was read; None if nothing can change."""
         check: Guard | None = partial(_same_contents, tuple(self.contents)) if self.contents else None
         for scope in self.scopes.values():
             if scope.values:
@@ -428,7 +429,7 @@ class _Captured(Keys):
 
 @dataclass(eq=False, slots=True)
 class _Scope:
-    """Globals and cells of functions, with what was read there by the text that leads to it, and other names in it."""
+    """The globals and cells of a function, with the values read there by access path, and further names for them."""
 
     function: FunctionType
     values: dict[str, object] = field(default_factory=dict)
@@ -441,14 +442,14 @@ class _Scope:
 
 
 class _Content(NamedTuple):
-    """What may change and stay the same object; `parts` are known where none of them can change itself."""
+    """A mutable object and its contents; `parts` is set if none of the parts is mutable."""
 
     value: object
     parts: list[object] | None
     key: Key
 
     def is_same(self) -> bool:
-        """Whether it holds what it held: the same parts, or equal ones."""
+        """True if the object holds the same or equal parts as before."""
         known, parts = self.parts, None if self.parts is None else _parts(self.value)
         if parts and known and len(parts) == len(known) and all(map(operator.is_, parts, known)):
             return True
@@ -456,8 +457,8 @@ class _Content(NamedTuple):
 
 
 def _parts(value: object) -> list[object] | None:
-    """The parts of a list or dict of what does not change; None for others."""
-    value = getattr(value, "_data", value) if isinstance(value, Environment) else value  # a dict, as the system has it
+    """Return the parts of a list or dict of immutable values; None for other objects."""
+    value = getattr(value, "_data", value) if isinstance(value, Environment) else value  # the dict behind os.environ
     parts = value if type(value) is list else [*value, *value.values()] if type(value) is dict else None
     return None if parts is None or any(map(is_mutable, parts)) else list(parts)
 
@@ -467,7 +468,8 @@ def _same_contents(contents: tuple[_Content, ...]) -> bool:
 
 
 def _comparison(scope: _Scope, further: Guard | None) -> Guard:
-    """A function with the globals and cells of another one: whether these names still mean these objects.
+    """Compile a function with the globals and cells of another one that checks that these paths still yield these
+    objects.
 
     Python looks up the globals of a function in a few nanoseconds.
     """
@@ -488,12 +490,12 @@ def _comparison(scope: _Scope, further: Guard | None) -> Guard:
 
 
 def _scope(function: FunctionType) -> Hashable:
-    """Functions with the same globals and cells can be checked together."""
+    """Return a key for functions with the same globals and cells, which one guard checks together."""
     return id(function.__globals__), tuple(map(id, function.__closure__ or ()))
 
 
 def _value(function: FunctionType, read: Read) -> Any:
-    """What a variable means now; None for one that is not set."""
+    """Return the current value of a variable; None if it is unset."""
     if read.is_cell:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         return _content(cells[read.name])
@@ -503,12 +505,12 @@ def _value(function: FunctionType, read: Read) -> Any:
 def _content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # a variable that is set later
+    except ValueError:  # not assigned yet
         return None
 
 
 def _variables(function: FunctionType) -> Iterator[Read]:
-    """The variables that a function names, each once, without the attributes."""
+    """Yield the variables that a function names, each once and without attributes."""
     return iter(dict.fromkeys(read._replace(attributes=()) for read in reads(function.__code__)))
 
 
@@ -537,7 +539,7 @@ def _complex_key(keys: Keys, value: complex) -> Key:
 
 
 def _range_key(keys: Keys, value: range) -> Key:
-    return range, value.start, value.stop, value.step  # those of the same numbers are equal
+    return range, value.start, value.stop, value.step  # ranges with equal elements compare equal
 
 
 def _bytes_key(keys: Keys, value: bytearray) -> Key:

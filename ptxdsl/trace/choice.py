@@ -1,4 +1,4 @@
-"""`pd.select`: of two values, or of two pointers."""
+"""`pd.select` for values and pointers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar: ...
 
 
 def select(condition: Scalar, a: Any, b: Any) -> Scalar | PointerValue:
-    """`a` where the predicate holds, else `b`; both are computed. Pointers are of one element type and space."""
+    """Return `a` in threads where the predicate `condition` holds, else `b`; both are computed.
+
+    `a` and `b` are values of one type (one may be a Python number), or pointers of one element type and state space.
+    Raises TraceError otherwise.
+
+        y[i] = pd.select(x[i] > 0, x[i], 0.0)
+    """
     if not (isinstance(a, PointerValue) or isinstance(b, PointerValue)):
         return operators.select(condition, a, b)
     if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):

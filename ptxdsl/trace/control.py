@@ -1,4 +1,4 @@
-"""Branches and loops of a kernel: labels and jumps in the PTX, `with` and `for` in Python."""
+"""Branches and loops of a kernel: `with` and `for` in Python, labels and branches in PTX."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FULL = "full"
 
 
 class Block:
-    """A `with` that holds traced code. Subclasses say what stands before and behind it."""
+    """Base class of `with` blocks that contain traced code. Subclasses emit the code before and after the body."""
 
     words = ""
     loops = False
@@ -57,7 +57,7 @@ class Block:
         self.end()
 
     def _thrown(self, kind: type[BaseException]) -> TraceError:
-        """What is wrong if the kernel goes on behind an exception."""
+        """Return the error raised if tracing continues after an exception left the block."""
         return TraceError(
             f"{self.region.words} was left by a {kind.__name__}: half a block was traced",
             at=self.where,
@@ -65,7 +65,8 @@ class Block:
         )
 
     def _check_whole(self) -> None:
-        """Refuses a Python statement that leaves the block: all that follows in it would be missing for all threads."""
+        """Refuse a Python statement that leaves the block, since the rest of the block would be missing for all
+        threads."""
         location = self.builder.site().location
         left = leaving(self.entered, calls_here(self.builder.code), location)
         if left is None:
@@ -79,17 +80,17 @@ class Block:
         )
 
     def begin(self) -> None:
-        """What stands before the block."""
+        """Emit the code before the body."""
 
     def body(self) -> None:
-        """What stands first in the block."""
+        """Emit the first instructions of the body."""
 
     def end(self) -> None:
-        """What stands behind the block."""
+        """Emit the code after the body."""
 
 
 def _instead(keyword: str, in_kernel: bool, noun: str) -> str:
-    """What to write instead of a Python statement that leaves a block."""
+    """Return the help line for a Python statement that leaves a block."""
     if keyword == "break":
         return "`pd.break_()` leaves the pd.range or pd.while_ loop for the threads that come there"
     if keyword == "continue":
@@ -109,7 +110,7 @@ def _open(builder: Builder, words: str) -> ControlRegion:
 
 
 def _close(builder: Builder, region: ControlRegion) -> None:
-    """Ends a region: what was computed in it cannot be read any more."""
+    """End a region; values computed in it can no longer be read."""
     if builder.region is not region:
         refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
     builder.regions.pop().open = False
@@ -117,13 +118,13 @@ def _close(builder: Builder, region: ControlRegion) -> None:
 
 
 def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None = None) -> None:
-    """Goes on at `target`: always, or if a predicate is false or true."""
+    """Emit a branch to `target`: unconditional, or if a predicate is false or true."""
     current("a branch").targets.add(target)
     emit("bra", (target,), guard=when if unless is None else ~unless)
 
 
 def condition(called: str, value: object) -> Value:
-    """A predicate to branch on."""
+    """Return `value` if it is a predicate to branch on; refuse it otherwise."""
     if isinstance(value, bool):
         refuse(f"{called} of {value}, which is known while tracing", "decide it by a Python `if`")
     if callable(value):
@@ -134,7 +135,11 @@ def condition(called: str, value: object) -> Value:
 
 
 class if_(Block):
-    """`with pd.if_(p): …` runs its body in the threads where the predicate holds."""
+    """Run the body in the threads where the predicate holds.
+
+    with pd.if_(i < n):
+        y[i] = x[i]
+    """
 
     words = "pd.if_(…)"
 
@@ -154,15 +159,15 @@ class if_(Block):
 
 @dataclass(frozen=True, slots=True)
 class BranchEnd:
-    """Where a branch ended that an else_ or elif_ may continue: its last labels, and how long the kernel was."""
+    """The end of a branch that else_ or elif_ can continue: its last labels, and the length of the body there."""
 
-    unless: ir.Label  # where those threads go on whose predicate did not hold
-    behind: ir.Label | None  # behind all branches, where there are several
+    unless: ir.Label  # target of threads whose predicate did not hold
+    behind: ir.Label | None  # end of all branches, after an else_ or elif_
     length: int
 
 
 class _Otherwise(Block):
-    """A block for the threads for which no predicate in front of it held."""
+    """A block for the threads in which no previous predicate held."""
 
     def __init__(self) -> None:
         builder = current(self._called)
@@ -181,7 +186,7 @@ class _Otherwise(Block):
         return f"`{self._called}` does not stand right behind a `with pd.if_(…)`", help
 
     def begin(self) -> None:
-        """The label behind the branch before becomes the start of this body."""
+        """Move the end label of the previous branch to the start of this body."""
         body = self.builder.body
         del body[-1 if self.before.behind is None else -2 :]
         self.behind = self.before.behind or self.builder.function.label("$endelse")
@@ -190,7 +195,13 @@ class _Otherwise(Block):
 
 
 class else_(_Otherwise):
-    """`with pd.else_(): …` right behind an if_ or elif_: its body runs in the threads where no predicate held."""
+    """Run the body in the threads where no previous predicate held, directly after an if_ or elif_ block.
+
+    with pd.if_(i < n):
+        y[i] = x[i]
+    with pd.else_():
+        y[i] = 0.0
+    """
 
     words = "pd.else_()"
 
@@ -199,9 +210,10 @@ class else_(_Otherwise):
 
 
 class elif_(_Otherwise):
-    """`with pd.elif_(lambda: p): …` right behind an if_ or elif_: where no predicate held so far, and this one does.
+    """Run the body where no previous predicate held and this one does, directly after an if_ or elif_ block.
 
-    The function computes the predicate, in those threads alone; one that was computed before the if_ may stand for it.
+    `predicate` is a function, called inside the branch: `with pd.elif_(lambda: x == 1):`. A predicate computed before
+    the if_ block can be passed directly.
     """
 
     words = "pd.elif_(…)"
@@ -229,7 +241,14 @@ class elif_(_Otherwise):
 
 
 class while_(Block):
-    """`with pd.while_(lambda: v < n): …` runs its body as long as the condition holds, tested before each round."""
+    """Run the body as long as the condition holds, which is tested before each iteration.
+
+    `predicate` is a function that computes the condition, so that it is evaluated in each iteration.
+
+        v = pd.var(u32, 1)
+        with pd.while_(lambda: v < n):
+            v += v
+    """
 
     words = "pd.while_(…)"
     loops = True
@@ -261,12 +280,12 @@ class while_(Block):
 
 
 def break_(guard: Scalar | None = None) -> None:
-    """Leaves the innermost pd.range or pd.while_ loop, in the threads where `guard` holds."""
+    """Leave the innermost pd.range or pd.while_ loop, in the threads where `guard` holds (all without it)."""
     _jump("pd.break_", "leave", guard)
 
 
 def continue_(guard: Scalar | None = None) -> None:
-    """Goes on with the next round of the innermost loop, in the threads where `guard` holds."""
+    """Start the next iteration of the innermost pd.range or pd.while_ loop, in the threads where `guard` holds."""
     _jump("pd.continue_", "again", guard)
 
 
@@ -279,7 +298,10 @@ def _jump(called: str, where: str, guard: Scalar | None) -> None:
 
 
 def return_(guard: Scalar | None = None, *, value: object = None) -> None:
-    """Ends the kernel for the threads that come here, where `guard` holds; of a device function, with its result."""
+    """End the kernel in the threads where `guard` holds (all without it).
+
+    In a device function, return `value` to the caller: `pd.return_(b == 0, value=a)`.
+    """
     builder = current("pd.return_")
     holds = None if guard is None else condition("pd.return_", guard)
     if builder.give is None:
@@ -298,7 +320,7 @@ def return_(guard: Scalar | None = None, *, value: object = None) -> None:
 
 @dataclass(slots=True)
 class LoopBounds:
-    """The numbers of a loop: ints where they are known, and the type of the loop variable."""
+    """The bounds and step of a loop, ints if known while tracing, and the type of the loop variable."""
 
     start: Scalar | int
     stop: Scalar | int
@@ -307,7 +329,7 @@ class LoopBounds:
 
     @property
     def known(self) -> builtins.range | None:
-        """As a Python range, where all three are known."""
+        """The bounds as a Python range; None unless all three are known."""
         parts = [part for part in (self.start, self.stop, self.step) if isinstance(part, int)]
         return builtins.range(*parts) if len(parts) == 3 else None
 
@@ -317,18 +339,18 @@ class LoopBounds:
 
     @property
     def cannot_wrap(self) -> bool:
-        """Whether the counter stays within its type where it passes the end."""
+        """True if the counter cannot overflow its type when it passes the end."""
         if not isinstance(self.step, int):
             return False
         low, high = literal.limits(self.type)
         return abs(self.step) == 1 or (isinstance(self.stop, int) and low <= self.stop + self.step <= high)
 
     def left(self, value: Scalar) -> Scalar:
-        """How far it is from a value before the end to the end, as an unsigned number."""
+        """Return the distance from a value to the end of the loop as an unsigned number."""
         return (value - self.stop if self.down else self.stop - value).to(self._unsigned)
 
     def distance(self, steps: int) -> Scalar | int:
-        """The length of some steps, as an unsigned number."""
+        """Return the length of `steps` steps as an unsigned number."""
         if isinstance(self.step, int):
             return abs(self.step) * steps
         return (self.step * steps).to(self._unsigned)
@@ -367,11 +389,18 @@ def _typed(numbers: list[Scalar | int], types: set[Type]) -> LoopBounds:
 
 
 class range:
-    """`for i in pd.range(start, stop, step):` is a loop of the kernel; `i` is u32, or the type of its bounds.
+    """A loop of the kernel: `for i in pd.range(start, stop, step):`. `start` is 0 and `step` is 1 by default.
 
-    `unroll=1` keeps the assembler from unrolling; `unroll=n` puts n copies of the body into each round, and one into a
-    second loop for the rounds left over; `unroll="full"` traces each round with an int, which takes known bounds.
-    A step that is not known while tracing is taken to be positive.
+    The bounds are Python ints or traced integers of one 32- or 64-bit type; `i` has that type, or u32. A step that is
+    not known while tracing is assumed positive. `unroll=1` forbids unrolling, `unroll=n` emits n copies of the body per
+    iteration and a second loop for the remainder, and `unroll="full"` traces each iteration with a Python int, which
+    requires known bounds.
+
+    Raises TraceError for bounds of other types, step 0, and Python `break` or `return` inside of the loop (use
+    `pd.break_()`).
+
+        for k in pd.range(0, n, 32, unroll=4):
+            total += x[k]
     """
 
     def __init__(self, *bounds: ScalarLike, unroll: int | str | None = None) -> None:
@@ -425,7 +454,7 @@ class _Loop:
 
 
 def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[Any]:
-    """Traces a loop; for each value yielded, Python runs the body of its `for`, which is traced."""
+    """Trace a loop; for each yielded value, Python runs the body of its `for`."""
     counter, copies, known = var(span.type, span.start), unroll or 1, span.known
     loop = _Loop(builder, span, builder.site().location, builder.function.label("$endloop"), unroll == 1)
     try:
@@ -449,9 +478,9 @@ def _abandoned(loop: _Loop) -> TraceError:
 
 
 def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[Any]:
-    """One loop of the PTX with `copies` bodies in it, then the label `after` unless that is behind all of them.
+    """Emit one PTX loop with `copies` bodies, then the label `after` unless it follows all of them.
 
-    It is tested at its end, and before it unless it surely runs.
+    The loop is tested at its end, and before it unless it always executes.
     """
     builder, span = loop.builder, loop.span
     start = builder.function.label("$loop")
@@ -467,14 +496,14 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
     with steps():
         over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
     branch(start, when=_advance(span, counter, copies))
-    if over is not None:  # the counter may have wrapped: what is left over is not to be told from it
+    if over is not None:  # the counter may have wrapped, so the remainder cannot be derived from it
         branch(loop.behind, when=over)
     if after is not loop.behind and after in builder.targets:
         builder.append(after)
 
 
 def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator[Any]:
-    """One copy of the body."""
+    """Trace one copy of the body."""
     builder = loop.builder
     loop.region = region = _open(builder, f"the `for` over pd.range ({loop.where})")
     region.leave, region.again = loop.behind, builder.function.label("$continue")
@@ -487,17 +516,17 @@ def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator
 
 
 def _enters(span: LoopBounds, counter: Var, copies: int) -> Scalar:
-    """Whether there is a whole round of `copies` from the counter on."""
+    """Return a predicate: `copies` iterations remain from the counter on."""
     with steps():
         inside = counter > span.stop if span.down else counter < span.stop
         return inside if copies == 1 else inside & (span.left(counter) > span.distance(copies - 1))
 
 
 def _advance(span: LoopBounds, counter: Var, copies: int) -> Scalar:
-    """Moves the counter on, and says whether there is another whole round.
+    """Advance the counter and return a predicate: another full group of iterations remains.
 
-    The distance that is left is compared before the counter moves, because the sum might wrap; for single steps, and
-    where the bounds are far from that, the counter itself is compared.
+    The remaining distance is compared before the counter moves, because the sum might wrap. For single steps, and if
+    the bounds are far from wrapping, the counter itself is compared.
     """
     with steps():
         more = None if copies == 1 and span.cannot_wrap else span.left(counter) > span.distance(2 * copies - 1)

@@ -1,4 +1,4 @@
-"""How a value of one type becomes a value of another: the instructions, and what they round."""
+"""Conversions between types: the instruction sequence and its rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FLOATS = (f16, bf16, f32, f64, tf32)
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """One instruction on the way: its mnemonic, the type of its result, and a constant second operand."""
+    """One conversion instruction: its mnemonic, result type, and constant second operands."""
 
     mnemonic: str
     type: Type
@@ -19,9 +19,10 @@ class Conversion:
 
 
 def conversions(source: Type, target: Type, sm: int) -> list[Conversion]:
-    """The instructions from `source` to `target`; none where the bits stay. ValueError says why there are none.
+    """Return the instructions that convert `source` to `target`; empty if the bits stay the same.
 
-    Integers are cut or extended by the source's sign; floats become integers toward zero, all else rounds to nearest.
+    Integers are truncated or extended by the source's sign; floats convert to integers toward zero, everything else
+    rounds to nearest. Raises ValueError with the reason if no conversion exists.
     """
     if target is pred:
         raise ValueError("predicates are made by comparisons: `x != 0`")
@@ -62,7 +63,7 @@ def _direct(source: Type, target: Type) -> Conversion:
 
 
 def _from_bf16(sm: int) -> list[Conversion]:
-    """cvt.f32.bf16 came with sm_90; a bf16 is the upper half of its f32."""
+    """Convert bf16, the upper half of an f32: cvt.f32.bf16 requires sm_90."""
     if sm >= 90:
         return [_cvt(f32, bf16)]
     return [

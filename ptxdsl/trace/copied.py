@@ -1,6 +1,7 @@
-"""Lists, tuples, dicts and objects that Python copied, told from the bytecode: by `list(m)`, `m.copy()`, `m[:]`,
-`[*m]`, `[v for v in m]`, `copy.copy(m)`, `dataclasses.replace(m)`, `dict(vars(m))` or `C(**vars(m))`. Of variables such
-a copy keeps nothing: it has the variables themselves.
+"""Find copies of containers in bytecode: `list(m)`, `m.copy()`, `m[:]`, `[*m]`, `[v for v in m]`, `copy.copy(m)`,
+`dataclasses.replace(m)`, `dict(vars(m))` or `C(**vars(m))`.
+
+Such a copy of variables holds the same variables, not their values.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ _COPIERS = {"list", "tuple", "dict", "copy", "replace"}
 _STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
 _NAMED = _STEPS[:-2]
 _FILLS = ("LIST_EXTEND", "DICT_UPDATE", "DICT_MERGE")
-_LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # of a comprehension that Python inlined
+_LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # instructions of an inlined comprehension
 
 
 @lru_cache(maxsize=256)
 def copied_names(code: CodeType) -> frozenset[str]:
-    """Names that are bound to a copy of all of another container."""
+    """Return the names that are bound to a full copy of another container."""
     listing = _without_views([i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")])
     bound = [names_of(i)[1] for n, i in enumerate(listing) if i.opname.startswith("STORE_") and _copies(listing, n - 1)]
     return frozenset().union(*bound)
 
 
 def _without_views(listing: list[dis.Instruction]) -> list[dis.Instruction]:
-    """The same with what `vars` is called with in the place of what that gives: a copy of one copies the other."""
+    """Replace calls of `vars` in a listing by their argument: a copy of one copies the other."""
     left: list[dis.Instruction] = []
     for instruction in listing:
         named = [i for i in left[-4:] if i.opname.startswith(_NAMED)]
@@ -41,7 +42,7 @@ def _without_views(listing: list[dis.Instruction]) -> list[dis.Instruction]:
 
 
 def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """Whether what an instruction leaves is such a copy."""
+    """True if the result of an instruction is such a copy."""
     last, before = listing[n], listing[: max(n, 0)]
     if last.opname == "CALL":
         return _calls_copier(before)
@@ -61,7 +62,7 @@ def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
 
 
 def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
-    """Whether a call behind these makes one: of `list`, of a method `copy`, or of a comprehension."""
+    """True if the call after these instructions is `list`, a method `copy`, or a comprehension that copies."""
     for n in reversed(range(len(before))):
         if not before[n].opname.startswith(_STEPS):
             return before[n].opname == "GET_ITER" and _comprehends(before[:n])
@@ -71,7 +72,7 @@ def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
 
 
 def _comprehends(before: Sequence[dis.Instruction]) -> bool:
-    """Whether a comprehension that is a function of its own takes each element."""
+    """True if a comprehension compiled as a function takes each element unchanged."""
     position = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
     code = before[position - 1].argval if position else None
     listing = bytecode(code) if isinstance(code, CodeType) else []
@@ -79,7 +80,7 @@ def _comprehends(before: Sequence[dis.Instruction]) -> bool:
 
 
 def _takes_each(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """Whether a loop keeps what it is given, or a copy of it."""
+    """True if a loop stores its element unchanged, or a copy of it."""
     last, before = listing[n], listing[n - 1]
     if last.opname == "STORE_FAST_LOAD_FAST":
         return len(set(last.argval)) == 1

@@ -1,8 +1,8 @@
-"""What seems to keep an earlier value of a variable, and has the variable: by how it is called, or what it meets.
+"""Detect names that seem to keep a variable's earlier value, but refer to the variable itself.
 
-`old = (m, l)` is a tuple of variables, which many kernels hand on and none would have refused. It is refused where its
-name says that it is of the past, it holds a variable that is written, and it is read later; and where an operator gets
-one variable twice, by two ways that lead to it: `m - old[0]` is 0.
+`old = (m, l)` is a tuple of variables, which is legal in general. It is refused if its name suggests an earlier value
+(`old`, `prev`), it holds a variable that is written, and it is read later; and if an operator gets one variable twice
+through two different paths: `m - old[0]` is 0.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENDS = ("STORE_", "POP_TOP", "POP_JUMP", "JUMP_", "FOR_ITER", "END_FOR", "RESUM
 
 
 def check_earlier(builder: Builder, site: Site, variable: Any) -> None:
-    """Refuses the write to a variable that runs now, at a site, if a name of the past holds it and is read later."""
+    """Refuse the write to `variable` at `site` if a name that suggests an earlier value holds it and is read later."""
     if not _may_keep(site.codes):
         return
     for depth, names in enumerate(names_of_calls(builder.code, lambda code: bool(past_names(code)))):
@@ -42,7 +42,7 @@ def _check(names: Names, builder: Builder, written: str | None, variable: Any) -
 
 
 def _source(names: Names, past: str, sources: frozenset[str], variable: Any) -> str | None:
-    """Another name for what holds a variable, of which the one of the past was made; None if that does not hold it."""
+    """Return another name for the container that `past` was built from; None if it does not hold the variable."""
     if not _has(names.values.get(past), variable):
         return None
     return next((name for name in sorted(sources - {past}) if _has(names.values.get(name), variable)), None)
@@ -53,7 +53,7 @@ def _has(value: object, variable: Any) -> bool:
 
 
 def _leads(name: str, path: str | None) -> bool:
-    """Whether a path such as `old[0]` begins with a name."""
+    """True if a path such as `old[0]` begins with a name."""
     return path is not None and re.split(r"\W", path)[0] == name
 
 
@@ -67,7 +67,7 @@ def _refuse(builder: Builder, past: str, written: str) -> None:
 
 @lru_cache(maxsize=256)
 def past_names(code: CodeType) -> dict[str, frozenset[str]]:
-    """Names that say that they are of the past, and those of which they are made; but for what takes a `.value`."""
+    """Return names that suggest an earlier value, with the names they are built from, except those that use `.value`."""
     listing = bytecode(code)
     sources: dict[str, frozenset[str]] = {}
     for n, instruction in enumerate(listing):
@@ -79,7 +79,7 @@ def past_names(code: CodeType) -> dict[str, frozenset[str]]:
 
 
 def _loaded(before: Sequence[dis.Instruction]) -> frozenset[str]:
-    """The local names of an expression that ends there; none of one that takes values of variables."""
+    """Return the local names of the expression that ends here; empty if it reads `.value` of variables."""
     names: set[str] = set()
     for instruction in reversed(before):
         if instruction.opname.startswith(_ENDS):
@@ -94,7 +94,7 @@ _may_keep = holds_of_any(past_names)
 
 
 def check_two_ways() -> None:
-    """Refuses an operator on one variable that was written again, which its text comes to by two ways."""
+    """Refuse an operator whose operands are one rewritten variable, reached through two paths."""
     builder = current("a value")
     location = builder.site().location
     texts = operands_at(location)
@@ -106,8 +106,11 @@ def check_two_ways() -> None:
 
 
 def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
-    """Whether two paths begin with names of different things, neither of which is an element that has another number,
-    as among all pairs of a list; or one of them is no path, but a name that a call has bound."""
+    """True if both paths reach the variable through different objects.
+
+    Elements with different indices are excepted, as in loops over all pairs of a list. One side may be a plain name
+    that a call has bound.
+    """
     roots = [_root(left), _root(right)]
     if None in roots or roots[0] == roots[1]:
         return False
@@ -123,7 +126,7 @@ def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
 
 
 def _root(path: ast.expr) -> str | None:
-    """The name with which attributes and elements begin; None for anything else."""
+    """Return the name that a path of attributes and elements begins with; None for other expressions."""
     while isinstance(path, ast.Attribute | ast.Subscript):
         path = path.value
     return path.id if isinstance(path, ast.Name) else None
@@ -131,14 +134,14 @@ def _root(path: ast.expr) -> str | None:
 
 @lru_cache(maxsize=256)
 def _is_bound_by_calls(code: CodeType, name: str) -> bool:
-    """Whether all that binds a name is what a call gives."""
+    """True if every binding of a name is the result of a call."""
     listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP")]
     stores = [n for n, i in enumerate(listing) if name in names_of(i)[1] and i.opname.startswith("STORE_")]
     return bool(stores) and all(_binds_call(listing, n) for n in stores)
 
 
 def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """Whether a name gets what a call gives, or a part of that."""
+    """True if a name is bound to the result of a call, or to a part of it."""
     while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
         n -= 1
     return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)

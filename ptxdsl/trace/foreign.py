@@ -1,4 +1,4 @@
-"""Names and functions of other libraries that meet traced values: what numpy and CUDA call it, and what we do."""
+"""Names and functions of other libraries applied to traced values: the equivalents of numpy and CUDA names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxdsl.types import meant_annotation
 _EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"
 _LOG2 = "log2(x) is `pd.ptx.lg2.approx.f32(x)`"
 
-# By the name that others give it: what to write here.
+# The help line for each name of another library.
 _INSTEAD = {
     "exp": f"{_EXP2}, and e**x is 2**(x * 1.4426950408889634)",
     "exp2": _EXP2,
@@ -74,22 +74,22 @@ _INSTEAD = {
 
 
 class UnknownName(TraceError, AttributeError):
-    """A name that a module or value of ours does not have."""
+    """An attribute that a module or value of ptxdsl does not have."""
 
 
 class UndefinedName(TraceError, NameError):
-    """A name that the file of a kernel does not have, and for which there is one of ours."""
+    """An undefined name in the user's file that has an equivalent in ptxdsl."""
 
 
 def undefined_name(error: NameError) -> Exception:
-    """What is said of a name that Python does not know, such as `threadIdx` or `f32`; the error itself of others."""
+    """Return a helpful error for an undefined name such as `threadIdx` or `f32`, or the error itself."""
     name, public = error.name or "", getattr(sys.modules.get("ptxdsl"), "__all__", ())
     help = f"write `pd.{name}`, or `from ptxdsl import {name}`" if name in public else _INSTEAD.get(name.strip("_"))
     return UndefinedName(f"`{name}` is not defined", at=raised_at(error), help=help) if help else error
 
 
 def called_value(error: TypeError) -> Exception:
-    """What is said of a value that is called as a function is, such as `pd.warpid()`; the error itself of others."""
+    """Return a helpful error for a value called as a function, such as `pd.warpid()`, or the error itself."""
     if not str(error).endswith("' object is not callable") or str(error).split("'")[1] not in _VALUES:
         return error
     help = "leave out its parentheses: `pd.warpid`, `pd.tid.x`"
@@ -100,7 +100,7 @@ _VALUES = ("Special", "Axes", "Value", "Var")
 
 
 def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
-    """`pd.name`, which is not there: with what stands for it, or is spelled like it."""
+    """Return the error for an unknown `pd.name`, with its equivalent or similar names."""
     type = meant_annotation(name)
     help = _INSTEAD.get(name) or (f"write `pd.{type}`" if type else _near(name, known))
     return UnknownName(f"ptxdsl has no `{name}`", at=here().location, help=help)
@@ -109,7 +109,7 @@ def unknown_name(name: str, known: Iterable[str]) -> UnknownName:
 def _near(name: str, known: Iterable[str]) -> str | None:
     near = [f"`pd.ptx.{name}`"] if name in Op.table else []
     names = list(known)
-    alike = [n for n in names if sorted(n) == sorted(name)]  # letters that change places, as in `fam`
+    alike = [n for n in names if sorted(n) == sorted(name)]  # transposed letters, as in `fam`
     alike = alike or difflib.get_close_matches(name, names, 3, cutoff=0.7)
     near += [f"`pd.{n}`" for n in alike]
     if near:
@@ -120,7 +120,7 @@ def _near(name: str, known: Iterable[str]) -> str | None:
 
 
 def _scalar(value: Any) -> Any:
-    """A numpy scalar, which numpy makes an array of no dimensions where it compares."""
+    """Return a numpy scalar; numpy passes it as a 0-d array in comparisons."""
     return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
 
 
@@ -137,7 +137,7 @@ _METHODS = {
 
 
 class Foreign:
-    """What traced values answer to numpy and to format strings."""
+    """The protocol of traced values toward numpy and format strings."""
 
     __slots__ = ()
     name: Any
@@ -166,7 +166,7 @@ class Foreign:
         refuse(f"`{function}` of `{self.name}`, which has no value while tracing", _INSTEAD[alike])
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Operators on a numpy scalar and this value; all else is refused."""
+        """Apply an operator to a numpy scalar and this value; refuse all other ufuncs."""
         operator = _METHODS.get(ufunc.__name__) if method == "__call__" and len(inputs) == 2 else None
         if operator is not None:
             left, right = map(_scalar, inputs)
@@ -189,11 +189,11 @@ class Foreign:
 
 
 class NoNumber(Foreign):
-    """What stands for memory: operators of numbers are refused, but for those that a class has of its own."""
+    """Base class of memory objects: refuses the operators of numbers that a subclass does not define."""
 
     __slots__ = ()
-    noun: ClassVar[str]  # as a sentence names it
-    instead: ClassVar[str]  # of an operator
+    noun: ClassVar[str]  # the noun in messages
+    instead: ClassVar[str]  # the help line for a refused operator
 
 
 def _refusing(symbol: str) -> Callable[..., NoReturn]:

@@ -1,4 +1,4 @@
-"""`@pd.function` and `pd.extern`: device functions that stay functions, called by kernels and by each other."""
+"""`@pd.function` and `pd.extern`: device functions that kernels and other device functions call."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from ptxdsl.trace.value import make_value
 from ptxdsl.types import Pointer, Type
 
 Results = tuple[FieldType, ...]
-R = TypeVar("R")  # what a function is annotated to give
+R = TypeVar("R")  # the annotated result of a function
 _OF_KERNELS = frozenset(("ptx", "ir", "cubin", "sass", "resources", "compiled"))
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """What a function takes and gives, with all types known. `is_tuple` says that Python gets its results as one."""
+    """The parameter and result types of a function. `is_tuple` is True if Python receives the results as a tuple."""
 
     name: str
     parameters: tuple[Parameter, ...]
@@ -65,16 +65,16 @@ class Interface:
 
     @property
     def returned(self) -> list[calls.Passed]:
-        """The types of the values that a call gives."""
+        """The types of the values that a call returns."""
         return [leaf.type for type in self.results for leaf in leaves("result", type)]
 
     def note(self, location: Location) -> ExternNote:
-        """What modules must agree about, as words."""
+        """Return the types as text, for comparison between linked modules."""
         passed, returned = (tuple(map(str, types)) for types in ([leaf.type for leaf in self.passed], self.returned))
         return ExternNote(self.name, passed, returned, location)
 
     def flat(self, arguments: Sequence[object]) -> list[Any]:
-        """The values of a call's arguments. Raises TraceError for those that do not fit their parameters."""
+        """Return the flattened values of a call's arguments. Raises TraceError for arguments of the wrong type."""
         if len(arguments) != len(self.parameters):
             self._refuse_count(len(arguments))
         pairs = zip(self.parameters, arguments, strict=True)
@@ -92,7 +92,7 @@ class Interface:
         refuse(f"`{self.name}` takes {takes}; {_counted(count)} given", help, CallError)
 
     def returned_values(self, result: object) -> list[Any]:
-        """The values of what a Python function returns."""
+        """Return the flattened values of a Python function's result."""
         values = (result,) if not self.is_tuple else result
         if not isinstance(values, tuple | list) or len(values) != len(self.results):
             refuse(f"`{self.name}` returns {_shown(result)}; it gives {self._listed()}", "return one value for each")
@@ -104,7 +104,7 @@ class Interface:
         return f"({results})" if self.is_tuple else results or "nothing"
 
     def from_call(self, variables: Sequence[ir.Variable]) -> Any:
-        """What Python gets of a call whose results lie in these variables."""
+        """Return the Python value of a call whose results are in these variables."""
         if not self.results:
             return no_result(self.name)
         values = iter([calls.load(member) for member in calls.members(variables, self.returned)])
@@ -117,7 +117,7 @@ def _as_called(name: str, parameters: Iterable[str], constants: Iterable[str]) -
 
 
 def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: Iterable[str]) -> NoReturn:
-    """Refuses an argument that has a name, and is no constant."""
+    """Refuse a keyword argument that is not a constant."""
     help = _as_called(called, parameters, constants)
     if name in parameters:
         _refuse(f"`{called}` takes `{name}` by its place, not by its name", help, CallError)
@@ -134,7 +134,7 @@ def _shown(result: object) -> str:
 
 
 def _flat(takes: str, name: str, type: FieldType, value: object) -> Iterator[Any]:
-    """The values that an argument or result stands for. `takes` begins the message for what does not fit."""
+    """Yield the flattened values of an argument or result. `takes` begins the message for a mismatch."""
     if isinstance(type, Definition):
         if not isinstance(value, Parameters) or not is_alike(value, type):
             fields = ", ".join(f"{field.name}=…" for field in type.fields_)
@@ -163,13 +163,13 @@ def _fitting(takes: str, name: str, type: Any, value: object) -> Any:
 
 
 def _range_of(type: Type) -> str | None:
-    """Which numbers a type of integers holds."""
+    """Return the range of an integer type as text."""
     low, high = literal.limits(type)
     return None if type.is_float or type.bits > 64 else f"{type} holds integers from {low} to {high}"
 
 
 def _mend(type: object, value: object) -> str | None:
-    """What to pass where a value of this type is taken."""
+    """Return the help line for an argument of the wrong type."""
     if isinstance(value, ArrayView):
         return f"pass the address of its first element: `{value.name}.address(0)`"
     if isinstance(type, Pointer):
@@ -186,7 +186,7 @@ def _mend(type: object, value: object) -> str | None:
 
 
 class DeviceFunction(Traceable, Generic[R]):
-    """A function that `@pd.function` decorates: traced once a module, into a `.func` that kernels call."""
+    """A function decorated with `@pd.function`: traced once per module into a `.func` that kernels call."""
 
     def __init__(self, function: Callable[..., Any], signature: KernelSignature) -> None:
         functools.update_wrapper(self, function)
@@ -202,7 +202,7 @@ class DeviceFunction(Traceable, Generic[R]):
     def __getitem__(self, launch: object) -> NoReturn:
         _refuse(f"`{self.name}` is a device function, and is not launched", "launch a kernel that calls it")
 
-    __iter__ = None  # Python would ask for elements
+    __iter__ = None  # Python would iterate over elements
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _OF_KERNELS:
@@ -211,7 +211,7 @@ class DeviceFunction(Traceable, Generic[R]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __call__(self, *arguments: object, **constants: object) -> R:
-        """Calls it, in a kernel or in another device function."""
+        """Call the function from a kernel or another device function."""
         builder = current(f"{self.name}(…)")
         interface, values = self.interface(constants)
         passed = interface.flat(arguments)
@@ -222,7 +222,7 @@ class DeviceFunction(Traceable, Generic[R]):
             return result
 
     def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
-        """What it takes and gives with these constants, and all of its constants."""
+        """Return the types for these constants, and the values of all constants."""
         known, name = self.signature.constants, self.name
         for each in constants:
             if each not in known:
@@ -241,7 +241,7 @@ class DeviceFunction(Traceable, Generic[R]):
         return Interface(name, self.signature.parameters(values), results, is_tuple, tuple(known)), values
 
     def check_results(self) -> None:
-        """Raises TraceError, at the definition, for results that no function can give."""
+        """Raise TraceError, at the definition, for result types that a function cannot return."""
         self._results({})
 
     def _results(self, constants: Mapping[str, object]) -> tuple[Results, bool]:
@@ -258,7 +258,7 @@ class DeviceFunction(Traceable, Generic[R]):
         return tuple(types), is_tuple
 
     def traced_in(self, builder: Builder, interface: Interface, constants: dict[str, object]) -> ir.Function:
-        """The function of PTX in the module that is being traced; traced where it is called first."""
+        """Return the PTX function in the current module, traced at its first call."""
         scope = builder.module
         key = id(self), *map(constant_key, constants.values())
         known = scope.known.get(key)
@@ -267,7 +267,7 @@ class DeviceFunction(Traceable, Generic[R]):
         is_open = known is not builder.function and any(known is caller.function for caller in builder.callers)
         if is_open and not any(each.name == known.name for each in scope.functions):
             declaration = ir.Function(known.name, "func", known.parameters, known.returns, body=None, linkage="")
-            scope.functions.insert(0, declaration)  # it is called before the text comes to it
+            scope.functions.insert(0, declaration)  # called before its definition is printed
         return known
 
     def _traced(
@@ -307,7 +307,7 @@ class DeviceFunction(Traceable, Generic[R]):
         rounds: Rounds,
         scope: ModuleScope,
     ) -> Builder:
-        """The function as its Python emits it, once."""
+        """Run the Python function once and return its builder."""
         function = self.signature.function
         builder = Builder(
             self.name, caller.arch, function.__code__, place_of(function), make_value, FUNCTION, caller, scope
@@ -349,7 +349,7 @@ def _check_given(builder: Builder, interface: Interface, result: object) -> None
 
 
 def _give(builder: Builder, interface: Interface, result: object) -> None:
-    """Stores what the function returns for its caller."""
+    """Store the function's result for its caller."""
     returns: list[Any] = builder.function.returns
     values = interface.returned_values(result) if interface.results else []
     members = calls.members(returns, interface.returned)
@@ -358,7 +358,7 @@ def _give(builder: Builder, interface: Interface, result: object) -> None:
 
 
 def _argument(builder: Builder, parameter: Parameter) -> Any:
-    """What the Python function gets for a parameter."""
+    """Return the value that the Python function receives for a parameter."""
     return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
 
 
@@ -374,7 +374,7 @@ def _load(builder: Builder, leaf: Leaf) -> Any:
 
 
 def module_of(function: DeviceFunction[Any], arch: str) -> ir.PtxModule:
-    """A module with a device function, for other modules to call."""
+    """Return a module that defines a device function for other modules."""
     builder = Builder(function.name, arch, None, place_of(function.signature.function), make_value)
     interface, constants = function.interface({})
     function.traced_in(builder, interface, constants).linkage = "visible"
@@ -398,16 +398,19 @@ def function() -> Callable[[Callable[..., R]], DeviceFunction[R]]: ...
 def function(
     function: Callable[..., Any] | None = None,
 ) -> DeviceFunction[Any] | Callable[[Callable[..., Any]], DeviceFunction[Any]]:
-    """Makes a device function of a Python function: `@pd.function`, with typed parameters and results.
+    """Decorate a Python function as a device function with typed parameters and results.
 
         @pd.function
         def gcd(a: u32, b: u32) -> u32:
             pd.return_(b == 0, value=a)
             return gcd(b, a % b)
 
-    It stays a `.func` in the PTX, is traced once a module however often it is called, and may call itself; what it
-    may do to the state of Python is nothing. Parameters are annotated as those of a kernel; keyword-only ones are
-    constants. `-> tuple[u32, f32]` gives two results. Plain Python functions are traced where they are called instead.
+    It becomes a `.func` in the PTX, is traced once per module, and may call itself; it must not change Python state.
+    Parameters are annotated like those of a kernel; keyword-only ones are constants. `-> tuple[u32, f32]` returns two
+    results. Plain Python helpers need no decorator: they are traced (inlined) at each call.
+
+    Raises TraceError at the definition for types that cannot be passed, and CallError for calls with the wrong number
+    of arguments.
     """
     names = names_here()
     make = functools.partial(_decorated, names.values if names else {})
@@ -415,7 +418,7 @@ def function(
 
 
 def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> DeviceFunction[Any]:
-    """What `@pd.function` makes of a function, whose annotations may have names of a scope."""
+    """Create a device function whose annotations may use names of `scope`."""
     if not inspect.isfunction(function):
         _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
     if not is_name(function.__name__):
@@ -430,7 +433,7 @@ def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> Dev
 
 
 class ExternFunction:
-    """A function that another module of a `pd.link` defines; kernels call it as one of their own."""
+    """A function that another module of a `pd.link` defines."""
 
     def __init__(self, interface: Interface, where: Location) -> None:
         self.interface, self.name, self.where = interface, interface.name, where
@@ -439,7 +442,7 @@ class ExternFunction:
         return f"<extern function {self.name}>"
 
     def __call__(self, *arguments: object, **named: object) -> Any:
-        """Calls it, in a kernel or in a device function."""
+        """Call the function from a kernel or a device function."""
         builder = current(f"{self.name}(…)")
         for name in named:
             _refuse_name(self.name, name, [parameter.name for parameter in self.interface.parameters], ())
@@ -465,11 +468,13 @@ class ExternFunction:
 def extern(
     name: str, parameters: Sequence[FieldType] | Mapping[str, FieldType] = (), results: Any = None
 ) -> ExternFunction:
-    """Declares a function that another module defines: `smooth = pd.extern("smooth", (ptr[f32], u32), f32)`.
+    """Declare a function that another module defines.
 
-    Kernels call it; `pd.link(kernel, module)` brings the definition. `name` is that of the symbol, for C++ the
-    mangled one, or `extern "C"`. `parameters` are types, or names with types; `results` is a type, a tuple of types (a
-    struct in C++), or None. Values lie as C++ compilers pass them.
+    `name` is the symbol: for C++ the mangled name, or that of an `extern "C"` function. `parameters` is a tuple of
+    types, or a mapping of names to types; `results` is a type, a tuple of types (a struct in C++), or None. Values are
+    passed in the C++ calling convention. `pd.link(kernel, module)` supplies the definition.
+
+        smooth = pd.extern("smooth", (ptr[f32], u32), f32)
     """
     if not (isinstance(name, str) and is_name(name.replace("$", "_"))):
         _refuse(

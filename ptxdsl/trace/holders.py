@@ -1,4 +1,4 @@
-"""What values of Python hold, and which of them mean the same as long as they are the same objects."""
+"""Access to the contents of Python objects, and classification of objects that cannot change."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from weakref import ref
 
 import numpy as np
 
-MOST_ITEMS = 16  # of a list that are compared one by one
-MOST_OBJECTS = 64  # of a list that are looked into
-PLAIN = (int, str, bytes, bool, type(None), type(...))  # two that are equal are the same
+MOST_ITEMS = 16  # elements compared one by one
+MOST_OBJECTS = 64  # elements searched for further state
+PLAIN = (int, str, bytes, bool, type(None), type(...))  # equal values are interchangeable
 OURS = "ptxdsl"
-_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules of whose types values do not change
-_STEADY = {OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that are not written to
+_OUR_VALUES = ("ptxdsl.types", "ptxdsl.trace", "ptxdsl.layout")  # modules whose types are immutable
+_STEADY = {OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # modules that users do not modify
 _UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
 _OF_NUMPY = (np.ufunc, type(np.where))
 _METHODS = (staticmethod, classmethod)
@@ -32,13 +32,13 @@ Environment = type(os.environ)
 
 
 def _classes(value: object) -> tuple[type, ...]:
-    """The classes in which attributes of an object or a class are looked for; of a class its metaclass, too."""
+    """Return the classes in which attributes of an object or class are looked up; for a class also its metaclass."""
     kind: type = type(value)
     return (*value.__mro__, *kind.__mro__) if isinstance(value, type) else kind.__mro__
 
 
 def _has(value: object, attribute: str) -> bool:
-    """Whether a module, a class or an object holds an attribute itself, so that no code runs where it is read."""
+    """True if a module, class or object stores an attribute itself, so that reading it runs no code."""
     kinds = _classes(value)
     inherited = next((vars(kind)[attribute] for kind in kinds if attribute in vars(kind)), None)
     if isinstance(inherited, property) or (
@@ -49,17 +49,17 @@ def _has(value: object, attribute: str) -> bool:
 
 
 def holds(value: object, attribute: str) -> bool:
-    """Whether it holds an attribute itself that is no method."""
+    """True if an object stores an attribute itself that is not a method."""
     return _has(value, attribute) and not isinstance(getattr(value, attribute), MethodType)
 
 
 def kinds_of(value: object) -> list[type]:
-    """The classes that say what attributes an object or a class has, but for those of libraries."""
+    """Return the user's classes that define the attributes of an object or class."""
     return [kind for kind in _classes(value) if not is_steady(kind)]
 
 
 def attributes_in(value: object) -> dict[str, Any]:
-    """What a module, a class or an object holds by names, but for modules and classes."""
+    """Return the named members of a module, class or object, except modules and classes."""
     names = dict.fromkeys([*getattr(value, "__dict__", ()), *(name for kind in kinds_of(value) for name in vars(kind))])
     named = [name for name in names if name.isidentifier() and not name.startswith("__") and holds(value, name)]
     held = {name: getattr(value, name) for name in named}
@@ -67,7 +67,7 @@ def attributes_in(value: object) -> dict[str, Any]:
 
 
 def leads_to(value: Any) -> dict[str, object]:
-    """What bound methods, weak references and partial calls lead to, by the text behind theirs."""
+    """Return the objects behind bound methods, weak references and partial calls, by access path."""
     if isinstance(value, MethodType):
         return {".__self__": value.__self__}
     if isinstance(value, ref):
@@ -81,7 +81,7 @@ def leads_to(value: Any) -> dict[str, object]:
 
 
 def objects_in(value: object) -> dict[str, object]:
-    """The elements of a list, tuple or dict that may hold something themselves, by the text leading to each."""
+    """Return the elements of a list, tuple or dict that may hold state themselves, by access path."""
     if not isinstance(value, list | tuple | dict) or len(value) > MOST_OBJECTS or is_data(value):
         return {}
     items = value.items() if isinstance(value, dict) else enumerate(value)
@@ -89,7 +89,7 @@ def objects_in(value: object) -> dict[str, object]:
 
 
 def objects_without_path(value: object) -> list[object]:
-    """The same of what no text leads to: the elements of a set or a deque, those of a dict under other keys."""
+    """Return such elements that no expression reaches: those of a set or deque, and dict values under other keys."""
     if isinstance(value, dict):
         parts = [part for at, part in value.items() if type(at) not in (int, str)]
     else:
@@ -98,15 +98,17 @@ def objects_without_path(value: object) -> list[object]:
 
 
 def function_of(member: object) -> FunctionType | None:
-    """The function of a method, a property or the like; None for what has none."""
+    """Return the function of a method, property or similar descriptor; None for other members."""
     for name in ("fget", "__func__", "func"):
         member = getattr(member, name, None) or member
     return member if isinstance(member, FunctionType) else None
 
 
 def methods_of(value: object, package: str | None = None) -> Iterator[FunctionType]:
-    """The functions of a class, its bases and its metaclass, or of those of an object, but for those of libraries; with
-    `package` only of classes in that."""
+    """Yield the functions of a class, its bases and metaclass, or of an object's class, except library classes.
+
+    With `package`, only classes of that package are included.
+    """
     for kind in kinds_of(value):
         if package in (None, root_of(kind.__module__)):
             for member in vars(kind).values():
@@ -116,7 +118,7 @@ def methods_of(value: object, package: str | None = None) -> Iterator[FunctionTy
 
 
 def descriptors_of(value: object) -> dict[type, dict[str, object]]:
-    """Objects of the caller's that say what attributes mean (`__get__`), by the classes that hold them, by name."""
+    """Return user-defined descriptors (`__get__`) by holding class and name."""
     held = {kind: vars(kind).items() for kind in kinds_of(value)}
     return {kind: {n: each for n, each in items if _is_descriptor(each)} for kind, items in held.items()}
 
@@ -126,7 +128,7 @@ def _is_descriptor(member: object) -> bool:
 
 
 def items_of(value: object) -> dict[str, Any] | None:
-    """The parts of a short list or dict of what does not change, by the text that leads to each; None for others."""
+    """Return the parts of a short list or dict of immutable values by access path; None for other objects."""
     if type(value) is list:
         items = {f"[{n}]": part for n, part in enumerate(value)}
     elif type(value) is dict and all(type(name) in (str, int) for name in value):
@@ -146,7 +148,7 @@ def is_mutable(value: object) -> bool:
 
 
 def is_data(value: Any, deep: int = 4) -> bool:
-    """Whether a value is a number, a text or an array, or consists of such alone, not too deeply."""
+    """True for a number, string or array, or a shallow container of these."""
     if isinstance(value, dict | ChainMap | list | tuple | set | frozenset | deque):
         parts = [*value, *value.values()] if isinstance(value, dict | ChainMap) else value
         return deep > 0 and all([is_data(part, deep - 1) for part in parts])
@@ -154,12 +156,12 @@ def is_data(value: Any, deep: int = 4) -> bool:
 
 
 def data_in(names: dict[str, Any]) -> dict[str, Any]:
-    """The data among the variables of a module."""
+    """Return the data among the variables of a module."""
     return {name: value for name, value in names.items() if not name.startswith("__") and is_data(value)}
 
 
 def is_namespace(value: object, package: str) -> bool:
-    """Whether an object is there for its attributes: a module, a class or an object of the caller's."""
+    """True for a module, class or object of the user's package, used for its attributes."""
     if isinstance(value, ModuleType):
         installed = "site-packages" in str(getattr(value, "__file__", ""))
         return not (installed or is_steady(value) or root_of(value.__name__) in sys.stdlib_module_names)
@@ -172,12 +174,12 @@ def is_namespace(value: object, package: str) -> bool:
 
 
 def is_ours(function: FunctionType) -> bool:
-    """Whether a function is part of this package, whose modules do not change."""
+    """True for a function of this package, whose modules do not change."""
     return root_of(function.__globals__.get("__name__")) == OURS and not function.__closure__
 
 
 def is_steady(value: Any) -> bool:
-    """Whether an object means the same as long as it is the same."""
+    """True if an object cannot change its meaning while it is the same object."""
     kind = type(value)
     if kind is FunctionType:
         return is_ours(value)

@@ -1,4 +1,4 @@
-"""One instruction from Python operands: which form of the table they fit, what is wrong where they fit none."""
+"""Build one instruction from Python operands: select the form they match, or report why none matches."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
 if TYPE_CHECKING:
     from ptxdsl.trace.annotations import ScalarType
 else:
-    ScalarType = type  # to type checkers `f32` is this class, and a type of ours
+    ScalarType = type  # type checkers see `f32` as both this class and a Type
 
 Destination = ir.Register | ir.Sink
 SINK = "_"
-_REORDERED = 5  # operands, of which all orders are tried where they do not fit in the given one
+_REORDERED = 5  # maximum number of operands for which other orders are tried
 
 
 class Unfit(Exception):
-    """A value that cannot stand for an operand; carries why."""
+    """A value that an operand cannot take, with the problem."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -43,7 +43,7 @@ class Unfit(Exception):
 
 @dataclass(slots=True)
 class Preparation:
-    """An instruction that must run before the one that is bound: a constant into a register, an address sum."""
+    """An instruction emitted before the bound one, such as moving a constant into a register or adding an offset."""
 
     mnemonic: str
     register: ir.Register
@@ -52,7 +52,7 @@ class Preparation:
 
 @dataclass(slots=True)
 class Binding:
-    """Operands of one form, its new registers, and the steps that come first."""
+    """The operands bound to one form, its new registers, and the preparatory instructions."""
 
     opcode: Opcode
     operands: list[ir.Operand | None] = field(default_factory=list)
@@ -64,14 +64,14 @@ class Binding:
     source_index: dict[str, int] = field(default_factory=dict)
 
     def step(self, mnemonic: str, type: Type, *sources: ir.Operand) -> ir.Register:
-        """The result of an instruction that runs first."""
+        """Add a preparatory instruction and return its result register."""
         register = ir.Register("", register_type(type).register)
         self.steps.append(Preparation(mnemonic, register, sources))
         return register
 
 
-class Source:  # no ABC: a trace asks of each operand what it is, which takes many times as long there
-    """What can stand among the operands of an instruction. `traced` marks it for code that asks without a class."""
+class Source:  # no ABC: isinstance, called for each operand, is many times slower with one
+    """Base class of instruction operands. `traced` marks them for code that avoids importing the class."""
 
     __slots__ = ()
     traced = True
@@ -79,39 +79,39 @@ class Source:  # no ABC: a trace asks of each operand what it is, which takes ma
 
     @abstractmethod
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
-        """This value in a register, a special register or a constant."""
+        """Return this value as a register, special register or constant."""
 
     @abstractmethod
     def address(self, binding: Binding, operand: Operand) -> ir.Address:
-        """This value in brackets."""
+        """Return this value as an address operand in brackets."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a message calls it."""
+        """The name used in messages."""
 
     @property
     def code(self) -> str:
-        """Its name where a suggestion goes on with `.to(…)`."""
+        """The name in suggestions that append `.to(…)`, parenthesised if necessary."""
         return self.spelled if _stands_alone(self.spelled) else f"({self.spelled})"
 
     @property
     def spelled(self) -> str:
-        """What a suggestion calls it: its name, or one that stands for it where the source is not at hand."""
+        """The name in suggestions: `name`, or a placeholder if the source is not available."""
         return self.name
 
 
 def _stands_alone(code: str) -> bool:
-    """Whether `.to(…)` behind it would apply to all of it: of `a - (b)` it would not."""
+    """True if a method call can follow the expression without parentheses, unlike `a - (b)`."""
     try:
         tree = ast.parse(code, mode="eval").body
-    except SyntaxError:  # a name of ours for what has no expression of its own
+    except SyntaxError:  # a placeholder for a value without an expression
         return " " not in code
     return isinstance(tree, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
 
 class Scalar(Source, metaclass=ScalarType):
-    """A value in a register, or a constant of known type: what operators and instructions work on."""
+    """A value in a register, or a constant of known type: the operand of operators and instructions."""
 
     __slots__ = ("builder", "operand", "region", "site", "type")
     writable = False
@@ -136,13 +136,13 @@ class Scalar(Source, metaclass=ScalarType):
 
     @property
     def _text(self) -> str:
-        """The expression that computed it; empty where the source is not at hand."""
+        """The source text that computed the value; empty if the source is not available."""
         location = self.site.location
         text = location.text[slice(*location.columns)]
         return text if len(text) > 1 or text.isalnum() else ""
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
-        """The operand, if it may be read here."""
+        """Return the operand. Raises TraceError if the value cannot be read here."""
         if self.builder is not peek():
             raise _elsewhere(self)
         if not self.region.open:
@@ -163,19 +163,19 @@ class Scalar(Source, metaclass=ScalarType):
         return _as_operand(binding, operand, value, self.type) if isinstance(value, ir.Immediate) else value
 
     def fits(self, wanted: Type, relaxed: bool) -> bool:
-        """As PTX has it, but for f16 and bf16, which are both 16 bits to PTX and not the same."""
+        """Apply PTX's operand type rules, but keep f16 and bf16 apart, which PTX treats alike as 16 bits."""
         confused = wanted.kind == self.type.kind == "f" and {wanted, self.type} == {f16, bf16}
         return not confused and compatible(wanted, self.type, relaxed)
 
     @property
     def held(self) -> Type:
-        """The type that the register is declared with."""
+        """The type with which the register is declared."""
         value = self.read()
         return (value.register if isinstance(value, ir.Not) else value).type or self.type
 
     @property
     def number(self) -> int | float | None:
-        """The number that this value is known to be while tracing; None for several side by side."""
+        """The number of a constant; None for registers and packed constants."""
         if not isinstance(self.operand, ir.Immediate) or self.type.kind == "x":
             return None
         return literal_of(self.operand, self.type)
@@ -186,7 +186,7 @@ class Scalar(Source, metaclass=ScalarType):
             value = binding.step(f"mov.b{self.type.bits}", self.type, value)
         return ir.Address(value)
 
-    if TYPE_CHECKING:  # what `value.Value` makes of Python's operators: all scalars are such values
+    if TYPE_CHECKING:  # the operators of `value.Value`, which all scalars are
 
         def __add__(self, other: ScalarLike) -> Scalar: ...
         def __radd__(self, other: ScalarLike) -> Scalar: ...
@@ -231,12 +231,12 @@ ScalarLike: TypeAlias = "Scalar | literal.PythonNumber"
 
 
 def literal_of(value: ir.Immediate, type: Type) -> int | float:
-    """The Python number that a constant of a type means."""
+    """Return the Python number of a constant of a type."""
     return literal.decode(value.value, type) if type.is_float else value.value
 
 
 def _conversion(value: Scalar, wanted: Type) -> str | None:
-    """How a value becomes one that an instruction takes."""
+    """Return the help line that converts a value to the operand's type."""
     element, count = lanes(wanted)
     packed = f"put {count} values of {element} side by side by pd.pack"
     if count > 1 and wanted.bits == value.type.bits:
@@ -287,10 +287,11 @@ def emit(
     count: int | None = None,
     type: Type | None = None,
 ) -> list[tuple[Any, Any]]:
-    """Appends one instruction. Returns, for each destination, (registers, type): a register, or a tuple of them.
+    """Append one instruction; return (registers, type) for each destination, with a tuple of registers for a vector.
 
-    Where `out` gave a destination, the value given comes back with type None. `count` asks for a form that writes a
-    vector of that many registers, `type` declares new registers more precisely than the instruction does.
+    If `out` provided a destination, that value is returned with type None. `count` selects a form that writes a vector
+    of that many registers; `type` declares new registers more precisely than the instruction does. Raises VerifyError
+    if no form of the target takes the operands.
     """
     builder = current(text)
     candidates = lookup(text)
@@ -307,7 +308,7 @@ def emit(
 
 
 def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyError:
-    """Of all forms, by what is wrong with the one that came closest."""
+    """Return the error of the form that came closest to the operands."""
     fitting = next((b for b in bindings if b.problem is None), None)
     if fitting:
         return target_refusal(fitting.opcode, builder)
@@ -320,7 +321,7 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
 
 
 def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
-    """What is said of operands that fit a form in another order; empty for those that fit in none."""
+    """Return a help line if the operands match in another order, else an empty string."""
     number, index = len(call.sources), closest.source_index.get(closest.problem.operand if closest.problem else "")
     if index is None or not 2 <= number <= _REORDERED or not _is_of_another_kind(call.sources[index], closest):
         return ""
@@ -339,7 +340,7 @@ def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
 
 
 def _is_of_another_kind(source: object, closest: Binding) -> bool:
-    """Whether a source is none that its operand could take by a conversion to another width, or as another number."""
+    """True if an operand cannot take a source even with a width conversion or another number."""
     operand = next(o for o in closest.opcode.operands if closest.problem and o.name == closest.problem.operand)
     if isinstance(source, Scalar) and not operand.vector and operand.space is None and operand.type is not None:
         return bool(source.type.is_float != operand.type.is_float)
@@ -368,7 +369,7 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
 
 
 def _names(names: tuple[str, ...], count: int) -> list[str]:
-    """A name for each new register: those that are assigned to, or `a0`, `a1`, … of the one that takes all."""
+    """Return a name for each new register: the assignment targets, or `a0`, `a1`, … for a single target."""
     if len(names) == count:
         return list(names)
     return [f"{names[0]}{n}" for n in range(count)] if len(names) == 1 else [""] * count
@@ -380,12 +381,12 @@ def _instruction(text: str, operands: tuple[ir.Operand, ...], site: Site) -> ir.
 
 
 def shown(value: object) -> str:
-    """How a message names what was given: a traced value with its type, all else as Python shows it."""
+    """Return the text of a value in messages: a traced value with its type, others by repr."""
     return f"`{value.name}`, {article(str(value.type))}" if isinstance(value, Source) else repr(value)
 
 
 def article(word: str) -> str:
-    """A type, or the name of a Python class, with its article."""
+    """Return a type or class name with its article."""
     if word == "pred":
         return "a predicate"
     spoken_with_vowel = word[0] in "aeio" or word.startswith("nd") or (word[0] in "sf" and word[1:2].isdigit())
@@ -406,7 +407,7 @@ def _guard(guard: object) -> ir.Register | ir.Not | None:
 
 @dataclass(slots=True)
 class _Call:
-    """What was asked for, to be tried with each form."""
+    """A requested instruction, tried against each form."""
 
     text: str
     sources: Sequence[object]
@@ -427,7 +428,7 @@ class _Call:
         return bound
 
     def distance(self, bound: Binding) -> tuple[int, bool]:
-        """How far a form is from what was asked for: lists in the wrong places, a wrong number of operands."""
+        """Return the mismatch of a form: vectors in the wrong positions, then a wrong number of operands."""
         takes = (o for o in bound.opcode.operands if not o.written)
         misplaced = sum(isinstance(s, tuple | list) != o.vector for s, o in zip(self.sources, takes, strict=False))
         return misplaced, not (bound.problem and bound.problem.operand)
@@ -449,7 +450,7 @@ class _Call:
                 bound.operands.append(_source(bound, operand, sources.pop(0)))
 
     def _outs(self, wanted: list[Operand]) -> dict[str, object]:
-        """The destination given for each operand; None for a fresh one."""
+        """Return the given destination for each operand; None for a new register."""
         if self.out is None:
             return {o.name: None for o in wanted}
         outs = [self.out] if len(wanted) == 1 or not isinstance(self.out, tuple | list) else list(self.out)
@@ -487,7 +488,8 @@ class _Call:
         return ir.Vector(registers) if operand.vector else registers[0]
 
     def _told(self, opcode: Opcode, operand: Operand) -> Type | None:
-        """The type that a destination has beyond its bits: that of the value that is exchanged, or one of the table."""
+        """Return the type of a destination register beyond its width: that of the exchanged value, or that of the
+        table."""
         like = opcode.op.gives.get(operand.name)
         if like is None or operand.type is None or like in TYPES:
             return TYPES.get(like or "")
@@ -497,12 +499,12 @@ class _Call:
 
 
 def _is_result(operand: Operand) -> bool:
-    """Whether an operand is written, and not always `_`."""
+    """True if an operand is a destination that is not always `_`."""
     return operand.written and operand.type is not None
 
 
 def register_type(type: Type) -> Type:
-    """The type of the register that holds a value: 8-bit values take 16 bits, as only ld, st and cvt know less."""
+    """Return the register type of a value: 8-bit values use 16-bit registers, since only ld, st and cvt take 8 bits."""
     if type.bits != 8:
         return type
     return TYPES[f"{type.kind}16"] if type.is_integer else bits(16)
@@ -546,7 +548,7 @@ def _address(bound: Binding, operand: Operand, value: object) -> ir.Address:
 
 
 def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operand:
-    """A Python number as this operand: a constant where PTX has one of the type, else its bits in a register."""
+    """Return a Python number as an operand: a PTX constant if the type has constants, else its bits in a register."""
     type = operand.type
     if type is None:
         if operand.word == "imm" and isinstance(number, int):
@@ -569,7 +571,7 @@ def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operan
 
 
 def _as_operand(bound: Binding, operand: Operand, value: ir.Immediate, type: Type) -> ir.Operand:
-    """A constant of a type that fits this operand: its bits, as those of a register of the type would be read."""
+    """Return a typed constant as an operand: its bits, as a register of the type would be read."""
     wanted = operand.type
     if wanted is None:
         return constant(bound, operand, literal_of(value, type))
@@ -584,5 +586,5 @@ def _as_operand(bound: Binding, operand: Operand, value: ir.Immediate, type: Typ
 
 
 def _fits(number: int, type: Type) -> bool:
-    """Whether a constant of this many bits can be written: as the number, or as its bits."""
+    """True if a constant of this width can be written as the number or as its bits."""
     return -(1 << type.bits - 1) <= number < 1 << type.bits

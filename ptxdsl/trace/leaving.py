@@ -1,8 +1,8 @@
-"""Whether Python leaves a `with` by `return`, `break` or `continue`, told from the bytecode of the function it is in.
+"""Detect, from bytecode, that Python leaves a `with` block by `return`, `break` or `continue`.
 
-Python calls `__exit__` wherever a block can be left, and does not say why. Behind the call at the end of the block it
-goes on where it would also go on if the block had swallowed an exception; behind the others it goes elsewhere, or a
-statement of the source says that it leaves the block.
+Python calls `__exit__` wherever a block can be left, and does not say why. After the call at the end of the block it
+continues where it would also continue if the block had swallowed an exception; after the others it continues elsewhere,
+or the source has a statement that leaves the block.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ptxdsl.trace.sentences import leaving_statement
 Calls = tuple[tuple[CodeType, int], ...]
 _NOTHING = ("NOP", "POP_TOP", "POP_EXCEPT", "POP_ITER", "EXTENDED_ARG", "NOT_TAKEN", *ALWAYS)
 _CALLING = ("LOAD_CONST", "PUSH_NULL", "PRECALL", "SWAP", "EXTENDED_ARG")
-_RETURN = 4  # the most instructions of a way to `return` that the compiler copies to where it is needed
+_RETURN = 4  # maximum length of a `return` sequence that the compiler duplicates
 
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """The statement that leaves a block: its keyword ("" if the source is not at hand), its place, its function."""
+    """The statement that leaves a block: its keyword ("" without source), its location, its function."""
 
     keyword: str
     location: Location
@@ -34,10 +34,10 @@ class Leaving:
 
 
 def leaving(entered: Calls, left: Calls, location: Location) -> Leaving | None:
-    """The statement by which a block is left, where Python entered it at `entered`; None at the end of the block.
+    """Return the statement that leaves a block entered at `entered`; None at the end of the block.
 
-    Both have the innermost call first, as has the chain of `location`. A `with` of several calls may stand for one
-    block: a context manager of the user's may hold it.
+    Both call lists and the chain of `location` have the innermost call first. One block may span several calls, if a
+    user-defined context manager enters it.
     """
     chain = location.chain()
     moved = [depth for depth, call in enumerate(left) if call not in entered]
@@ -59,7 +59,8 @@ def _leaving(code: CodeType, offset: int, location: Location) -> tuple[str, Loca
 
 @lru_cache(maxsize=1024)
 def _exit(code: CodeType, offset: int) -> tuple[bool, int]:
-    """Whether Python goes elsewhere than behind the block; the line of what led to it, 0 if that is the block's end."""
+    """Return (True if Python continues elsewhere than after the block, the line that caused it or 0 for the block's
+    end)."""
     listing = bytecode(code)
     n = bisect_right(listing, offset, key=lambda i: i.offset) - 1
     line = _line(listing[n])
@@ -71,7 +72,7 @@ def _exit(code: CodeType, offset: int) -> tuple[bool, int]:
     before = n - 1
     while _line(listing[before]) == line and listing[before].opname in _CALLING:
         before -= 1
-    marked = listing[before].opname == "NOP"  # all that is left of a `return` of nothing, a `break` or `continue`
+    marked = listing[before].opname == "NOP"  # the remainder of a bare `return`, a `break` or a `continue`
     return elsewhere, _line(listing[before]) if elsewhere or marked else 0
 
 
@@ -80,13 +81,13 @@ def _line(instruction: dis.Instruction) -> int:
 
 
 def _swallowed(listing: list[dis.Instruction], n: int) -> int:
-    """Where Python goes on if `__exit__`, called at WITH_EXCEPT_START, swallows the exception."""
+    """Return where Python continues if `__exit__`, called at WITH_EXCEPT_START, swallows the exception."""
     jump = next(i for i in listing[n:] if i.opname.startswith("POP_JUMP"))
     return bisect_left(listing, int(jump.argval), key=lambda i: i.offset)
 
 
 def _destination(listing: list[dis.Instruction], n: int) -> Any:
-    """Where Python arrives without doing anything: an offset, or all that it does up to a near `return`."""
+    """Return where Python arrives without doing anything: an offset, or the instructions up to a near `return`."""
     while listing[n].opname in _NOTHING:
         forward = listing[n].opname not in ALWAYS
         n = n + 1 if forward else bisect_left(listing, int(listing[n].argval), key=lambda i: i.offset)

@@ -12,26 +12,27 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.types import Type, bf16, f16, f32, f64, lanes
 
-ENCODED = (f16, bf16)  # floats that PTX has no constants of: their bits are moved into a register
+ENCODED = (f16, bf16)  # floats without PTX constants: their bits are moved into a register
 PythonNumber: TypeAlias = "float | np.floating | SupportsIndex"
 """A number that is known while tracing: of Python, of numpy, or what stands for an int."""
 _FORMATS = {f16: "<e", f32: "<f", f64: "<d"}
 
 
 def is_number(value: object) -> TypeGuard[PythonNumber]:
-    """Whether a value is a Python or numpy number (bool included), or stands for an int (`__index__`)."""
+    """True for a Python or numpy number (including bool), or an object with `__index__`."""
     if isinstance(value, int | float | np.floating):
         return True
     return hasattr(type(value), "__index__") and not hasattr(value, "traced") and not isinstance(value, np.ndarray)
 
 
 def plain(number: PythonNumber) -> int | float:
-    """The Python number that a numpy scalar, a bool or an enum stands for."""
+    """Return the Python number of a numpy scalar, bool or enum."""
     return float(number) if isinstance(number, float | np.floating) else operator.index(number)
 
 
 def encode(number: int | float, type: Type) -> ir.Immediate:
-    """The constant of this type; f16 and bf16 (packed ones in all lanes) as their bits. ValueError if none fits."""
+    """Return the constant of a type; f16 and bf16 (packed ones in all lanes) as their bits. Raises ValueError if the
+    number does not fit."""
     element, count = lanes(type)
     if element.is_float:
         bits = _float_bits(number, element)
@@ -47,7 +48,7 @@ def encode(number: int | float, type: Type) -> ir.Immediate:
 
 
 def limits(type: Type) -> tuple[int, int]:
-    """The least and the greatest integer of a type; untyped bits hold signed and unsigned ones."""
+    """Return the smallest and largest integer of a type; untyped bits hold signed and unsigned ones."""
     low = 0 if type.kind == "u" else -(1 << (type.bits - 1))
     high = (1 << (type.bits - 1)) - 1 if type.is_signed else (1 << type.bits) - 1
     return low, high
@@ -72,7 +73,7 @@ def _packed(number: float, type: Type) -> int:
 
 
 def _bf16_bits(number: float) -> int:
-    """The upper half of the f32, rounded to nearest even."""
+    """Return the upper half of the f32, rounded to nearest even."""
     wide = _packed(number, f32)
     if math.isnan(number):
         return (wide >> 16) | 0x40
@@ -83,7 +84,7 @@ def _bf16_bits(number: float) -> int:
 
 
 def decode(bits: int, type: Type) -> float:
-    """The number that the bits of an f16, bf16, f32 or f64 mean."""
+    """Return the number that the bits of an f16, bf16, f32 or f64 encode."""
     if type is bf16:
         bits, type = bits << 16, f32
     return float(struct.unpack(_FORMATS[type], bits.to_bytes(type.bytes, "little"))[0])

@@ -1,4 +1,4 @@
-"""Which local names of a Python function are read later on: liveness, computed from its bytecode."""
+"""Liveness of a Python function's local names, computed from its bytecode."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from ptxdsl.errors import bytecode
 ALWAYS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_ABSOLUTE", "JUMP", "JUMP_NO_INTERRUPT")
 _ENDS = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE")
 _COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>")
-_CONDITIONS = ("while_", "elif_")  # they compute it at once; that of a loop is part of each of its rounds
+_CONDITIONS = ("while_", "elif_")  # evaluated immediately; a loop condition belongs to each iteration
 _CLOSES = ("LOAD_CLOSURE", "LOAD_FAST", "BUILD_TUPLE", "PUSH_NULL")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 
 
 def live_after(code: CodeType, offset: int) -> frozenset[str]:
-    """Names that may be read after the instruction at `offset` before they are bound again.
+    """Return the names that may be read after the instruction at `offset` before they are rebound.
 
-    Names that inner functions share always count where those may run later.
+    Names shared with inner functions that may run later always count.
     """
-    n = bisect_right(bytecode(code), offset, key=lambda i: i.offset) - 1  # a call is left at the caches behind it
+    n = bisect_right(bytecode(code), offset, key=lambda i: i.offset) - 1  # a call ends at the caches that follow it
     live = _live(code)[n] if n >= 0 else frozenset()
     return live | _shared_later(code)
 
 
 @lru_cache(maxsize=256)
 def _shared_later(code: CodeType) -> frozenset[str]:
-    """Names that the function shares with others around it, and with functions in it that may run later."""
+    """Return the names shared with enclosing functions, and with inner functions that may run later."""
     listing = bytecode(code)
     later = [n for n, i in enumerate(listing) if i.opname == "MAKE_FUNCTION" and not _runs_at_once(listing, n)]
     return frozenset(code.co_freevars).union(*(listing[n - 1].argval.co_freevars for n in later))
 
 
 def _runs_at_once(listing: list[dis.Instruction], n: int) -> bool:
-    """Whether the function that is made there runs where it stands: a comprehension, what a call takes each element
-    of, or what `pd.while_` or `pd.elif_` calls."""
+    """True if the function created there runs immediately: a comprehension, a generator that a call consumes, or the
+    condition of `pd.while_` or `pd.elif_`."""
     name = listing[n - 1].argval.co_name
     if name in _COMPREHENSIONS:
         return True
@@ -50,7 +50,7 @@ def _runs_at_once(listing: list[dis.Instruction], n: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _live(code: CodeType) -> list[frozenset[str]]:
-    """The names that are live behind each instruction. Backward data flow until nothing changes."""
+    """Return the names that are live after each instruction, by backward data flow to a fixed point."""
     listing = bytecode(code)
     following = [_successors(listing, n) for n in range(len(listing))]
     at = {i.offset: n for n, i in enumerate(listing)}
@@ -69,7 +69,7 @@ def _live(code: CodeType) -> list[frozenset[str]]:
 
 
 def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
-    """The offsets at which Python may go on; exceptions aside."""
+    """Return the offsets at which Python may continue, ignoring exceptions."""
     this = listing[n]
     targets = [int(this.argval)] if this.opcode in _JUMPS else []
     if this.opname in ALWAYS or this.opname in _ENDS or n + 1 == len(listing):
@@ -78,7 +78,7 @@ def _successors(listing: list[dis.Instruction], n: int) -> list[int]:
 
 
 def names_of(instruction: dis.Instruction) -> tuple[frozenset[str], frozenset[str]]:
-    """(names read, names bound); newer Pythons join two of these into one instruction."""
+    """Return (names read, names bound); newer Pythons combine two accesses in one instruction."""
     name, value = instruction.opname, instruction.argval
     if not any(kind in name for kind in ("_FAST", "_DEREF", "_CLOSURE")):
         return frozenset(), frozenset()

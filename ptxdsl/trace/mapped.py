@@ -1,4 +1,4 @@
-"""A tensor map in a kernel: copies of boxes between an array and shared memory, one instruction each."""
+"""Tensor maps in a kernel: one TMA instruction for each box copied between an array and shared memory."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ Boxes: TypeAlias = Sequence[tuple[tuple[Any, ...], Any]]
 
 
 class MappedTensor(NoNumber, Source):
-    """A parameter `a: pd.TensorMap(…)` in its kernel: the generic address of the tensor map, and what its boxes are.
+    """A kernel parameter `a: pd.TensorMap(…)` inside the kernel: the tensor map's address and its box.
 
-    It stands for `map` in the instructions of pd.ptx. Its own methods emit one instruction each (of a
-    `TensorMap.tiled` one for each box), and take coordinates as the array's axes, outermost first; one thread of a
-    block calls them, such as that of `with pd.elect():`.
+    It can be passed as the `map` operand of `pd.ptx` instructions. Its methods emit one instruction each (one per box
+    for `TensorMap.tiled`) and take coordinates in the order of the array's axes, outermost first. One thread of the
+    block calls them, for example inside `with pd.elect():`.
+
+        tile = a.shared()
+        with pd.warp(0), pd.elect():
+            a.load(tile, (row, column), barrier)
     """
 
     __slots__ = ("pointer", "type")
@@ -62,12 +66,12 @@ class MappedTensor(NoNumber, Source):
 
     @property
     def value(self) -> Any:
-        """The generic address of the tensor map, as a u64."""
+        """The generic address of the tensor map, a u64."""
         return self.pointer.value
 
     @property
     def element(self) -> Type:
-        """The type of the array's elements."""
+        """The element type of the array."""
         return self.type.element
 
     @property
@@ -77,28 +81,31 @@ class MappedTensor(NoNumber, Source):
 
     @property
     def bytes(self) -> int:
-        """The bytes of a box, or tile: what an mbarrier is to expect of one `load`."""
+        """The bytes of a box or tile: the transaction count of one `load`."""
         return self.type.bytes
 
     @property
     def layout(self) -> Any:
-        """Where each element of a box, or tile, lies in shared memory."""
+        """The layout of a box or tile in shared memory, in elements."""
         return self.type.layout
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """The extents of what one `load` brings, outermost first."""
+        """The extents that one `load` copies, outermost first."""
         return self.type.tile
 
     @public
     def shared(self, boxes: int | None = None) -> ArrayView:
-        """Dynamic shared memory for a box (or tile), or for `boxes` of them (then the first coordinate), swizzled."""
+        """Allocate dynamic shared memory for one box or tile in its swizzled layout.
+
+        With `boxes`, allocate that many; the first coordinate of the array then selects the box.
+        """
         layout, name = self.type.boxes_layout(boxes), f"{self.name}.shared"
         return dynamic_shared(self.element, layout, align=self.type.alignment, name=name)
 
     @public
     def prefetch(self) -> None:
-        """Brings the tensor map itself into the cache, before the first copy needs it."""
+        """Prefetch the tensor map itself, before the first copy needs it."""
         emit("prefetch.tensormap", (self,))
 
     @public
@@ -113,15 +120,22 @@ class MappedTensor(NoNumber, Source):
         policy: Any = None,
         boxes: Boxes | None = None,
     ) -> None:
-        """Copies the box that begins at `coordinates` to shared memory; completes `bytes` at an mbarrier.
+        """Copy the box at `coordinates` to shared memory; complete `bytes` at an mbarrier.
 
-        What lies outside of the array is filled; coordinates may be negative; the last one is a multiple of 16 bytes,
-        which the manual leaves out and GPUs ask for. `multicast` is a mask of 16 bits: in each
-        block of the cluster whose bit is set the box comes to the same place, and completes at the mbarrier there.
-        `policy` is a u64 of `createpolicy`, for the L2 cache. Of a `TensorMap.im2col` the coordinates are those of the
-        filter's corner where the column begins, and of the first channel; `offsets` go from there to an element of the
-        filter, one for each axis of an image, ints or u16 (zeros if they are left out). `boxes` are some of a tile:
-        where each begins in it, and in shared memory.
+        `destination` is an array or pointer in shared memory. Coordinates may be negative; elements outside of the
+        array are filled with `fill`. The last coordinate must be a multiple of 16 bytes, which GPUs require although
+        the manual does not say so.
+
+        `multicast` is a 16-bit mask of the cluster's blocks: the box is written to the same offset in each of them, and
+        completes at its mbarrier there. `policy` is a u64 from `createpolicy`, for the L2 cache. For
+        `TensorMap.im2col`, the coordinates are those of the filter's corner at the first pixel, and of the first
+        channel; `offsets` select the filter element, one int or u16 for each image axis (default 0). `boxes` selects
+        boxes of a tile by their offsets in the tile and in shared memory.
+
+        Raises TraceError for the wrong number of coordinates, and for a shared memory layout that differs from that of
+        the map.
+
+            a.load(tile, (row, column), barrier, multicast=0b11)
         """
         options = [(".multicast::cluster", multicast), (".L2::cache_hint", policy)]
         flags = "".join(flag for flag, value in options if value is not None)
@@ -136,7 +150,7 @@ class MappedTensor(NoNumber, Source):
             emit(text, (memory, self, self._inner_first(corner), _at(mbarrier), *pixels, *more))
 
     def _parts(self, memory: Any, coordinates: Any, boxes: Boxes | None) -> Iterator[tuple[Any, Any]]:
-        """Where each box of a tile lies in shared memory, and where it begins in the array."""
+        """Yield (address in shared memory, coordinates in the array) for each box of a tile."""
         self._inner_first(coordinates)
         copy = self.type.copy
         if boxes is None and copy is not None:
@@ -147,7 +161,7 @@ class MappedTensor(NoNumber, Source):
             yield memory if _is_zero(behind) else memory + behind, corner
 
     def _offsets(self, offsets: Any) -> tuple[Any, ...]:
-        """From a filter's corner to one of its elements, as the instruction takes it."""
+        """Return the filter offsets in the instruction's order."""
         axes = self.type.rank - 2
         written = (0,) * axes if offsets is None else offsets
         if not isinstance(written, tuple | list) or len(written) != axes:
@@ -159,21 +173,30 @@ class MappedTensor(NoNumber, Source):
 
     @public
     def store(self, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
-        """Copies shared memory to the box that begins at `coordinates`; what lies outside of the array is left out.
+        """Copy shared memory to the box at `coordinates`; elements outside of the array are not written.
 
-        Coordinates are 0 or more, the last one a multiple of 16 bytes; GPUs write the whole 16 at the end of a row.
-        Writes to the memory before it need `fence.proxy.async` by the threads that wrote, and a barrier. The copy
-        belongs to the thread's bulk group: `cp.async.bulk.commit_group`, then `wait_group`.
+        Coordinates are non-negative, and the last one is a multiple of 16 bytes: at the end of a row, GPUs write the
+        full 16 bytes. Threads that wrote the shared memory must execute `fence.proxy.async` and then meet at a barrier
+        before the store. The copy belongs to the thread's bulk group: `commit()`, then
+        `pd.ptx.cp.async_.bulk.wait_group`.
+
+            pd.ptx.fence.proxy.async_.shared__cta()
+            pd.ptx.bar.sync(0)
+            with pd.warp(0), pd.elect():
+                c.store((row, column), tile)
+                c.commit()
+                pd.ptx.cp.async_.bulk.wait_group(0)
         """
         self._copy("cp.async.bulk", coordinates, source, "", boxes)
 
     @public
     def reduce(self, operation: str, coordinates: Any, source: Any, *, boxes: Boxes | None = None) -> None:
-        """As `store`, but each element becomes op(it, that in shared memory): "add", "min", "max", "and" and so on."""
+        """Like `store`, but combine each element of the array with shared memory: "add", "min", "max", "and", and so
+        on."""
         self._copy("cp.reduce.async.bulk", coordinates, source, f".{operation}", boxes)
 
     def commit(self) -> None:
-        """Closes the thread's bulk group behind the stores and reductions before."""
+        """Commit the stores and reductions so far to a bulk group of this thread."""
         emit("cp.async.bulk.commit_group", ())
 
     def _copy(self, name: str, coordinates: Any, source: Any, operation: str, boxes: Boxes | None) -> None:
@@ -183,7 +206,7 @@ class MappedTensor(NoNumber, Source):
             emit(text, (self, self._inner_first(corner), memory))
 
     def _at(self, memory: Any) -> Any:
-        """Where a copy is to begin in shared memory. An array of the same extents must lie as boxes do."""
+        """Return the shared memory address of a copy. Refuse an array of the box's shape with another layout."""
         layout = memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
         if layout is not None and layout.shape == self.layout.shape and not _lie_alike(layout, self.layout):
             refuse(
@@ -194,7 +217,7 @@ class MappedTensor(NoNumber, Source):
         return _at(memory)
 
     def _inner_first(self, coordinates: Any) -> tuple[Any, ...]:
-        """Coordinates as the instruction takes them."""
+        """Return coordinates in the instruction's order, innermost first."""
         written = tuple(coordinates) if isinstance(coordinates, tuple | list) else (coordinates,)
         if len(written) != self.type.rank:
             axes = "1 axis" if self.type.rank == 1 else f"{self.type.rank} axes"
@@ -206,18 +229,18 @@ class MappedTensor(NoNumber, Source):
 
 
 def _lie_alike(layout: Any, other: Any) -> bool:
-    """Whether two layouts of one shape give each element the same place."""
+    """True if two layouts of one shape map every element to the same offset."""
     elements = np.arange(layout.size)
     return layout == other or np.array_equal(layout(elements), other(elements))
 
 
 def _is_zero(distance: Any) -> bool:
-    """Whether a distance, which may be traced, is known to be none."""
+    """True if a distance is the constant 0."""
     return isinstance(distance, int) and distance == 0
 
 
 def _at(memory: Any) -> Any:
-    """Where an array begins; a pointer as it is."""
+    """Return the address of an array's first element, or a pointer unchanged."""
     if isinstance(memory, ArrayView):
         return memory.address()
     if not isinstance(memory, Source):

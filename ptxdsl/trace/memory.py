@@ -1,4 +1,4 @@
-"""Pointers and arrays in memory: elements, not bytes; bounds, layout and address arithmetic are applied here."""
+"""Pointers and arrays in units of elements: bounds checks, layouts and address arithmetic."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from ptxdsl.trace.targets import Target, target_of
 from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
-MOST_OFFSET = (1 << 31) - 1  # bytes in an address
+MOST_OFFSET = (1 << 31) - 1  # maximum offset in an address operand, in bytes
 Coordinate: TypeAlias = "ScalarLike | tuple[Coordinate, ...]"
 """Of an element: a number, traced or known, or a tuple of coordinates, one for each mode of the layout."""
-STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare with its size
+STATIC_BYTES = 48 * 1024  # statically declared shared memory of a kernel
 MENDS = {
     ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
     ("shared", "global"): "shared memory is read by ld.shared and written by st.shared",
@@ -32,9 +32,9 @@ MENDS = {
 
 
 class PointerValue(NoNumber, Source):
-    """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` moves by elements.
+    """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` advances by elements.
 
-    `base` is a register, or the variable whose place it is; `offset` bytes are added where the address is used.
+    `base` is a register, or the variable at that address; `offset` is added in bytes where the address is used.
     """
 
     __slots__ = ("base", "offset", "type")
@@ -68,7 +68,7 @@ class PointerValue(NoNumber, Source):
         return ir.Address(self.scalar(binding, operand))  # type: ignore[arg-type]
 
     def _base(self) -> ir.Register | ir.Not | ir.Immediate | ir.Variable:
-        """The register or variable that the address is in, if it may be read here."""
+        """Return the register or variable of the address. Raises TraceError if it cannot be read here."""
         builder = current(self.name)
         builder.region.reads.add(id(self))
         if isinstance(self.base, Scalar):
@@ -98,7 +98,7 @@ class PointerValue(NoNumber, Source):
 
     @property
     def value(self) -> Scalar:
-        """The address in bytes, as a u64 (u32 in shared memory)."""
+        """The address in bytes, a u64 (a u32 in shared memory)."""
         register = self.type.register
         self._base()
         if isinstance(self.base, Scalar):
@@ -106,7 +106,7 @@ class PointerValue(NoNumber, Source):
         return operators.binary("+", _address_of(self.base, register), self.offset)
 
     def bitcast(self, element: Type) -> PointerValue:
-        """The same address, read as elements of another type."""
+        """Return the same address as a pointer to another element type."""
         return self._as(element)
 
     def _as(self, element: Type) -> PointerValue:
@@ -125,7 +125,7 @@ class PointerValue(NoNumber, Source):
         return self.__add__(_negative(self, index))
 
     def _moved(self, index: ScalarLike) -> PointerValue:
-        """This pointer, some elements on: a known distance goes into the address."""
+        """Return this pointer advanced by `index` elements; a known distance becomes part of the address operand."""
         number = _known_index(self, index)
         self._base()
         if number is None:
@@ -143,11 +143,11 @@ class PointerValue(NoNumber, Source):
         address.store(value)
 
     def load(self) -> Scalar:
-        """The element at this address."""
+        """Load the element at this address."""
         return operate(f"ld{_dotted(self.space)}.{_held(self)}", self, type=self.element)
 
     def store(self, value: ScalarLike) -> None:
-        """Writes a value of the element's type, or a number that fits it."""
+        """Store a value of the element type, or a number that fits it."""
         if self.space == "const":
             refuse(f"`{self.name}` lies in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
         text = f"st{_dotted(self.space)}.{_held(self)}"
@@ -220,7 +220,7 @@ def _refuse_elsewhere(builder: Builder, variable: ir.Variable) -> NoReturn:
 
 
 class PointerVar(PointerValue):
-    """A pointer that can be moved: `p += 4`, `p.set(q)`."""
+    """A pointer variable: `p += 4`, `p.set(q)`."""
 
     __slots__ = ()
     moves = True
@@ -234,7 +234,7 @@ class PointerVar(PointerValue):
         return self
 
     def set(self, pointer: PointerValue) -> None:
-        """Points to where `pointer` does; of the same element and space."""
+        """Set the pointer to `pointer`, which must have the same element type and space."""
         if not isinstance(pointer, PointerValue) or pointer.type != self.type:
             refuse(
                 f"`{self.name}` is a {self.type}; it cannot be set to {shown(pointer)}",
@@ -243,7 +243,7 @@ class PointerVar(PointerValue):
         self.base.set(pointer.value)  # type: ignore[union-attr]
 
     def __add__(self, index: ScalarLike) -> PointerValue:
-        """A pointer of its own, which stays where it is when this one moves."""
+        """Return an independent pointer, which does not move with this one."""
         moved = self._moved(index)
         return moved if moved.base is not self.base else PointerValue(moved.value, self.type)
 
@@ -254,7 +254,7 @@ class PointerVar(PointerValue):
 
 
 def _negative(pointer: PointerValue, index: ScalarLike) -> ScalarLike:
-    """-index, with room for the sign of an unsigned one."""
+    """Return -index as a signed value, wide enough for an unsigned one."""
     with operators.steps():
         if not isinstance(index, Scalar):
             return -literal.plain(index)
@@ -271,7 +271,7 @@ def _advance(pointer: PointerVar, index: ScalarLike) -> None:
 
 
 def _known_index(pointer: PointerValue, index: object) -> int | None:
-    """An index as an int where it is known; None for a register; all else is refused."""
+    """Return an index as an int if it is known, None for a register; refuse other values."""
     if pointer.element.bits % 8 or pointer.element is pred:
         refuse(f"`{pointer.name}` points to {pointer.element}, of which there is no array in memory", "use b8 or b32")
     if isinstance(index, Scalar):
@@ -290,7 +290,7 @@ def _known_index(pointer: PointerValue, index: object) -> int | None:
 
 
 def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | None = None) -> Scalar:
-    """base + index * size, in one instruction."""
+    """Return base + index * size, computed by one instruction."""
     assert isinstance(index, Scalar)
     register = pointer.type.register
     base = pointer.base if isinstance(pointer.base, Scalar) else _address_of(pointer.base, register)
@@ -303,7 +303,7 @@ def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | N
 
 
 def _address_of(variable: ir.Variable, register: Type) -> Scalar:
-    """The address of a variable in a register, computed once a kernel."""
+    """Return the address of a variable in a register, computed once per kernel."""
     builder = current(variable.name)
     if variable not in builder.memory:
         with builder.at_start(variable.name):
@@ -313,7 +313,7 @@ def _address_of(variable: ir.Variable, register: Type) -> Scalar:
 
 
 def _reaches(space: str, wanted: str | None) -> bool:
-    """Whether an address in `space` may be used where `wanted` is taken."""
+    """True if an address in `space` can be used where `wanted` is required."""
     if wanted in (None, "generic"):
         return space == "generic"
     if wanted == "shared::cluster":
@@ -326,13 +326,20 @@ def _dotted(space: str) -> str:
 
 
 def _held(pointer: PointerValue) -> str:
-    """The type in the mnemonic of ld and st: they know f32 and f64, and the bits of other floats."""
+    """Return the type suffix of ld and st: f32 and f64, or the bits of other floats."""
     element = pointer.element
     return str(element if element.is_integer or element.name in ("f32", "f64") else bits(element.bits))
 
 
 def pointer(address: Scalar, element: Type, space: str = "global") -> PointerValue:
-    """A pointer made of an address in bytes: a u64, or a u32 in shared memory."""
+    """Create a pointer from an address in bytes: a u64, or a u32 in shared memory.
+
+    `element` is the element type, `space` the state space: "global", "shared", "const", "local" or "generic". Raises
+    TraceError for an address of another width.
+
+        p = pd.pointer(address, f32)
+        y[i] = p[0]
+    """
     type = Pointer(element, space)
     if not isinstance(address, Scalar) or address.type.bits != type.register.bits or address.type.is_float:
         refuse(
@@ -343,9 +350,9 @@ def pointer(address: Scalar, element: Type, space: str = "global") -> PointerVal
 
 
 class ArrayView(NoNumber):
-    """Elements in memory, found by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
+    """An array in memory, indexed by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
 
-    Constant coordinates are held against the shape while tracing. `layout` is None for an array of unknown length.
+    Constant coordinates are checked against the shape while tracing. `layout` is None for an array of unknown length.
     """
 
     __slots__ = ("layout", "pointer", "ranked")
@@ -368,7 +375,7 @@ class ArrayView(NoNumber):
 
     @property
     def alignment(self) -> int | None:
-        """What its address is a multiple of, in bytes; None where only its caller knows."""
+        """The alignment of the address in bytes; None if only the caller knows it."""
         base = self.pointer.base
         return math.gcd(base.align or 1, self.pointer.offset) if isinstance(base, ir.Variable) else None
 
@@ -380,7 +387,7 @@ class ArrayView(NoNumber):
         return f"<array {self.name} of {self.element}, {self.layout or 'length unknown'}>"
 
     def address(self, *coordinate: Coordinate) -> PointerValue:
-        """A pointer to the element at a coordinate; to the first element without one."""
+        """Return a pointer to the element at a coordinate, by default to the first element."""
         if not coordinate:
             return self.pointer.__add__(0)
         if self.ranked and len(coordinate) != (self.layout.rank if self.layout else 1):
@@ -436,14 +443,14 @@ class ArrayView(NoNumber):
 
 
 def _numbers(coordinate: Coordinate) -> Coordinate:
-    """A coordinate with the constants among its values as ints."""
+    """Return a coordinate with its constants as ints."""
     if isinstance(coordinate, (tuple, list)):
         return tuple(map(_numbers, coordinate))
     return coordinate.number if isinstance(coordinate, Scalar) and coordinate.number is not None else coordinate
 
 
 def layout_of(layout: Any) -> tuple[Any, bool]:
-    """(layout, whether it was a plain shape): a plain shape is row-major and takes one coordinate for each extent."""
+    """Return (layout, True for a plain shape): a plain shape is row-major, with one coordinate for each extent."""
     if hasattr(layout, "index") and hasattr(layout, "cosize"):
         return layout, False
     shape = layout if isinstance(layout, (tuple, list)) else (layout,)
@@ -468,7 +475,13 @@ _ARRAYS = {
 
 @public
 def view(pointer: PointerValue, layout: Any) -> ArrayView:
-    """The memory at a pointer, found by coordinates through a layout or a row-major shape."""
+    """View the memory at a pointer as an array with a layout, or with a row-major shape.
+
+    `layout` is a `Layout`, an int or a tuple of ints. Raises TraceError if `pointer` is not a pointer.
+
+        matrix = pd.view(x, (64, 32))
+        y[i] = matrix[i, 0]
+    """
     if not isinstance(pointer, PointerValue):
         refuse(
             f"pd.view takes a pointer first; found {shown(pointer)}", "make one of an address: pd.pointer(address, f32)"
@@ -477,7 +490,7 @@ def view(pointer: PointerValue, layout: Any) -> ArrayView:
 
 
 def alignment_of(element: Type, align: int | None) -> int:
-    """In bytes; 16 or more where nothing is said."""
+    """Return the alignment in bytes, by default at least 16."""
     align = max(16, element.bytes) if align is None else align
     if align < element.bytes or align & (align - 1):
         refuse(
@@ -488,7 +501,7 @@ def alignment_of(element: Type, align: int | None) -> int:
 
 
 def element_of(element: object, called: str) -> Type:
-    """The type of an array's elements, which memory must have."""
+    """Return the element type of an array. Raises TraceError if memory cannot hold it."""
     if not isinstance(element, Type):
         near = nearest_type(element)
         help = f"did you mean {near}?" if near else f"for example {called}(f16, (64, 64))"
@@ -501,9 +514,17 @@ def element_of(element: object, called: str) -> Type:
 @public
 @called_elsewhere(**_ARRAYS)
 def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
-    """An array in shared memory with room for all offsets of a layout, or of a row-major shape.
+    """Declare an array in shared memory.
 
-    `align` is in bytes; 16 without it, which all vector and matrix loads are content with.
+    `element` is a scalar type. `layout` is a `Layout`, or a shape (int or tuple of ints) for a row-major array; the
+    array has room for all offsets of the layout. `align` is in bytes, by default 16, which suits all vector and matrix
+    loads. `name` is the variable's name in PTX, by default the Python name.
+
+    Raises TraceError if the kernel's arrays exceed 48 KiB in total; use `pd.dynamic_shared` then.
+
+        tile = pd.shared(f32, (32, 33))
+        tile[row, column] = x[i]
+        pd.ptx.bar.sync(0)
     """
     builder = current("pd.shared")
     element, (layout, ranked) = element_of(element, "pd.shared"), layout_of(layout)
@@ -524,18 +545,18 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
 
 
 def shared_variables(builder: Builder) -> list[ir.Variable]:
-    """The arrays in shared memory whose size the kernel says."""
+    """Return the statically sized arrays in shared memory."""
     return [variable for variable in builder.variables if variable.space == "shared"]
 
 
 def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
-    """What PTX calls a variable: as it is said, as Python calls it, or otherwise."""
+    """Return the PTX name of a variable: `name`, the Python name, or `otherwise`."""
     hint = _target(builder, name, otherwise).identifier
     return builder.unique_global(hint) if is_global else builder.unique(hint)
 
 
 def _target(builder: Builder, name: str | None, otherwise: str) -> Target:
-    """The name of a variable, as it is said, or what it is assigned to; otherwise `otherwise`."""
+    """Return the given name or the assignment target of a variable, else `otherwise`."""
     target = Target(name, name) if name else target_of(builder.site())
     return target if target and is_name(target.identifier) else Target(otherwise, otherwise)
 
@@ -544,10 +565,13 @@ def _target(builder: Builder, name: str | None, otherwise: str) -> Target:
 def dynamic_shared(
     element: Type, layout: Any = None, *, align: int | None = None, name: str | None = None
 ) -> ArrayView:
-    """An array in the shared memory whose size is given at launch; several lie one behind the other.
+    """Allocate an array in dynamic shared memory, whose total size is given at launch.
 
-    Without a layout its length is what remains: no other can follow it. Launches give the sum of the sizes by default.
-    Messages and debuggers call it by the name that it is assigned to, else by `name`.
+    Several arrays follow one another in the order of the calls; launches request the sum of their sizes by default.
+    `element`, `layout` and `align` are those of `pd.shared`. Without a layout, the array takes the remaining memory,
+    and no other can follow it. Messages and debuggers use the Python name, or `name`.
+
+        stages = pd.dynamic_shared(f16, (4, 128, 64), align=128)
     """
     builder = current("pd.dynamic_shared")
     builder.check_kernel(
@@ -568,7 +592,7 @@ def dynamic_shared(
 
 
 def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
-    """The one symbol that all dynamic arrays are offsets into, since all such symbols have one address."""
+    """Return the one symbol of all dynamic arrays; all such symbols share one address."""
     variable: ir.Variable | None = builder.memory.get(dynamic_shared)
     if variable is None:
         name = builder.unique_global("dynamic_shared")
@@ -580,9 +604,9 @@ def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
 
 
 def align_dynamic(builder: Builder) -> None:
-    """Rounds the arrays of a kernel up, so that its dynamic memory, which begins behind them, is aligned as was asked.
+    """Pad the static arrays so that dynamic memory, which begins after them, has the requested alignment.
 
-    Not every assembler sees to that for more than 16 bytes; a swizzled ring off its alignment costs half its speed.
+    Not every assembler aligns it to more than 16 bytes; a misaligned swizzled ring runs at half its speed.
     """
     least = 16
     dynamic: ir.Variable | None = builder.memory.get(dynamic_shared)
@@ -596,5 +620,5 @@ def align_dynamic(builder: Builder) -> None:
 
 
 def _round_up(variable: ir.Variable, align: int, end: int) -> None:
-    """Lengthens an array until `end` is a multiple of `align`."""
+    """Lengthen an array until `end` is a multiple of `align`."""
     variable.shape = ((variable.bytes + -end % align) // variable.type.bytes,)

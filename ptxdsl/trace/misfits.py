@@ -1,4 +1,4 @@
-"""What is said of an instruction that PTX, a target or the table has not, or has for other operands."""
+"""Errors for instructions that PTX, the target or the table does not have, or that take other operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxdsl.types import SPACES
 
 
 def wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object]) -> Problem:
-    """Of operands: more or fewer than a form takes."""
+    """Return the problem of a wrong number of operands."""
     help = opcode.form.note or f"`ptxdsl isa {title(opcode)}` lists its forms"
     more, variables = len(sources) - len(takes), sources[0] if sources and isinstance(sources[0], list) else sources[:1]
     if 0 < more == sum(o.written for o in opcode.operands) and all(getattr(v, "writable", False) for v in variables):
@@ -22,13 +22,13 @@ def wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object])
 
 
 def form_refusal(text: str, opcode: Opcode, problem: Problem, at: Location | None) -> VerifyError:
-    """Operands that a form does not take."""
+    """Return the error for operands that a form does not take."""
     message = f"{title(opcode)}: {problem.message}" if problem.operand else f"{text} {problem.message}"
     return VerifyError(message, at=at, help=problem.help)
 
 
 def title(opcode: Opcode) -> str:
-    """What an instruction is called: `ldmatrix`, `cp.async`, `mbarrier.try_wait`."""
+    """Return the short name of an instruction: `ldmatrix`, `cp.async`, `mbarrier.try_wait`."""
     words = [opcode.form.name]
     for modifier in opcode.form.modifiers:
         word = str(modifier.choices[0])
@@ -44,11 +44,11 @@ def title(opcode: Opcode) -> str:
 
 
 class TargetRefusal(VerifyError):
-    """An instruction that the target of a kernel has not; another target may have it."""
+    """The kernel's target does not have an instruction; another target may have it."""
 
 
 def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
-    """What is said of an instruction that the target of a kernel has not."""
+    """Return the error for an instruction that the kernel's target does not have."""
     least = opcode.requires.least
     if opcode.form is not None and opcode.requires.supports(builder.arch):
         return VerifyError(
@@ -64,7 +64,7 @@ def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
 
 
 def unknown_instruction(text: str, site: Site) -> VerifyError:
-    """An unknown mnemonic, with the nearest known ones."""
+    """Return the error for an unknown mnemonic, with similar known ones."""
     name, near = text.partition(".")[0], nearest(text)
     help = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
     if name not in Op.table:

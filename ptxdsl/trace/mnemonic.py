@@ -1,4 +1,4 @@
-"""`pd.ptx`: every instruction under its own name."""
+"""`pd.ptx`: every instruction as a method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PerMnemonic:
-    """What `help` and editors ask of a mnemonic, worked out when they do; the class has an answer of its own."""
+    """A descriptor that computes the documentation or signature of a mnemonic for `help` and editors."""
 
     def __init__(self, answer: Callable[[str], object], of_class: object = None) -> None:
         self._answer, self._of_class = answer, of_class
@@ -30,12 +30,12 @@ class PerMnemonic:
 
 
 def _documentation(text: str) -> str:
-    """The page of the table, or what is said of a mnemonic that it lacks."""
+    """Return the reference page of a mnemonic, or the reason why it does not exist."""
     return page(text) or "; ".join(filter(None, refusal(text)))
 
 
 def _signature(text: str) -> Signature | None:
-    """The sources by name; None for what cannot be called, or not yet."""
+    """Return the signature of an instruction; None for an incomplete or unknown mnemonic."""
     call = call_of(text)
     if call is None:
         return None
@@ -49,10 +49,14 @@ def _signature(text: str) -> Signature | None:
 
 
 class Mnemonic:
-    """`pd.ptx.add.u32`: attributes spell the mnemonic, a call emits the instruction.
+    """An instruction mnemonic: attributes spell it, a call emits the instruction.
 
-    A trailing underscore is dropped (`and_`, `global_`), a double one is `::` (`shared__cta`, `L2__128B`), one before a
-    digit is dropped (`_2d`). `pd.ptx("cp.async.cg.shared.global.L2::128B", …)` spells it out.
+        total = pd.ptx.add.u32(a, b)
+        old = pd.ptx.atom.global_.add.u32(counter, 1)
+
+    A trailing underscore is dropped (`and_`, `global_`), a double underscore stands for `::` (`shared__cta`,
+    `L2__128B`), and an underscore before a digit is dropped (`_2d`). `pd.ptx("cp.async.cg.shared.global.L2::128B", …)`
+    takes the mnemonic as text.
     """
 
     __doc__ = PerMnemonic(_documentation, __doc__)  # type: ignore[assignment]
@@ -63,7 +67,7 @@ class Mnemonic:
         self._words: dict[str, Mnemonic] = {}
 
     def __getattr__(self, word: str) -> Mnemonic:
-        if re.match(r"_(?!\d)", word):  # asked by Python, an editor or a notebook; no mnemonic begins so
+        if re.match(r"_(?!\d)", word):  # an introspection name; no mnemonic begins with `_`
             raise AttributeError(word)
         if word not in self._words:
             spelled = re.sub(r"^_(?=\d)", "", word.removesuffix("_")).replace("__", "::")
@@ -73,11 +77,14 @@ class Mnemonic:
         return known
 
     def __call__(self, *sources: object, out: object = None, guard: Scalar | None = None, pair: bool = False) -> Any:
-        """Emits the instruction. Sources in PTX order, without destinations; returns the destinations.
+        """Emit the instruction and return its destinations: None, one value, or a tuple.
 
-        A vector is a tuple or list; the coordinates of a tensor map follow it as one. `out` gives variables to write
-        instead of new registers (`"_"` for none), `guard` a predicate without which nothing happens, `pair=True` asks
-        for the second destination after a bar (`d|p`).
+        `sources` are the source operands in PTX order. A vector is a tuple or list; the coordinates of a tensor map are
+        a vector after it. `out` gives variables to write instead of new registers (`"_"` discards a result). `guard` is
+        a predicate: the instruction executes only in threads where it holds. `pair=True` also returns the second
+        destination of `d|p`.
+
+        Raises VerifyError if no form takes the operands, or if the kernel's target does not have the instruction.
         """
         text = self._text
         if not text:

@@ -1,4 +1,4 @@
-"""What Python calls the registers and arrays of a kernel: the local names of its functions, for debuggers."""
+"""The Python names of a kernel's registers and arrays, for debuggers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.signature import KernelSignature
 from ptxdsl.trace.value import Special
 
-DEEPEST = 3  # of lists in lists
+DEEPEST = 3  # nesting depth of lists
 
 
 @dataclass(frozen=True)
 class PythonNames:
-    """Names in PTX of the registers that a name means (`total`, `sums[0][1]`, `slot.index`), and arrays in shared
-    memory."""
+    """PTX register names by Python name (`total`, `sums[0][1]`, `slot.index`), and arrays in shared memory."""
 
     registers: dict[str, list[str]] = field(default_factory=dict)
     arrays: dict[str, SharedArray] = field(default_factory=dict)
 
     def add(self, name: str, value: object, depth: int = 0) -> None:
-        """A name, and what it stood for; of lists, tuples and plain objects what they hold."""
+        """Record a name and its value; for lists, tuples and plain objects also their contents."""
         if isinstance(value, PointerValue):
             value = value.base
         if isinstance(value, Scalar):
@@ -50,7 +49,7 @@ class PythonNames:
 
 
 def _register(value: Scalar) -> object:
-    """Where a value is; a special register in the one that it was read to, if it was."""
+    """Return the register of a value; for a special register the one it was read into, if any."""
     builder = peek()
     if isinstance(value, Special):
         return builder.memory.get(value.name) if builder is not None else None
@@ -67,7 +66,7 @@ def _parts(value: object) -> Iterator[tuple[str, object]]:
 def python_names(
     signature: KernelSignature, constants: Mapping[str, object], arch: str, directives: tuple[ir.Directive, ...]
 ) -> PythonNames:
-    """The names of a kernel, which is traced once more for them; of several functions, the kernel's own last."""
+    """Trace the kernel again and return its names; the kernel's own names override those of helpers."""
     names = PythonNames()
 
     def collect(code: CodeType, values: Mapping[str, object]) -> None:

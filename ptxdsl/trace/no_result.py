@@ -1,4 +1,4 @@
-"""What a call gives of a device function without a result: nothing that could be used as a value."""
+"""The result of a device function that returns nothing; every use of it is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _USES = """
 
 
 class NoResult:
-    """Nothing, which a device function gives; each use of it as a value is refused."""
+    """The missing result of a device function; using it as a value raises TraceError."""
 
     __slots__ = ("function",)
 
@@ -53,5 +53,5 @@ for _name in _USES.split():
 
 @cache
 def no_result(function: str) -> NoResult:
-    """That of a function; one object for its name, so that rounds of a loop see the same."""
+    """Return the NoResult of a function, one object per name, so that loop iterations compare equal."""
     return NoResult(function)

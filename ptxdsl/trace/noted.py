@@ -1,4 +1,4 @@
-"""What a trace notes for messages and debuggers: arrays in shared memory, rings and roles."""
+"""Record arrays, rings and roles during tracing, for messages and debuggers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ptxdsl.trace.builder import Builder
 
 
 def remember(builder: Builder, array: SharedArray) -> None:
-    """Keeps an array, by another name where there is one of its name."""
+    """Record an array under a unique name."""
     known: dict[str, SharedArray] = builder.memory.setdefault(SharedArray, {})
     called, number = array.name, 0
     while called in known:
@@ -27,13 +27,13 @@ def remember_role(builder: Builder, role: RoleNote) -> None:
 
 
 def remember_extern(builder: Builder, function: ExternNote) -> None:
-    """Keeps what is called of another module, once."""
+    """Record a function of another module, once."""
     *_, kernel = builder.callers
     kernel.memory.setdefault(ExternNote, {}).setdefault(function.name, function)
 
 
 def kernel_notes(builder: Builder) -> KernelNotes:
-    """What was noted of a kernel."""
+    """Return the notes of a kernel."""
     arrays: dict[str, SharedArray] = builder.memory.get(SharedArray, {})
     rings, roles = builder.memory.get(RingNote, ()), builder.memory.get(RoleNote, ())
     externs: dict[str, ExternNote] = builder.memory.get(ExternNote, {})

@@ -1,8 +1,8 @@
-"""Python's operators on traced values: type and sign decide the instruction.
+"""Python's operators on traced values: the operand type selects the instruction.
 
-They mean what they mean on Python numbers, within the width of the type: integers wrap, `//` and `%` round down, `>>`
-keeps the sign of a signed value, floats are rounded to nearest and never fused (`pd.fma` does that). Constants that
-change nothing emit nothing.
+Results equal those on Python numbers, within the width of the type: integers wrap, `//` and `%` round down, `>>` is
+arithmetic for signed values, floats round to nearest and are never fused (`pd.fma` does that). Operations with neutral
+constants emit nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ptxdsl.trace.no_result import NoResult
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
-# Computed here where both sides are known.
+# Folded while tracing if both operands are known.
 _KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor, "//": floordiv, "%": mod}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -32,18 +32,18 @@ MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 def refuse(
     message: str, help: str | None = None, error: type[Error] = TraceError, at: Location | None = None
 ) -> NoReturn:
-    """Raises an error at the user's line, or at another place."""
+    """Raise an error at the user's line, or at `at`."""
     raise error(message, at=at or current(message).site().location, help=help)
 
 
 def refuse_uncalled(spelled: str) -> None:
-    """Refuses what emits an instruction if it is called, where it is named by a statement of its own."""
+    """Refuse a bare `pd.ptx.…` or `pd.break_` statement without a call."""
     if peek() is not None and is_dropped_here():
         refuse(f"`{spelled}` is a statement, but it is not called: it emits nothing", f"write `{spelled}(…)`")
 
 
 def operate(text: str, *sources: object, out: Scalar | None = None, type: Type | None = None) -> Scalar:
-    """The one result of an instruction, written into `out` if given; `type` says more than the instruction does."""
+    """Emit an instruction and return its one result, written into `out` if given; `type` refines the result type."""
     if len(sources) == 2 and sources[0] is sources[1] and getattr(sources[0], "again", False):
         check_two_ways()
     ((register, held),) = emit(text, sources, out=out, type=type)
@@ -52,12 +52,12 @@ def operate(text: str, *sources: object, out: Scalar | None = None, type: Type |
 
 
 def steps() -> AbstractContextManager[None]:
-    """For results on the way to the one that gets the name."""
+    """Suppress naming for intermediate results."""
     return current("a value").anonymous()
 
 
 def constant(number: literal.PythonNumber, type: Type) -> Scalar:
-    """A value that is known while tracing; it takes no register until an instruction needs one."""
+    """Return a constant value; it occupies no register until an instruction needs one."""
     try:
         known: Scalar = current("a constant").value(literal.encode(literal.plain(number), type), type)
         return known
@@ -66,7 +66,7 @@ def constant(number: literal.PythonNumber, type: Type) -> Scalar:
 
 
 def kept(value: ScalarLike, out: Scalar | None) -> Scalar:
-    """A result that is the operand itself: no instruction, unless a variable is involved."""
+    """Return the operand itself as the result, without an instruction unless a variable is involved."""
     assert isinstance(value, Scalar)
     if out is not None:
         return out if value is out else operate(move(out.type), value, out=out)
@@ -78,16 +78,16 @@ def copy(value: Scalar) -> Scalar:
 
 
 def move(type: Type) -> str:
-    """The mov that copies a register of this type."""
+    """Return the mov mnemonic for a register type."""
     held = register_type(type).register
     return f"mov.b{held.bits}" if held.kind == "x" or held.name == "f16" else f"mov.{held}"
 
 
 def settle(number: literal.PythonNumber, type: Type, out: Scalar | None) -> Scalar:
-    """A result that is known while tracing."""
+    """Return a result that is known while tracing."""
     if out is None:
         return constant(number, type)
-    encoded = literal.encode(literal.plain(number), type)  # mov has no constants of f16: it takes their bits
+    encoded = literal.encode(literal.plain(number), type)  # mov takes f16 constants as bits
     return operate(move(type), number if encoded.type else encoded.value, out=out)
 
 
@@ -96,13 +96,13 @@ def is_floating(type: Type) -> bool:
 
 
 def wrapped(number: int, type: Type) -> int:
-    """An integer cut to a type."""
+    """Wrap an integer to the width of a type."""
     low, _ = literal.limits(type)
     return (number - low) % (1 << type.bits) + low
 
 
 def number_of(value: ScalarLike) -> int | float | None:
-    """The number that an operand is known to be; None for a register."""
+    """Return the number of a constant operand; None for a register."""
     if isinstance(value, Scalar):
         return value.number
     return literal.plain(value)
@@ -113,7 +113,7 @@ def is_operand(value: object) -> TypeGuard[ScalarLike]:
 
 
 def common_type(symbol: str, left: ScalarLike, right: ScalarLike) -> Type:
-    """The type of both sides; refuses a mix, with the conversion that mends it."""
+    """Return the type of both operands; refuse mixed types, with the conversion as help."""
     types = [v.type for v in (left, right) if isinstance(v, Scalar)]
     if len(set(types)) > 1 and isinstance(left, Scalar) and isinstance(right, Scalar):
         _refuse_mix(symbol, left, right)
@@ -145,18 +145,18 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
 
 
 def _holds_more(type: Type, other: Type) -> bool:
-    """Whether values of another type keep more of what they are in this one than the other way round."""
+    """True if converting `other` to `type` preserves more than the reverse."""
     return (type.is_float, type.bits) > (other.is_float, other.bits)
 
 
 def conversion(value: Scalar, type: Type) -> str:
-    """The help that says how a value becomes one of another type."""
+    """Return the help line for converting a value to a type."""
     how = "bitcast" if "b" in (value.type.kind, type.kind) else "to"
     return f"convert it: `{value.code}.{how}({type})`"
 
 
 def check_number(symbol: str, number: literal.PythonNumber, type: Type, other: Source) -> None:
-    """Refuses a Python number that `type`, which the other side has, cannot hold."""
+    """Refuse a Python number that `type`, the type of the other operand, cannot hold."""
     plain = literal.plain(number)
     try:
         literal.encode(abs(plain) if symbol in "+-" and type.kind == "u" else plain, type)
@@ -176,7 +176,7 @@ def _mend_number(number: int | float, type: Type, value: Source) -> str:
 
 
 def arithmetic(symbol: str, type: Type) -> None:
-    """Refuses types that have no arithmetic."""
+    """Refuse types without arithmetic."""
     if type is pred:
         refuse(f"there is no `{symbol}` for predicates", "they have & | ^ ~; count them as integers: `p.to(u32)`")
     if type.kind == "b":
@@ -190,7 +190,7 @@ def arithmetic(symbol: str, type: Type) -> None:
 
 
 def binary(symbol: str, left: object, right: object, out: Scalar | None = None) -> Scalar:
-    """left symbol right, for the operators on two values of one type; NotImplemented where a pointer decides."""
+    """Apply a binary operator to two values of one type. Returns NotImplemented if the other operand is a pointer."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
@@ -205,8 +205,8 @@ def binary(symbol: str, left: object, right: object, out: Scalar | None = None) 
 
 
 def _foreign(symbol: str, left: object, right: object) -> Scalar:
-    """Leaves pointers, and what functions without a result give, to answer for themselves; refuses all else that is no
-    value or number."""
+    """Return NotImplemented for pointers and missing results, which refuse the operator themselves; refuse all other
+    objects."""
     other = left if is_operand(right) else right
     if isinstance(other, Source | NoResult):
         return NotImplemented  # type: ignore[no-any-return]
@@ -256,7 +256,7 @@ def _subtract(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | Non
 
 
 def _has_opposite(number: int | float, type: Type) -> bool:
-    """Whether -number fits as well: all but the least number of a signed type."""
+    """True if -number also fits the type, as for all but the smallest signed integer."""
     return -number <= literal.limits(type)[1]
 
 
@@ -271,7 +271,7 @@ def _floating(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: S
 
 
 def _bf16_by_fma(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
-    """add, sub and mul of bf16 came with sm_90; fma has been there since sm_80, and rounds once just the same."""
+    """Compute add, sub and mul of bf16, which need sm_90, by fma, which exists since sm_80 and also rounds once."""
     operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
     return operate(f"fma.rn.{type}", *operands, out=out, type=type)
 
@@ -301,7 +301,7 @@ def _integers_only(symbol: str, type: Type) -> None:
 
 
 def power_of_two(number: object) -> int | None:
-    """The exponent of a power of two; None for all else."""
+    """Return the exponent of a power of two; None for other values."""
     return number.bit_length() - 1 if isinstance(number, int) and number > 0 and number & (number - 1) == 0 else None
 
 
@@ -340,14 +340,14 @@ def _divisor(symbol: str, right: ScalarLike) -> int | float | None:
 
 
 def _truncated(type: Type, left: ScalarLike, right: ScalarLike) -> tuple[Scalar, Scalar]:
-    """The quotient toward zero, and whether it is one too many."""
+    """Return the quotient rounded toward zero, and a predicate that holds if it is one too large."""
     quotient = operate(f"div.{type}", left, right)
     rest = operate(f"rem.{type}", left, right)
     return quotient, _wrong_side(type, rest, right)
 
 
 def _wrong_side(type: Type, rest: Scalar, divisor: ScalarLike) -> Scalar:
-    """Whether a remainder toward zero is not zero and has not the divisor's sign."""
+    """Return a predicate: the remainder is nonzero and its sign differs from the divisor's."""
     number = number_of(divisor)
     if number is not None:
         return rest < 0 if number > 0 else rest > 0
@@ -360,7 +360,7 @@ _ARITHMETIC = {
 
 
 def shift(symbol: str, left: object, right: object, out: Scalar | None = None) -> Scalar:
-    """left << right, left >> right: `left` decides the type; `right` is a number or a 32-bit integer."""
+    """Return left << right or left >> right: `left` determines the type; `right` is a number or a 32-bit integer."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
     if not isinstance(left, Scalar):
@@ -389,7 +389,7 @@ def _shift_amount(symbol: str, type: Type, right: ScalarLike) -> int | float | N
 
 
 def compare(symbol: str, left: object, right: object) -> Scalar:
-    """A predicate; floats compare as in Python: all but != are false with NaN."""
+    """Return the predicate of a comparison; with NaN, all float comparisons but != are false."""
     if not (is_operand(left) and is_operand(right)):
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
@@ -406,7 +406,7 @@ def compare(symbol: str, left: object, right: object) -> Scalar:
 
 
 def invert(value: Scalar) -> Scalar:
-    """~value: of a predicate, a `!p` that most instructions take as it is."""
+    """Return ~value; for a predicate `!p`, which most instructions take directly."""
     if value.type is pred:
         return operate("not.pred", value) if value.writable else _negated(value)
     if is_floating(value.type) or value.type.bits == 8:
@@ -415,14 +415,14 @@ def invert(value: Scalar) -> Scalar:
 
 
 def _negated(value: Scalar) -> Scalar:
-    """A predicate read as `!p`, which takes no instruction."""
+    """Return a predicate read as `!p`, without an instruction."""
     register = value.read()
     other: Scalar = value.builder.value(register.register if isinstance(register, ir.Not) else ir.Not(register), pred)  # type: ignore[arg-type]
     return other
 
 
 def negate(value: Scalar) -> Scalar:
-    """-value; unsigned integers wrap."""
+    """Return -value; unsigned integers wrap."""
     arithmetic("-", value.type)
     signed = TYPES[f"s{value.type.bits}"] if value.type.is_integer else value.type
     return operate(f"neg.{signed}", value, type=value.type)
@@ -434,12 +434,18 @@ def absolute(value: Scalar) -> Scalar:
 
 
 def minimum(*values: ScalarLike) -> Scalar:
-    """The smallest of two or more; of floats, those that are no NaN."""
+    """Return the minimum of two or more values; NaN operands are ignored.
+
+    lowest = pd.min(a, b, 0.0)
+    """
     return _extreme("min", *values)
 
 
 def maximum(*values: ScalarLike) -> Scalar:
-    """The largest of two or more; of floats, those that are no NaN."""
+    """Return the maximum of two or more values; NaN operands are ignored.
+
+    y[i] = pd.max(x[i], 0.0)
+    """
     return _extreme("max", *values)
 
 
@@ -448,7 +454,7 @@ def _extreme(name: str, *values: ScalarLike) -> Scalar:
         refuse(f"pd.{name} takes two values or more; {len(values)} given", "to look into a list, write `*values`")
     check_operands(f"pd.{name}", *values)
     if len(values) > 2:
-        known = sorted(values, key=lambda value: not isinstance(value, Scalar))  # numbers last, which have no type
+        known = sorted(values, key=lambda value: not isinstance(value, Scalar))  # untyped numbers last
         with steps():
             first = _extreme(name, *known[:-1])
         return _extreme(name, first, known[-1])
@@ -461,7 +467,7 @@ def _extreme(name: str, *values: ScalarLike) -> Scalar:
 
 
 def check_operands(called: str, *operands: object) -> None:
-    """Refuses operands of which none has a type."""
+    """Refuse operands that are not values or numbers, or of which none has a type."""
     for operand in operands:
         if not is_operand(operand):
             help = "a pointer's address is `p.value`" if isinstance(operand, Source) else None
@@ -473,7 +479,7 @@ def check_operands(called: str, *operands: object) -> None:
 
 
 def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
-    """`a` where the predicate holds, else `b`; both are computed."""
+    """Return `a` where the predicate holds, else `b`; both are computed."""
     if not (isinstance(condition, Scalar) and condition.type is pred):
         refuse(
             f"pd.select takes a predicate first; found {shown(condition)}", "compare first: `pd.select(x > 0, a, b)`"
@@ -492,12 +498,15 @@ def _selected(type: Type, condition: Scalar, a: ScalarLike, b: ScalarLike) -> Sc
 
 
 def _as_bits(value: ScalarLike, type: Type) -> Scalar | int:
-    """A number as the bits that stand for it in a 16-bit or packed type."""
+    """Return a number as its bits in a 16-bit or packed type."""
     return value if isinstance(value, Scalar) else literal.encode(literal.plain(value), type).value
 
 
 def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
-    """a * b + c: of floats rounded once, of integers the low half."""
+    """Return a * b + c: floats are rounded once, integers keep the low half.
+
+    total.set(pd.fma(x[i], y[i], total))
+    """
     check_operands("pd.fma", a, b, c)
     known = next(v for v in (a, b, c) if isinstance(v, Scalar))
     for other in (a, b, c):
@@ -511,7 +520,12 @@ def _type_help(value: object) -> str:
 
 
 def cast(value: ScalarLike, type: Type) -> Scalar:
-    """A value or a number converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
+    """Convert a value or number to a type: integers are truncated or extended, floats become integers toward zero.
+
+    All other conversions round to nearest even. Raises TraceError if no conversion exists.
+
+        wide = pd.cast(i, u64)
+    """
     if not isinstance(type, Type):
         refuse(f"a conversion takes a type of PTX; found {type!r}", _type_help(value))
     if not is_operand(value):
@@ -539,7 +553,8 @@ def _converted(value: Scalar, type: Type) -> Scalar:
 
 
 def retyped(value: Scalar, type: Type) -> Scalar:
-    """The same bits with another type of the same kind of register: no instruction, but for a variable."""
+    """Return the same bits as another type in the same kind of register, without an instruction unless it is a
+    variable."""
     number = number_of(value)
     if number is not None:
         return constant(wrapped(int(number), type), type)
@@ -547,21 +562,21 @@ def retyped(value: Scalar, type: Type) -> Scalar:
 
 
 def bitcast(value: Scalar, type: Type) -> Scalar:
-    """The same bits as another type of the same width."""
+    """Return the same bits as another type of the same width."""
     if type.bits != value.type.bits or pred in (type, value.type):
         refuse(
             f"bitcast of `{value.name}`, which is {value.type} ({value.type.bits} bits), to {type} ({type.bits} bits)",
             f"`.to({type})` converts the value",
         )
     held = register_type(type).register
-    lost = value.number is None and value.held.is_float and not held.is_float  # most instructions on bits take no float
+    lost = value.number is None and value.held.is_float and not held.is_float  # most bit instructions reject floats
     if value.number is None and not lost and compatible(held, value.held):
         return retyped(value, type)
     return operate(f"mov.b{type.bits}", value, type=type)
 
 
 def widened(value: ScalarLike, bits: int) -> ScalarLike:
-    """An integer index with at least this many bits."""
+    """Return an integer index extended to at least `bits` bits."""
     if not isinstance(value, Scalar) or value.type.bits >= bits:
         return value
     return cast(value, u32 if value.type.kind == "u" and bits == 32 else TYPES[f"{value.type.kind}{bits}"])

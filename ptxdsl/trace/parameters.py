@@ -1,8 +1,8 @@
-"""Groups of named, typed fields that a launch fills by name and a kernel reads by name.
+"""Parameter groups: named, typed fields that a launch passes together and a kernel reads by name.
 
-A class is declared once; its instances hold numbers and arrays on the host, and traced values in a kernel. Each field
-of it, and of the groups in it, is a PTX parameter of its own. `flat` has the values of all of them in their order, and
-is made with the instance, so that a launch need not walk through it.
+Instances hold numbers and arrays on the host, and traced values in a kernel. Each field, including those of nested
+groups, is a separate PTX parameter. `flat` holds all values in parameter order; it is computed with the instance, so
+that a launch need not traverse it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _of: WeakValueDictionary[Any, Definition] = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class ParameterField:
-    """A field of a group; `count` is the length of an array, None for a single value."""
+    """A field of a group; `count` is the array length, None for a single value."""
 
     name: str
     type: FieldType
@@ -46,14 +46,14 @@ class ParameterField:
 
 
 class Leaf(NamedTuple):
-    """What becomes one PTX parameter; `path` is how it is reached, such as `a.data` or `sizes[0]`."""
+    """One PTX parameter; `path` is its access path, such as `a.data` or `sizes[0]`."""
 
     path: str
     type: Type | Pointer | TensorMap
 
 
 class Definition(type):
-    """The class of groups: reads the fields of one where it is defined, and refuses what no kernel can take."""
+    """The metaclass of groups: reads a class's fields at its definition, and refuses types that no kernel takes."""
 
     fields_: tuple[ParameterField, ...]
     own_fields_: tuple[ParameterField, ...]
@@ -78,7 +78,7 @@ class Definition(type):
         _check_distinct(cls)
         initializer(cls)
 
-    __iter__ = None  # `Matrix[2]` is no element
+    __iter__ = None  # `Matrix[2]` is an array type, so Python must not iterate
 
     def __getitem__(cls, count: int) -> FixedArray:
         return FixedArray(cls, count)
@@ -93,14 +93,14 @@ class Definition(type):
 
 
 def leaves(name: str, type: FieldType) -> tuple[Leaf, ...]:
-    """The PTX parameters that a parameter of a kernel stands for: one, or those of the group that it is."""
+    """Return the PTX parameters of a kernel parameter: one, or those of its group."""
     if not isinstance(type, Definition):
         return (Leaf(name, type),)
     return tuple([Leaf(f"{name}.{path}", kind) for path, kind in type.leaves_])
 
 
 def assembled(type: FieldType, values: Iterator[object]) -> Any:
-    """The value of a parameter from those of its leaves: the next one, or a group of the next ones."""
+    """Assemble the value of a parameter from the values of its leaves."""
     if not isinstance(type, Definition):
         return next(values)
     return type(**{field.name: _gathered(field, values) for field in type.fields_})
@@ -113,18 +113,18 @@ def _gathered(field: ParameterField, values: Iterator[object]) -> Any:
 
 
 def is_alike(value: object, definition: Definition) -> bool:
-    """Whether a value is of a class, or of another one with the same fields."""
+    """True if a value is an instance of the class, or of another class with the same fields."""
     kind = type(value)
     return kind is definition or getattr(kind, "fields_", None) == definition.fields_
 
 
 def spelled(definition: Definition) -> str:
-    """How an instance is written: `Matrix(data=…, stride=…)`."""
+    """Return the text of an instance's constructor call: `Matrix(data=…, stride=…)`."""
     return f"{definition}({', '.join(f'{field.name}=…' for field in definition.fields_)})"
 
 
 def passable(type: object) -> bool:
-    """Whether a kernel can have a parameter of this type."""
+    """True if a kernel can have a parameter of this type."""
     if isinstance(type, Pointer):
         return type.space in ("global", "const", "generic", "shared")
     if isinstance(type, TensorMap):
@@ -158,7 +158,7 @@ def _check_name(cls: Definition, name: str) -> None:
 
 
 def _resolved(cls: Definition, name: str, text: str) -> Any:
-    """An annotation that is text, as `from __future__ import annotations` makes them all."""
+    """Evaluate a string annotation, as produced by `from __future__ import annotations`."""
     names = names_here()
     scope = {**names.globals, **names.values} if names else {}
     try:
@@ -193,7 +193,7 @@ def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
 
 
 def _near(annotation: Any) -> str | None:
-    """What an annotation that is no type most likely means."""
+    """Return the type that an invalid annotation most likely means."""
     if isinstance(annotation, tuple) and len(annotation) == 2 and passable(annotation[0]):
         return f"{annotation[0]}[{annotation[1]}]"
     near = nearest_type(annotation)
@@ -211,7 +211,7 @@ def _leaves(field: ParameterField) -> Iterator[Leaf]:
 
 
 def _check_distinct(cls: Definition) -> None:
-    """PTX has no dots in names: `a.data` and `a_data` would be one."""
+    """Refuse fields that have the same PTX name: `a.data` and `a_data`."""
     known: dict[str, str] = {}
     for path, _ in cls.leaves_:
         if known.setdefault(ptx_name(path), path) != path:
@@ -228,7 +228,7 @@ def _check_distinct(cls: Definition) -> None:
 
 
 def ptx_name(path: str) -> str:
-    """The name in PTX of the parameter that is reached so: p_a_data of `p.a.data`, p_sizes_0 of `p.sizes[0]`."""
+    """Return the PTX name of a parameter by its path: p_a_data for `p.a.data`, p_sizes_0 for `p.sizes[0]`."""
     return path.replace(".", "_").replace("[", "_").replace("]", "")
 
 
@@ -237,8 +237,10 @@ def _refuse_definition(message: str, help: str | None) -> NoReturn:
 
 
 def initializer(cls: Definition) -> None:
-    """Writes `__init__`: it takes each field by name, looks at groups and arrays, and puts `flat` together. A class of
-    computed fields, of which many have one instance, does with one that is written already."""
+    """Generate `__init__`: it takes each field by name, checks groups and arrays, and assembles `flat`.
+
+    Classes of computed fields often have a single instance and share a generic `__init__`.
+    """
     names = [field.name for field in cls.fields_]
     keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
     cls.__signature__ = inspect.Signature(keyword)
@@ -267,7 +269,7 @@ def initializer(cls: Definition) -> None:
 
 
 def _initialize(_self: Any, *_positional: object, **_values: Any) -> None:
-    """What `initializer` writes, for any class."""
+    """Initialise an instance of any class, like the generated `__init__`."""
     fields, state = type(_self).fields_, _self.__dict__
     flat: list[Any] = []
     if _positional or len(_values) != len(fields) or any([field.name not in _values for field in fields]):
@@ -297,7 +299,7 @@ def _leaves_of(groups: Sequence[Parameters]) -> list[Any]:
 
 
 def _misfit(group: Parameters, positional: tuple[object, ...], values: Mapping[str, object]) -> NoReturn:
-    """Says which field is missing or unknown."""
+    """Raise the error for a missing or unknown field."""
     cls = type(group)
     fields = [field.name for field in cls.fields_]
     unknown = [name for name in values if name not in fields]
@@ -311,7 +313,7 @@ def _misfit(group: Parameters, positional: tuple[object, ...], values: Mapping[s
 
 
 def _fitted(group: Parameters, name: str, value: object) -> Any:
-    """A group or the elements of an array, where they are what the field takes."""
+    """Return a group or array elements that match the field. Raises LaunchError otherwise."""
     cls = type(group)
     field = next(field for field in cls.fields_ if field.name == name)
     if field.count is None:
@@ -333,7 +335,7 @@ def _check_group(called: str, type: FieldType, value: object) -> None:
 
 
 def _check_traced(group: Parameters) -> None:
-    """In a kernel, traced values are of the types of their fields."""
+    """Check, in a kernel, that traced values have the types of their fields."""
     for (path, type_), value in zip(type(group).leaves_, group.flat, strict=True):
         if isinstance(value, Source) and value.type != type_:
             is_number = isinstance(type_, Type) and isinstance(value.type, Type)
@@ -348,7 +350,7 @@ def _refuse(message: str, help: str) -> NoReturn:
 
 
 def _unknown(cls: Definition, name: str) -> tuple[str, str]:
-    """The sentence for a field that is not there, and what may be meant."""
+    """Return the message for an unknown field, and the help line."""
     fields = [field.name for field in cls.fields_]
     near = difflib.get_close_matches(name, fields, 1)
     help = f"did you mean `{near[0]}`?" if near else f"its fields: {', '.join(fields)}" if fields else "it has none"
@@ -367,7 +369,7 @@ def _unsettable(cls: Definition, name: str) -> TraceError:
 
 
 def brief(value: object) -> str:
-    """A value in a message: numbers and text as written, others by their class."""
+    """Return a value in messages: numbers and strings as written, others by class."""
     if isinstance(value, int | float | str | None) and len(repr(value)) < 40:
         return repr(value)
     kind = type(value).__name__
@@ -375,29 +377,34 @@ def brief(value: object) -> str:
 
 
 class Parameters(metaclass=Definition):
-    """A group of parameters: derive from it, and annotate the fields.
+    """Base class of parameter groups: derive from it and annotate the fields.
 
         class Matrix(pd.Parameters):
             data: ptr[f32]
             stride: s64
 
-    A field is a pointer, a number, another group, or an array of these, `u32[4]`, that is read as a tuple.
-    `p: Matrix` is then a parameter of a kernel, read as `p.data[i]`; a launch takes `Matrix(data=x, stride=64)`. Fields
-    of a base class come first. Methods may compute with the fields, in kernels and on the host. Instances cannot be
-    changed.
+        @pd.kernel
+        def scale(p: Matrix): ...            # reads p.data[i]
 
-    For parameters of parsed PTX that are structs, an instance is laid out as C does; `align=16` behind the base class
-    is C's `__align__(16)`. Raises TraceError at the class for a field that no kernel takes, and LaunchError for an
-    instance with a field that is missing, unknown or not of its type.
+        scale[grid, block](Matrix(data=x, stride=64))
+
+    A field is a pointer, a number, another group, or an array of these (`u32[4]`), which is read as a tuple. Fields of
+    a base class come first. Methods may compute with the fields, in kernels and on the host. Instances are immutable.
+
+    For struct parameters of parsed PTX, an instance has the layout of a C struct; `class Matrix(pd.Parameters,
+    align=16)` corresponds to `__align__(16)`.
+
+    Raises TraceError at the class for a field type that no kernel takes, and LaunchError for an instance with a field
+    that is missing, unknown or of the wrong type.
     """
 
-    flat: tuple[Any, ...]  # the values of all fields, those of groups and arrays in their place
+    flat: tuple[Any, ...]  # the values of all fields, with groups and arrays expanded in place
 
     @classmethod
     def of(cls, name: str, /, **fields: object) -> Callable[..., Self]:
-        """A class of computed fields: `Parameters.of("Matrix", data=ptr[dtype], stride=s64)`.
+        """Create a class of computed fields: `Parameters.of("Matrix", data=ptr[dtype], stride=s64)`.
 
-        The same class for the same name and fields, as long as it is in use.
+        The same name and fields return the same class while it is in use.
         """
         key = cls, name, tuple((field, _key(annotation)) for field, annotation in fields.items())
         known = _of.get(key)
@@ -409,11 +416,11 @@ class Parameters(metaclass=Definition):
         return known
 
     def with_(self, **changes: object) -> Self:
-        """The same with other values of some fields."""
+        """Return a copy with other values of some fields."""
         cls: Any = type(self)
         return cls(**{field.name: getattr(self, field.name) for field in cls.fields_} | changes)  # type: ignore[no-any-return]
 
-    if TYPE_CHECKING:  # what fills a field, an array or a number, is not of the type that a kernel reads
+    if TYPE_CHECKING:  # on the host a field holds an array or a number, not the type that a kernel reads
 
         def __init__(self, **fields: object) -> None: ...
 
@@ -432,7 +439,7 @@ class Parameters(metaclass=Definition):
         raise _unsettable(type(self), name)
 
     def __eq__(self, other: object) -> bool:
-        """Equal numbers of the same types, and the same arrays."""
+        """True for equal numbers of the same types, and identical arrays."""
         return type(self) is type(other) and _identity(self) == _identity(other)
 
     def __hash__(self) -> int:
@@ -445,10 +452,10 @@ class Parameters(metaclass=Definition):
 
 
 def _key(annotation: object) -> object:
-    """What tells the annotations of fields apart; groups are alive as long as what they are fields of."""
+    """Return a key that distinguishes field types; groups live as long as the classes that contain them."""
     if isinstance(annotation, FixedArray):
         return _key(annotation.element), annotation.count
-    if isinstance(annotation, TensorMap):  # whose text does not say in which order a box lies in shared memory
+    if isinstance(annotation, TensorMap):  # its text omits the order of a box in shared memory
         return annotation
     return id(annotation) if isinstance(annotation, type) else repr(annotation)
 
@@ -465,7 +472,7 @@ def _represented(value: object) -> str:
 
 
 def _reduced(cls: Definition) -> Any:
-    """A class of computed fields is made again where it is loaded; another one is found by its name."""
+    """Pickle a class of computed fields by its fields, and other classes by name."""
     if "of_" not in vars(cls):
         return cls.__qualname__
     base, fields = vars(cls)["of_"]

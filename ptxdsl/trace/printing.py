@@ -1,4 +1,4 @@
-"""`pd.printf` and `pd.assert_`: what a kernel says while it runs, by the functions that CUDA's driver has for it."""
+"""`pd.printf` and `pd.assert_`: output from a running kernel, through the CUDA driver's functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ptxdsl.trace.operators import cast, constant, operate, refuse, steps
 from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")
-_VALUE = re.compile(rf"<(?:{'|'.join(TYPES)}|ptr\[[^\]]*\]) [^>]*>")  # as an f-string shows a traced value
+_VALUE = re.compile(rf"<(?:{'|'.join(TYPES)}|ptr\[[^\]]*\]) [^>]*>")  # a traced value formatted by an f-string
 _SIGNED, _UNSIGNED, _FLOATING = "di", "uoxX", "eEfFgGaA"
 _HELP = "%d and %u print integers of 32 bits, %lld and %llu of 64, %x in base 16; %f, %g and %e floats; %p pointers"
 _EXAMPLES = {"pd.printf": 'pd.printf("%f\\n", x)', "pd.assert_": 'pd.assert_(i < n, "i is too large")'}
@@ -27,12 +27,14 @@ MOST_VALUES = 32
 
 
 def printf(text: str, *values: ScalarLike | PointerValue) -> None:
-    """Prints a line for each thread that comes here, as C's printf does: `pd.printf("%d: %f", i, x)`.
+    """Print formatted values from each thread, like C's printf: `pd.printf("%d: %f", i, x)`.
 
-    %d, %u, %x are for integers of up to 32 bits, %lld, %llu, %llx for those of 64; %f, %e, %g for floats of all types;
-    %c for a character, %p for a pointer, %% for a percent sign; a predicate is the integer 0 or 1. On the emulator the
-    text goes to stdout when the launch has ended, and is `report.output` of `pd.emulate`. On a GPU the driver prints it
-    when the host waits for the kernel.
+    %d, %u, %x print integers of up to 32 bits, %lld, %llu, %llx those of 64; %f, %e, %g floats of all types; %c a
+    character, %p a pointer, %% a percent sign. A predicate prints as the integer 0 or 1. The emulator writes the text
+    to stdout after the launch, and `pd.emulate` returns it as `report.output`. On a GPU the driver prints it when the
+    host synchronises with the kernel.
+
+    Raises TraceError if the conversions do not match the values.
     """
     builder = current("pd.printf")
     _check_text("pd.printf", text)
@@ -50,10 +52,12 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
 
 
 def assert_(predicate: Scalar | bool, message: str | None = None) -> None:
-    """Ends the launch with an error where a thread comes here for which the predicate does not hold.
+    """End the launch with an error if the predicate is false in a thread.
 
-    The error says the Python line, and `message` or the text of the predicate: a finding of kind 'assert' on the
-    emulator; on a GPU the driver prints it, and the launch fails with CUDA_ERROR_ASSERT.
+    The error names the Python line, and `message` or the predicate's source text. The emulator reports a finding of
+    kind 'assert'; on a GPU the driver prints it and the launch fails with CUDA_ERROR_ASSERT.
+
+        pd.assert_(i < n, "i is out of range")
     """
     builder = current("pd.assert_")
     if isinstance(predicate, bool):
@@ -83,7 +87,7 @@ def _check_text(called: str, text: object) -> None:
 
 
 def _with_conversions(text: str, values: Sequence[object]) -> str:
-    """The call whose text has what C prints values by, where it has braces as for Python's format; else empty."""
+    """Return the printf call with C conversions if the text has Python format braces; else an empty string."""
     parts = re.split(r"\{[^{}]*\}", text)
     if len(parts) != len(values) + 1:
         return ""
@@ -93,7 +97,7 @@ def _with_conversions(text: str, values: Sequence[object]) -> str:
 
 
 def _one_text(text: str, values: Sequence[object]) -> str:
-    """The call that prints these as Python's print would."""
+    """Return the printf call that prints these values as Python's print would."""
     printed = [value for value in values if not isinstance(value, str)]
     words = [text, *(value if isinstance(value, str) else _conversion(value) for value in values)]
     named = "".join(f", {getattr(value, 'code', value)}" for value in printed)
@@ -101,7 +105,7 @@ def _one_text(text: str, values: Sequence[object]) -> str:
 
 
 def _conversion(value: object) -> str:
-    """What prints a value in decimal."""
+    """Return the conversion that prints a value in decimal."""
     if isinstance(value, PointerValue):
         return "%p"
     if isinstance(value, float) or (isinstance(value, Scalar) and value.type.is_float):
@@ -113,7 +117,7 @@ def _conversion(value: object) -> str:
 
 
 def _type_of(conversion: re.Match[str]) -> Type:
-    """What a conversion prints: s32, u32, s64, u64 or f64; u64 for a pointer."""
+    """Return the type that a conversion prints: s32, u32, s64, u64 or f64; u64 for a pointer."""
     length, code = conversion[1], conversion[2]
     if code in _FLOATING and code and not length:
         return f64
@@ -127,7 +131,7 @@ def _type_of(conversion: re.Match[str]) -> Type:
 
 
 def _converted(wanted: Type, value: object) -> Scalar:
-    """A value as printf takes it: the same number, in 4 or 8 bytes."""
+    """Return a value in the 4- or 8-byte type that printf takes."""
     if isinstance(value, PointerValue) and wanted is u64:
         return cast(value.value, u64)
     if literal.is_number(value):
@@ -152,7 +156,7 @@ def _fitting(wanted: Type, number: int | float) -> int | float:
 
 
 def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:
-    """The address of a thread's own memory that holds these values as C lays a struct of them out."""
+    """Store these values in local memory with the layout of a C struct; return the address."""
     memory: ir.Variable | None = builder.memory.get(printf)
     if memory is None:
         memory = ir.Variable(builder.unique("printed"), "local", b8, (0,), 8)
@@ -169,7 +173,7 @@ def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:
 
 
 def _text(builder: Builder, text: str) -> Scalar:
-    """The generic address of a zero-ended text."""
+    """Return the generic address of a zero-terminated string."""
     key = printf, text
     if key not in builder.memory:
         content = (*text.encode(errors="replace"), 0)
@@ -182,7 +186,7 @@ def _text(builder: Builder, text: str) -> Scalar:
 
 
 def _call(builder: Builder, name: str, arguments: Sequence[Scalar], result: Type | None = None) -> None:
-    """Calls a function of the driver."""
+    """Call a function of the driver."""
     types = [argument.type for argument in arguments]
     function = calls.declared(builder, name, types, [result] if result else [])
     with calls.scope(builder):

@@ -1,4 +1,4 @@
-"""Which variables of Python a function reads, told from its bytecode: globals, cells, attributes of its object."""
+"""Find the Python variables that a function reads, from its bytecode: globals, cells, and attributes of `self`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 
 
 class Read(NamedTuple):
-    """A global or free variable that code names, and the attributes that it reads of it: `settings.tile.m`."""
+    """A global or free variable that code names, and the attributes it reads: `settings.tile.m`."""
 
     is_cell: bool
     name: str
@@ -25,7 +25,7 @@ class Read(NamedTuple):
 
 @lru_cache(maxsize=MOST_CODES)
 def reads(code: CodeType) -> tuple[Read, ...]:
-    """The variables around a function that it, or a function in it, names, each with the attributes behind it."""
+    """Return the outer variables that a function or its inner functions name, each with its attributes."""
     return tuple(dict.fromkeys(_reads(code, code.co_freevars)))
 
 
@@ -55,7 +55,7 @@ def _attributes(listing: Sequence[Any]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=MOST_CODES)
 def read_of_object(code: CodeType) -> frozenset[str] | None:
-    """The attributes that a method reads of its object; None where it may read any, since it hands the object on."""
+    """Return the attributes of `self` that a method reads; None if it may read any, since it passes `self` on."""
     if not code.co_argcount or "__class__" in code.co_freevars or code.co_varnames[0] in code.co_cellvars:
         return None
     itself, names = code.co_varnames[0], set()

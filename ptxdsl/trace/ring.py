@@ -1,4 +1,4 @@
-"""A ring of stages in shared memory: mbarriers tell who reads that a stage is full, and who fills that it is empty."""
+"""A ring of pipeline stages in shared memory, synchronised by a full and an empty mbarrier per stage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARRIVALS = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A stage of a ring for one round: its number, and its mbarriers. Copies into it complete at `full`."""
+    """One stage of a ring in one pass: its index, and its mbarriers. Bulk copies into it complete at `full`."""
 
     index: Scalar
     full: PointerValue
@@ -36,7 +36,7 @@ class Slot:
 
 
 class Position:
-    """Where a role stands in the ring: a stage, and the parity of the phase that it waits for there."""
+    """The position of a role in the ring: the stage index, and the parity of the phase to wait for."""
 
     def __init__(self, stages: int, parity: int) -> None:
         self.stages = stages
@@ -44,7 +44,7 @@ class Position:
         self.parity: Var = var(u32, parity)
 
     def advance(self) -> None:
-        """To the next stage, from the last to the first; there the other phase comes."""
+        """Advance to the next stage; wrapping around flips the parity."""
         with steps():
             self.index += 1
             wraps: Any = self.index == self.stages
@@ -52,7 +52,7 @@ class Position:
             self.parity.set(select(wraps, self.parity ^ 1, self.parity))
 
     def skip(self, count: Any) -> None:
-        """To the stage that so many steps lead to."""
+        """Advance by `count` stages."""
         with steps():
             behind: Any = self.index + count
             rounds = behind // self.stages
@@ -68,7 +68,7 @@ class Position:
     tx_count="it is `stage_bytes=` here",
 )
 class Ring:
-    """Stages that one role fills and another one reads, in the same order, each as far ahead as there are stages.
+    """A ring buffer of stages in shared memory between a producer role and a consumer role.
 
         tiles = a.shared(4)
         ring = pd.Ring(4, stage_bytes=a.bytes, consumers=128)
@@ -81,24 +81,29 @@ class Ring:
             for k in pd.range(n):
                 slot = ring.wait()                         # full
                 ...                                        # read tiles[slot.index, …]
-                ring.release()                             # it may be filled again
+                ring.release()                             # may be refilled
 
-    With `stage_bytes` one thread fills a stage by bulk copies of so many bytes together; without, `producers` threads
-    write to it, and each of them commits. `consumers` is how many threads read each stage. They release it one by one;
-    with `each="warp"` or `each="warpgroup"` one lane arrives for all of its warp or warpgroup, the latter for stages
-    that are read by `wgmma` alone, when the thread has waited for its products. Bulk copies need not wait for reads by
-    threads, unless a proxy fence lies between: with `stage_bytes` a release has one, but with `each="warpgroup"`.
+    The producer may run up to `stages` stages ahead. Give either `stage_bytes`, if one thread fills a stage by bulk
+    copies of that many bytes in total, or `producers`, the number of threads that write a stage and call `commit`.
+    `consumers` is the number of threads that read each stage. `each` says who arrives at a release: "thread" (every
+    thread), "warp" or "warpgroup" (one lane for all). Use "warpgroup" only for stages read by `wgmma` alone, and
+    release after waiting for the wgmma group.
 
-    With `cluster`, the number of blocks of a cluster, every block fills a part of the stages of all: its copies go to
-    them by `multicast=ring.mask`, and `stage_bytes` counts what comes to one block from all of them. A stage is empty
-    when the consumers of all blocks have released it, who arrive in every block, and no block ends before its filling
-    role has called `drain`.
+    With `stage_bytes`, a release includes `fence.proxy.async`, so that bulk copies do not overtake reads by threads;
+    with `each="warpgroup"` it does not.
 
-    A kernel makes its rings before its roles, in all threads: the mbarriers are initialised here, and the block meets.
-    Positions and phases are kept by the ring, those of the filling side apart from those of the reading side.
+    With `cluster`, the number of blocks in a cluster, every block fills a part of each stage in all blocks: copies use
+    `multicast=ring.mask`, and `stage_bytes` counts the bytes that arrive in one block. A stage is empty when the
+    consumers of all blocks have released it. The producer must call `drain` before its block ends.
+
+    Create rings at the beginning of the kernel, in all threads and before the roles: the constructor initialises the
+    mbarriers and synchronises the block. The ring tracks stage index and phase, separately for producer and consumer.
+
+    Raises TraceError for invalid counts, inside of roles, branches and loops, and for a `cluster` that differs from the
+    kernel's.
     """
 
-    writers = 0  # threads that write to a stage which others fill by bulk copies: a ring of a derived class has some
+    writers = 0  # threads that write to a stage in addition to bulk copies, in derived classes
 
     def __init__(
         self,
@@ -125,7 +130,7 @@ class Ring:
         self._initialise(fillers, consumers // ARRIVALS[each] * cluster)
 
     def _note(self, builder: Builder, fillers: int, readers: int) -> None:
-        """For messages: whose the mbarriers are."""
+        """Record the ring and its mbarriers, for messages."""
         site, variable = builder.site(), str(self._mbarriers.address().base)
         target = target_of(site)
         name = target.text if target else ""
@@ -134,15 +139,16 @@ class Ring:
 
     @property
     def mask(self) -> int:
-        """All blocks of the cluster, as the mask of a multicast copy."""
+        """The multicast mask of all blocks of the cluster."""
         return (1 << self.cluster) - 1
 
     @public
     def acquire(self, expected_bytes: int | Scalar | None = None, *, leads: Any = None) -> Slot:
-        """The slot to be filled next, when nobody reads it any more; expects the stage's bytes, or other ones.
+        """Wait until the next stage to fill is empty; expect `expected_bytes`, by default the stage's bytes. Returns
+        its slot.
 
-        Where several threads fill a stage by bulk copies, all of them acquire it, and `leads`, a predicate or a bool of
-        Python, holds for the one that expects the bytes of all.
+        If several threads fill a stage by bulk copies, all of them acquire it, and `leads` (a predicate or bool) holds
+        for the one thread that expects the bytes of all.
         """
         slot = self._slot(self._written.index)
         self._wait_empty(slot)
@@ -154,14 +160,14 @@ class Ring:
 
     @public
     def commit(self) -> None:
-        """Ends the filling of that slot, as far as this thread begins it."""
+        """Advance past the acquired stage; without `stage_bytes`, arrive at its full mbarrier."""
         if self.stage_bytes is None:
             emit("mbarrier.arrive.shared::cta.b64", (self._slot(self._written.index).full,), out=SINK)
         self._written.advance()
 
     @public
     def wait(self) -> Slot:
-        """The slot to be read next, when it is full."""
+        """Wait until the next stage to read is full; return its slot."""
         slot = self._slot(self._read.index)
         _wait(slot.full, self._read.parity)
         self._read.advance()
@@ -169,9 +175,10 @@ class Ring:
 
     @public
     def release(self, slot: Slot | None = None) -> None:
-        """This thread has read the slot: that one, or the first that it waited for and has not released yet.
+        """Release a slot after reading it, by default the first one waited for and not yet released.
 
-        Slots are released in the order of `wait`; several may be held, as long as products from them are under way.
+        Slots are released in the order of `wait`. Several may be held, for example while wgmmas that read them are in
+        flight.
         """
         if slot is not None and not isinstance(slot, Slot):
             refuse(f"`release` takes the slot that `wait` gave; found {shown(slot)}", "write `ring.release(slot)`")
@@ -184,7 +191,7 @@ class Ring:
         elif self._arrives is None:
             for rank in range(self.cluster):
                 _arrive_remotely(empty, rank, None, self._ordered("release"))
-        else:  # the first threads of the warp or warpgroup, each in a block of its own
+        else:  # the first threads of the warp or warpgroup arrive, each at another block
             with steps():
                 rank = thread_of(current("pd.Ring")) & ARRIVALS[self.each] - 1
                 _arrive_remotely(empty, rank % self.cluster, self._arrives, self._ordered("release"))
@@ -193,25 +200,27 @@ class Ring:
             self._held.set(select(self._held == self.stages, 0, self._held))
 
     def reader(self) -> Self:
-        """The same ring for a role that reads beside another one: with positions of its own, since the assembler takes
-        what two roles write for no uniform register in either."""
+        """Return this ring with separate read positions, for a second consumer role.
+
+        A variable written in two roles is never assigned to a uniform register by ptxas.
+        """
         other = copy(self)
         other._read, other._held = Position(self.stages, 0), var(u32, 0)
         return other
 
     def _fence_reads(self) -> None:
-        """Bulk copies need not wait for reads by threads, which go through another proxy, unless these are fenced."""
+        """Emit a proxy fence, without which bulk copies may overtake the threads' reads of the stage."""
         if self.stage_bytes is not None and self.each != "warpgroup":
             emit("fence.proxy.async.shared::cta")
 
     def skip(self, count: Any) -> None:
-        """Goes past so many slots, an int or a u32, that others read and release: without waiting for them."""
+        """Advance by `count` slots (an int or u32) that other threads read and release, without waiting."""
         self._read.skip(count)
         with steps():
             self._held.set(self._read.index)
 
     def drain(self) -> None:
-        """For the filling side: waits until all that was committed has been read. The ring can be filled on."""
+        """On the producer side, wait until all committed stages have been released. The ring can be used afterwards."""
         for _ in control.range(self.stages):
             self._wait_empty(self._slot(self._written.index))
             self._written.advance()
@@ -219,23 +228,26 @@ class Ring:
             self._written.parity.set(self._written.parity ^ 1)
 
     def _wait_empty(self, slot: Slot) -> None:
-        """Until the consumers, of all blocks of the cluster, have released a slot."""
+        """Wait until the consumers, of all blocks of the cluster, have released a slot."""
         _wait(slot.empty, self._written.parity, self._ordered("acquire"))
 
     def _ordered(self, how: str) -> str:
-        """How arrivals for other blocks order memory. What wgmma has read, and its thread has waited for, needs no
-        order of other accesses, for which ptxas puts a fence of the whole GPU in front of each arrival."""
+        """Return the memory ordering of arrivals at other blocks.
+
+        After the thread has waited for its wgmmas, their reads need no further ordering; an ordered arrival makes ptxas
+        insert a GPU-wide fence.
+        """
         return "" if self.cluster == 1 or self.each == "warpgroup" else f".{how}.cluster"
 
     def _slot(self, index: Var) -> Slot:
-        """The empty mbarriers lie behind the full ones."""
+        """Return the slot of a stage. The empty mbarriers follow the full ones."""
         with steps():
             number = index.value
             full = self._mbarriers.address(number)
             return Slot(number, full, full + self.stages)
 
     def _initialise(self, fillers: int, readers: int) -> None:
-        """By one thread, before the others come to them."""
+        """Initialise the mbarriers in one thread, then synchronise the block or cluster."""
         with control.if_(_is_first(current("pd.Ring"))):
             for stage in range(self.stages):
                 _init(self._mbarriers, stage, fillers)
@@ -253,14 +265,14 @@ def _init(mbarriers: ArrayView, number: int, count: int) -> None:
 
 
 def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any, ordering: str) -> None:
-    """At the mbarrier that lies at the same place in the block of a rank."""
+    """Arrive at the mbarrier at the same offset in the block of a given rank."""
     with steps():
         remote = pointer(operate("mapa.shared::cluster.u32", empty, rank), b64, "shared::cluster")
     emit(f"mbarrier.arrive{ordering}.shared::cluster.b64", (remote,), guard=guard)
 
 
 def _wait(mbarrier: PointerValue, parity: Var, ordering: str = "") -> None:
-    """Until the phase of that parity is complete."""
+    """Wait until the phase of a parity is complete."""
     builder = current("pd.Ring")
     again = builder.function.label("$wait")
     builder.append(again)
@@ -269,7 +281,7 @@ def _wait(mbarrier: PointerValue, parity: Var, ordering: str = "") -> None:
 
 
 def _is_first(builder: Builder) -> Any:
-    """Whether a thread is the first of its block."""
+    """Return a predicate: the thread is the first of its block."""
     axes = [axis for axis, extent in zip("xyz", (*(builder.block or (2, 2, 2)), 1, 1), strict=False) if extent > 1]
     with steps():
         together: Any = getattr(tid, axes[0] if axes else "x")
@@ -279,7 +291,7 @@ def _is_first(builder: Builder) -> Any:
 
 
 def _leads(builder: Builder, threads: int, count: int) -> Any:
-    """Whether a thread is one of the first `count` of its warp or warpgroup."""
+    """Return a predicate: the thread is one of the first `count` of its warp or warpgroup."""
     with steps():
         number: Any = thread_of(builder) & threads - 1
         return number == 0 if count == 1 else number < count

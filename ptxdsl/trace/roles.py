@@ -1,4 +1,4 @@
-"""Roles: parts of a kernel for some of a block's warpgroups or warps, and for one lane of a warp."""
+"""Roles: code for some of a block's warpgroups or warps, or for one lane of a warp."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from ptxdsl.trace.value import Value, tid
 from ptxdsl.types import pred, u32
 
 WARP, WARPGROUP = 32, 128
-REGISTER_FILE = 65536  # registers of a multiprocessor, 32 bits each
-FEWEST, MOST, UNIT = 24, 256, 8  # registers of a thread that setmaxnreg takes
+REGISTER_FILE = 65536  # 32-bit registers of a multiprocessor
+FEWEST, MOST, UNIT = 24, 256, 8  # registers per thread that setmaxnreg accepts
 MIN_BLOCKS = "minnctapersm"
-NAMED_BARRIERS = 15  # beside barrier 0, which is the whole block's
+NAMED_BARRIERS = 15  # in addition to barrier 0, which the whole block uses
 ALL_LANES = 0xFFFFFFFF
 SINK = "_"
 
 
 @dataclass(eq=False, slots=True)
 class BlockRoles:
-    """What the roles of a kernel share: registers that each warpgroup was told to have, and barriers given out."""
+    """The state shared by a kernel's roles: the registers of each warpgroup, and the allocated named barriers."""
 
     at_launch: int
     registers: dict[int, int] = field(default_factory=dict)
     barriers: dict[object, int] = field(default_factory=dict)
     next_barrier: int = 1
-    waits: list[ir.Instruction] = field(default_factory=list)  # those at barriers that were given out
-    last: Location | None = None  # where registers were last asked for
+    waits: list[ir.Instruction] = field(default_factory=list)  # barrier instructions emitted for roles
+    last: Location | None = None  # location of the last register request
 
     def barrier(self, key: object, count: int) -> int:
-        """The first of `count` named barriers, the same for a key."""
+        """Return the first of `count` named barriers allocated for a key."""
         if key not in self.barriers:
             if self.next_barrier + count > NAMED_BARRIERS + 1:
                 refuse(
@@ -60,7 +60,7 @@ def _roles(builder: Builder) -> BlockRoles:
 
 
 def thread_of(builder: Builder) -> Any:
-    """The number of a thread in its block, the x axis first."""
+    """Return the linear thread index in the block, x fastest."""
     extents = (*(builder.block or ()), 1, 1)[:3]
     with steps():
         number: Any = tid.x
@@ -71,9 +71,9 @@ def thread_of(builder: Builder) -> Any:
 
 
 def _uniform(builder: Builder, noun: str, threads: int) -> Any:
-    """The number of a thread's warpgroup or warp, once a kernel.
+    """Return the index of a thread's warpgroup or warp, computed once per kernel.
 
-    A shuffle tells the assembler that it is the same in all lanes: what follows from it stays in uniform registers.
+    A shuffle shows ptxas that the value is uniform, so that values derived from it use uniform registers.
     """
     if noun not in builder.memory:
         with builder.at_start(noun), steps():
@@ -83,14 +83,14 @@ def _uniform(builder: Builder, noun: str, threads: int) -> Any:
 
 
 class Role(Block):
-    """Base of `pd.warpgroup` and `pd.warp`: the body runs in some of a block's warps, which stand side by side.
+    """Base class of `pd.warpgroup` and `pd.warp`: runs the body in consecutive warps of a block.
 
-    `threads` is how many threads it has. The kernel says its block: `@pd.kernel(reqntid=384)`. `bar.sync 0`, which
-    waits for the whole block, is refused in the body.
+    The kernel must declare its block size: `@pd.kernel(reqntid=384)`. `bar.sync 0`, which waits for the whole block, is
+    refused in the body.
     """
 
     noun = ""
-    size = 0  # threads of one of its units
+    size = 0  # threads of a unit, a warp or a warpgroup
 
     def __init__(self, *numbers: int, registers: int | None = None) -> None:
         shown = [*map(repr, numbers), *([f"registers={registers!r}"] if registers is not None else [])]
@@ -119,23 +119,23 @@ class Role(Block):
 
     @property
     def threads(self) -> int:
-        """How many threads have this role."""
+        """The number of threads in this role."""
         return self.count * self.size
 
     @property
     def index(self) -> Any:
-        """Which of its warpgroups or warps the thread is in, from 0: the int 0 where there is one, else a u32."""
+        """The index of the thread's warpgroup or warp in the role: the int 0 if there is one, else a u32."""
         if self.count == 1:
             return 0
         return self._once("index", lambda: _uniform(self.builder, self.noun, self.size) - self.first)
 
     @property
     def thread(self) -> Any:
-        """The number of the thread within its role, from 0, as a u32."""
+        """The index of the thread in the role, from 0, a u32."""
         return self._once("thread", lambda: thread_of(self.builder) - self.first * self.size)
 
     def barrier(self) -> None:
-        """Waits until all threads of this role have come, at a named barrier of its own."""
+        """Synchronise the threads of this role at a named barrier of its own."""
         self._meet(self.roles.barrier(self._key, 1), self.threads)
 
     def _meet(self, barrier: Any, threads: int) -> None:
@@ -147,7 +147,7 @@ class Role(Block):
         return self.noun, self.first, self.count
 
     def _once(self, name: str, compute: Any) -> Any:
-        """A number that is computed before the kernel's first line, at its first use."""
+        """Return a value computed before the kernel's first line, cached under `name`."""
         key = *self._key, name
         if key not in self.builder.memory:
             with self.builder.at_start(name):
@@ -167,7 +167,7 @@ class Role(Block):
             self.builder.append(self.behind)
 
     def _holds(self) -> Value:
-        """Whether a thread has this role."""
+        """Return a predicate: the thread has this role."""
         number: Any = _uniform(self.builder, self.noun, self.size)
         last = math.prod(self.builder.block or ()) // self.size - 1
         with steps():
@@ -182,7 +182,8 @@ class Role(Block):
         return holds  # type: ignore[no-any-return]
 
     def _watch(self, instruction: ir.Instruction) -> None:
-        """Refuses what takes threads of other roles: barrier 0, and instructions of a warpgroup in a part of it."""
+        """Refuse instructions that need threads outside of the role: barrier 0, and warpgroup instructions in a part of
+        one."""
         if instruction.location is not None:
             self._lines.add((instruction.location.file, instruction.location.line))
         whole = self.first * self.size % WARPGROUP == self.threads % WARPGROUP == 0
@@ -226,7 +227,7 @@ class Role(Block):
             refuse(f"`{self.words}`: the {self.noun}s of a role follow one another", "open a role for each")
 
     def _check_nesting(self, builder: Builder) -> None:
-        """A role may stand inside of another one if that has all of its warps, and it is smaller."""
+        """Allow a nested role only inside of a larger one that includes all of its warps."""
         for outer in builder.memory.get(Role, ()):
             start, end = outer.first * outer.size, outer.first * outer.size + outer.threads
             first = self.first * self.size
@@ -239,16 +240,22 @@ class Role(Block):
 
 
 class warpgroup(Role):
-    """`with pd.warpgroup(1, 2, registers=232) as consumer:` runs its body in warpgroups of four warps of each block.
+    """Run the body in the given warpgroups (128 threads each) of every block.
 
-    `registers` is how many each of its threads shall have, a multiple of 8 from 24 to 256: more or fewer than the
-    65536 / (threads of a block) of the launch, by `setmaxnreg`. The sum over all warpgroups is at most 65536.
+        with pd.warpgroup(1, 2, registers=232) as consumer:
+            i = consumer.thread                          # 0 to 255
+
+    `numbers` are consecutive warpgroups, counted from 0. `registers` sets the registers per thread by `setmaxnreg`, a
+    multiple of 8 from 24 to 256; at launch a thread has 65536 / (threads of the block). The total over all warpgroups
+    is at most 65536. The target has an `a` suffix, such as sm_90a, if registers are set.
+
+    Raises TraceError if the kernel does not declare its block size, or for warpgroups outside of the block.
     """
 
     noun, size = "warpgroup", WARPGROUP
 
     def warpgroup_barrier(self) -> None:
-        """Waits until all threads of the thread's own warpgroup have come."""
+        """Synchronise the threads of the current thread's warpgroup."""
         first = self.roles.barrier((*self._key, "each"), self.count)
         self._meet(first if self.count == 1 else self._once("barrier", lambda: self.index + first), self.size)
 
@@ -286,7 +293,14 @@ class warpgroup(Role):
 
 
 class warp(Role):
-    """`with pd.warp(0):` runs its body in the warps of these numbers of each block, counted from 0."""
+    """Run the body in the given warps (32 threads each) of every block.
+
+        with pd.warp(0):
+            a.prefetch()
+
+    `numbers` are consecutive warps, counted from 0. Raises TraceError if the kernel does not declare its block size, or
+    for warps outside of the block.
+    """
 
     noun, size = "warp", WARP
 
@@ -295,7 +309,13 @@ class warp(Role):
 
 
 class elect(Block):
-    """`with pd.elect():` runs its body in one lane of each warp that comes here; all of its lanes must."""
+    """Run the body in one elected lane of each warp. All lanes of the warp must reach it.
+
+        with pd.warp(0), pd.elect():
+            a.load(tile, (0, 0), barrier)
+
+    Instructions that a whole warp or warpgroup executes together are refused in the body with TraceError. Needs sm_90.
+    """
 
     words = "pd.elect()"
 
@@ -315,7 +335,7 @@ class elect(Block):
             self.builder.watchers.remove(self._watch)
 
     def _watch(self, instruction: ir.Instruction) -> None:
-        """Refuses instructions that whole warps run."""
+        """Refuse instructions that whole warps execute together."""
         if warps := _together(instruction):
             everyone = "all 32 lanes of a warp" if warps == 1 else "all 128 threads of a warpgroup"
             refuse(
@@ -326,7 +346,7 @@ class elect(Block):
 
 
 def _together(instruction: ir.Instruction) -> int:
-    """How many whole warps run an instruction together; 0 where lanes may do so without others."""
+    """Return the number of whole warps that execute an instruction together; 0 if single lanes may execute it."""
     opcode: Any = instruction.opcode
     op: Op = opcode.op
     if not (op.collective and op.whole_warp) or any(operand.name == "membermask" for operand in opcode.operands):
@@ -335,13 +355,13 @@ def _together(instruction: ir.Instruction) -> int:
 
 
 def check_roles(builder: Builder) -> None:
-    """What is known of a kernel's roles only at its end."""
+    """Check the kernel's roles at its end."""
     _check_registers(builder)
     _check_barriers(builder)
 
 
 def _check_barriers(builder: Builder) -> None:
-    """Refuses barriers that the kernel names by their numbers where these were given to a role."""
+    """Refuse constant barrier numbers that have been allocated to a role."""
     roles = builder.memory.get(BlockRoles)
     if roles is None or not roles.barriers:
         return
@@ -358,7 +378,7 @@ def _check_barriers(builder: Builder) -> None:
 
 
 def _barrier_number(instruction: ir.Instruction) -> int | None:
-    """The barrier of a block that an instruction names by a constant."""
+    """Return the constant barrier number of a block barrier instruction."""
     opcode: Any = instruction.opcode
     if opcode.text.partition(".")[0] not in ("bar", "barrier") or ".warp." in opcode.text:
         return None
@@ -368,9 +388,10 @@ def _barrier_number(instruction: ir.Instruction) -> int | None:
 
 
 def _check_registers(builder: Builder) -> None:
-    """Refuses roles that ask for more registers than are left by warpgroups that keep what they were launched with.
+    """Refuse roles whose registers, with those of warpgroups that keep their launch allocation, exceed the register
+    file.
 
-    Says how many blocks a multiprocessor has to hold, without which the assembler ignores all of it (C7508).
+    Also declare the minimum number of blocks per multiprocessor, without which ptxas ignores setmaxnreg (C7508).
     """
     roles = builder.memory.get(BlockRoles)
     if roles is None or not roles.registers:

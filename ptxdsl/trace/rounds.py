@@ -1,9 +1,9 @@
-"""Python state that changes in a branch or a loop: what the kernel does must not depend on that.
+"""Detect Python state that changes in a branch or loop and affects the kernel.
 
-Python runs the body of a traced loop once and that of a traced branch always. Where that changes a list, a dictionary,
-an array or an object, the kernel is traced again: once with loops that begin with the state that their first round
-left, once with that from before behind all that may not run. A kernel that comes out as another program is refused, at
-the line that differs.
+Python runs the body of a traced loop once, and that of a traced branch unconditionally. If a body changes a list,
+dictionary, array or object, the kernel is traced again: once with loops that start from the state after their first
+iteration, and once with the old state restored after every block that may not execute. If such a trace yields a
+different program, the kernel is refused at the first differing line.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PLAIN = (int, float, complex, str, bytes, type(None))
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What stood at a path when the block began."""
+    """The object at an access path when the block began."""
 
     path: Path
 
 
 @dataclass(slots=True)
 class Change:
-    """A holder that a block changed, and what it held behind the block; `name`, `old` and `new` are for messages."""
+    """A holder that a block changed, and its contents after the block; `name`, `old` and `new` are for messages."""
 
     path: Path
     after: Any
@@ -48,21 +48,21 @@ class Change:
 
 @dataclass(slots=True)
 class Suspect:
-    """A block that changed the state of Python."""
+    """A block that changed Python state."""
 
     words: str
     location: Location
     loops: bool
     changes: list[Change]
-    begin: int = 0  # in the body of the kernel that is traced again
+    begin: int = 0  # positions in the body of the later trace
     end: int | None = None
 
 
 @dataclass(slots=True)
 class Rounds:
-    """What the blocks of a kernel change, by their number; in a later trace, what those of the first have changed.
+    """The state changes of a kernel's blocks, by block number, and their effect on later traces.
 
-    That one begins loops with their second round, or `skips` blocks: it goes on behind them as if they had not run.
+    A later trace starts loops with their second iteration, or `skips` blocks: it restores the state from before them.
     """
 
     again: dict[int, Suspect] | None = None
@@ -71,16 +71,16 @@ class Rounds:
     count: int = 0
 
     def next(self) -> int:
-        """The number of a block that begins."""
+        """Return the number of the next block."""
         self.count += 1
         return self.count
 
     def looks_at(self, number: int) -> bool:
-        """Whether it matters what a block changes, or has changed before."""
+        """True if the changes of a block must be tracked."""
         return self.again is None or number in self.again
 
     def begin(self, number: int, builder: Builder, state: Snapshot, loops: bool) -> None:
-        """In a later trace, the loop of a block that begins may go on from the round before."""
+        """In a later trace, let a loop start from the state after its first iteration."""
         suspect = self.again.get(number) if self.again else None
         if suspect is not None:
             suspect.begin, suspect.end = len(builder.body), None
@@ -88,13 +88,13 @@ class Rounds:
                 _apply(suspect.changes, state)
 
     def suspect(self, number: int, changed: list[Record], state: Snapshot, region: ControlRegion) -> None:
-        """Notes that a block has changed these holders, of those that `state` reaches."""
+        """Record that a block changed these holders among those reached by `state`."""
         changes = [change for record in changed for change in _changes(record, state)]
         if changes:
             self.suspects[number] = Suspect(region.words, region.opened, region.again is not None, changes)
 
     def go_on(self, builder: Builder, number: int, state: Snapshot, surely: bool) -> None:
-        """In a later trace, goes on behind a block, maybe as if it had not run, unless it surely does."""
+        """In a later trace, restore the state after a block, as if it had not run, unless it always executes."""
         suspect = self.again.get(number) if self.again else None
         if suspect is not None:
             suspect.end = len(builder.body)
@@ -103,7 +103,7 @@ class Rounds:
 
 
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
-    """Refuses iterators that go on in a loop: in each round `next` would give what it gave while tracing."""
+    """Refuse iterators that advance in a loop: `next` would return the same element in each iteration."""
     for record in changed if region.again else ():
         if isinstance(record.kind, IteratorPosition):
             refuse(
@@ -115,7 +115,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
 
 
 def _changes(record: Record, state: Snapshot) -> list[Change]:
-    """What became another in a holder; nothing of an iterator, which cannot be put back."""
+    """Return the changed items of a holder; empty for an iterator, which cannot be reset."""
     if isinstance(record.kind, IteratorPosition):
         return []
     stood = {id(value): path for path, value in state.paths()}
@@ -131,7 +131,7 @@ def _changes(record: Record, state: Snapshot) -> list[Change]:
 
 
 def _apply(changes: list[Change], state: Snapshot) -> None:
-    """Makes the holders hold what they did behind the first round."""
+    """Restore the holders to their contents after the first iteration."""
     stood = dict(state.paths())
     records = {record.path: record for record in state.records}
 
@@ -147,19 +147,19 @@ def _apply(changes: list[Change], state: Snapshot) -> None:
 
 
 def check_rounds(first: Builder, trace: Callable[[Rounds], Builder]) -> None:
-    """Traces a kernel again whose blocks changed the state of Python. Raises TraceError if it is another program."""
+    """Trace a kernel again if its blocks changed Python state. Raises TraceError if the program differs."""
     suspects = first.memory[Rounds].suspects
     loops = any(suspect.loops for suspect in suspects.values())
     for skips in (False, True) if loops else (True,):
         at, location = _compared(first, trace, Rounds(suspects, skips))
         if at is not None and _difference(first.body, trace(Rounds()).body) is None:
-            _refuse(suspects, at, location, skips)  # else something that is not ours to see changes it
+            _refuse(suspects, at, location, skips)  # otherwise a hidden state changes it
 
 
 def _compared(
     first: Builder, trace: Callable[[Rounds], Builder], rounds: Rounds
 ) -> tuple[float | None, Location | None]:
-    """Where a later trace differs, in the body and in the source; no end of the body if it comes to none."""
+    """Return where a later trace differs, in the body (None if it did not reach the end) and in the source."""
     try:
         body = trace(rounds).body
     except Exception as error:
@@ -169,13 +169,13 @@ def _compared(
 
 
 def _difference(first: list[ir.Item], second: list[ir.Item]) -> int | None:
-    """Where two programs differ; they name registers alike."""
+    """Return the index of the first difference between two programs, which name registers alike."""
     pairs = enumerate(zip_longest(first, second))
     return next((n for n, (a, b) in pairs if str(a) != str(b)), None)
 
 
 def _first_location(first: Builder, body: list[ir.Item], at: int) -> Location | None:
-    """The line of the first instruction that differs."""
+    """Return the source line of the first differing instruction."""
     for item in (*body[at:], *first.body[at:]):
         if isinstance(item, ir.Instruction) and item.location and item.location != first.where:
             return item.location
@@ -200,7 +200,7 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
 
 
 def _meant(changes: list[Change], location: Location | None) -> Change:
-    """The change that a line names, else the first."""
+    """Return the change that a line mentions, else the first."""
     text = location.text if location else ""
     return next((c for c in changes if c.name in text or c.name.partition("[")[0] in text), changes[0])
 
@@ -210,7 +210,7 @@ UNROLL = "or unroll by Python's `range`, where the number of rounds is known"
 
 
 def _mend(change: Change, loops: bool) -> str:
-    """What to write instead, by what was changed."""
+    """Return the help line for a change."""
     if isinstance(change.new, bool | int | float) and isinstance(change.old, bool | int | float):
         type = "f32" if isinstance(change.new, float) else "u32" if min(change.old, change.new) >= 0 else "s32"
         old = int(change.old) if isinstance(change.old, bool) else change.old
@@ -220,7 +220,7 @@ def _mend(change: Change, loops: bool) -> str:
 
 
 def instead_of(value: Any, loops: bool) -> str:
-    """What takes the place of an object of Python that changes in a branch or loop."""
+    """Return the help line for a Python object that changes in a branch or loop."""
     if drawn.is_generator(type(value)):
         instead = "what Python draws is a constant: compute it in the kernel from a seed, or read it from an array"
         return f"{instead}; {UNROLL}" if loops else instead
@@ -234,7 +234,7 @@ def instead_of(value: Any, loops: bool) -> str:
 
 
 def is_memory(value: Any) -> bool:
-    """Whether a value is an array or pointer of the kernel, or a list of these."""
+    """True for an array or pointer of the kernel, or a list of these."""
     if isinstance(value, list | tuple):
         return bool(value) and all(map(is_memory, value))
     return isinstance(value, ArrayView | PointerValue)

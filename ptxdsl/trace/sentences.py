@@ -1,6 +1,6 @@
-"""What a message says of a line of Python: which argument is meant, which construct asked a traced value for its truth.
+"""Source-based parts of messages: which argument is meant, and which construct tested a traced value.
 
-The source is parsed only when there is something to refuse.
+The source is parsed only when a message is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxdsl.errors import Location
 
 
 def syntax_tree(file: str) -> ast.Module | None:
-    """A file of Python as its statements; None for what Python would not read."""
+    """Return the syntax tree of a Python file; None if Python cannot parse it."""
     return _tree(file, "".join(linecache.getlines(file)))
 
 
@@ -28,7 +28,7 @@ def _tree(file: str, text: str) -> ast.Module | None:
 
 
 def _nodes(location: Location) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """(parent, node) for each expression that stands exactly at a place."""
+    """Yield (parent, node) for each expression at exactly this location."""
     tree = syntax_tree(location.file)
     for parent in ast.walk(tree) if tree else ():
         for node in ast.iter_child_nodes(parent):
@@ -37,13 +37,13 @@ def _nodes(location: Location) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def ends_at(location: Location, node: ast.AST) -> bool:
-    """Whether a node that begins at a place ends there too; the end is unknown where that is another line."""
+    """True if a node that begins at a location also ends there; the end is unknown on another line."""
     end = (getattr(node, "end_lineno", None), getattr(node, "end_col_offset", None))
     return end == (location.line, location.columns[1]) or end[0] != location.line
 
 
 def argument(location: Location, index: int | None) -> Location:
-    """The place of one positional argument of the call at `location`; `location` itself if it cannot be told."""
+    """Return the location of a positional argument of the call at `location`, else `location` itself."""
     if index is None:
         return location
     for _, node in _nodes(location):
@@ -55,7 +55,7 @@ def argument(location: Location, index: int | None) -> Location:
 
 
 def operands_at(location: Location) -> tuple[ast.expr, ast.expr] | None:
-    """The two sides of the operator at a place, or the two arguments of the call there; None for anything else."""
+    """Return the two operands of the operator or call at a location; None for other expressions."""
     for _, node in _nodes(location):
         match node:
             case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
@@ -70,7 +70,7 @@ def operands_at(location: Location) -> tuple[ast.expr, ast.expr] | None:
 
 
 def _is_string_call(node: ast.Call) -> bool:
-    """`pd.ptx("add.u32", a, b)`: the mnemonic comes first."""
+    """True for `pd.ptx("add.u32", a, b)`, whose first argument is the mnemonic."""
     return bool(node.args) and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
 
 
@@ -80,14 +80,14 @@ def _at(location: Location, node: ast.expr) -> Location:
 
 
 def known_integer(location: Location) -> str:
-    """What to write where a traced value is no Python integer."""
+    """Return the help line for a traced value used as a Python integer."""
     if any(isinstance(node, ast.Subscript) and ends_at(location, node) for _, node in _nodes(location)):
         return "memory takes traced indices: pass the elements as a parameter, `ptr[f32]`, or store them to pd.shared"
     return "count by `pd.range`; what decides shapes and list indices must be a keyword-only argument of the kernel"
 
 
 def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]] | None:
-    """(keyword, columns) of the `return`, `break` or `continue` on a line that leaves the `with` at a place."""
+    """Return (keyword, columns) of the `return`, `break` or `continue` on a line that leaves a `with` block."""
     tree = syntax_tree(block.file)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.With) and node.lineno == block.line:
@@ -99,7 +99,7 @@ def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]]
 
 
 def advancing(block: Location, name: str) -> Location:
-    """The call in the block at a place that takes the next item of an iterator; the block if none is seen."""
+    """Return the location of the call in a block that advances an iterator, else the block."""
     for node in _within(block):
         if isinstance(node, ast.Call) and [ast.unparse(argument) for argument in node.args[:1]] == [name]:
             return _at(block, node)
@@ -107,7 +107,7 @@ def advancing(block: Location, name: str) -> Location:
 
 
 def assigning(block: Location, name: str) -> Location:
-    """The assignment in the block at a place that binds a name; the block if none is seen."""
+    """Return the location of the assignment in a block that binds a name, else the block."""
     for node in _within(block):
         for target in node.targets if isinstance(node, ast.Assign) else ():
             for bound in ast.walk(target):
@@ -117,7 +117,7 @@ def assigning(block: Location, name: str) -> Location:
 
 
 def _within(block: Location) -> Iterator[ast.AST]:
-    """All that stands in the `for` or `with` at a place."""
+    """Yield the syntax nodes inside of the `for` or `with` at a location."""
     tree = syntax_tree(block.file)
     for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.For | ast.With) and node.lineno == block.line:
@@ -125,7 +125,7 @@ def _within(block: Location) -> Iterator[ast.AST]:
 
 
 def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
-    """The statements below a node that lead out of it."""
+    """Yield the statements below a node that leave it."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Return) or (isinstance(child, ast.Break | ast.Continue) and not in_loop):
             yield child
@@ -136,7 +136,7 @@ def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
 _UNKNOWN = "which is not known while tracing"
 _ASKS = "{asker} asks whether `{name}` is true, " + _UNKNOWN
 
-# By what asked: the message, and what to write instead.
+# (message, help line) by the testing construct.
 _TRUTH: dict[str, tuple[str, str]] = {
     "if": (_ASKS, "write `with pd.if_({name}):`; a Python `if` is decided while tracing"),
     "conditional expression": (_ASKS, "write `pd.select({name}, a, b)`"),
@@ -162,7 +162,7 @@ _PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while
 
 
 def truth(location: Location, name: str) -> tuple[str, str]:
-    """(message, help) for a traced value that is asked whether it is true."""
+    """Return (message, help) for a traced value that is tested for truth."""
     if not location.text:
         return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
     askers = [(kind, n) for parent, n in _nodes(location) if ends_at(location, n) and (kind := _asker(parent, n))]
@@ -176,7 +176,7 @@ def truth(location: Location, name: str) -> tuple[str, str]:
 
 
 def _asker(parent: ast.AST, node: ast.AST) -> str | None:
-    """What asks for the truth of this expression, or of a part of it."""
+    """Return the construct that tests this expression, or a part of it."""
     if isinstance(node, ast.BoolOp):
         return "and" if isinstance(node.op, ast.And) else "or"
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):

@@ -1,4 +1,4 @@
-"""What kernels and device functions take: parameters with their types, and constants."""
+"""The signatures of kernels and device functions: typed parameters, and constants."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from ptxdsl.types import Pointer, meant_annotation, nearest_type, pred
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kernel, given at each launch: a number, an array, or a group of them."""
+    """A parameter passed at each launch: a number, an array, or a group of them."""
 
     name: str
     type: FieldType
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        """The parameters in PTX that it stands for."""
+        """The PTX parameters that represent it."""
         return leaves(self.name, self.type)
 
 
 class Required:
-    """The default of a constant that has none."""
+    """The default of a constant without a default."""
 
     def __repr__(self) -> str:
         return "required"
 
 
 REQUIRED = Required()
-FUNCTION = "function"  # the noun of device functions
+FUNCTION = "function"  # the noun of device functions in messages
 _PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u32 or f32 for numbers"
 
 
 @dataclass(frozen=True)
 class KernelSignature:
-    """What a kernel takes: `names` at each launch, `constants` (name: default or REQUIRED) while it is traced.
+    """A kernel's parameters (`names`), and its trace-time `constants` (name: default or REQUIRED).
 
-    The types of parameters may depend on constants: `a: ptr[config.inputs]`. A method takes its object before them.
-    What type checkers refuse as an annotation stands in `Annotated[Any, pd.TensorMap(f16, (16, 64))]`.
+    Parameter types may depend on constants: `a: ptr[config.inputs]`. For a method, `self` precedes the parameters.
+    `Annotated[Any, type]` is read as `type`.
     """
 
     function: Callable[..., Any]
@@ -56,14 +56,14 @@ class KernelSignature:
     is_method: bool = False
 
     def parameters(self, constants: Mapping[str, object]) -> tuple[Parameter, ...]:
-        """The parameters with their types. Raises TraceError at the definition for one that no kernel can take."""
+        """Return the typed parameters. Raises TraceError at the definition for a type that no kernel takes."""
         annotations = [(name, self._annotation(name, constants)) for name in self.names]
         parameters = tuple(Parameter(name, self._passable(name, type)) for name, type in annotations)
         self._check_distinct(parameters)
         return parameters
 
     def _check_distinct(self, parameters: Sequence[Parameter]) -> None:
-        """PTX has no dots in names: `p.a` and `p_a` would be one."""
+        """Refuse parameters that have the same PTX name: `p.a` and `p_a`."""
         known: dict[str, str] = {}
         for path, _ in (leaf for parameter in parameters for leaf in parameter.leaves):
             other = known.setdefault(ptx_name(path), path)
@@ -92,7 +92,7 @@ class KernelSignature:
         return type  # type: ignore[no-any-return]
 
     def can_pass(self, type: Any) -> bool:
-        """Whether it is a type of numbers, addresses or groups that can be passed."""
+        """True if a number, address or group of this type can be passed."""
         if isinstance(type, Definition):
             return type is not Parameters
         if self.noun == FUNCTION and (type is pred or (isinstance(type, Pointer) and type.space == "local")):
@@ -100,12 +100,12 @@ class KernelSignature:
         return passable(type)
 
     def returned(self, constants: Mapping[str, object]) -> Any:
-        """What the annotation says of the results; None where there is none."""
+        """Return the annotated result; None without an annotation."""
         known = "return" in self.function.__annotations__
         return self._annotation("return", constants) if known else None
 
     def _resolve(self, name: str, text: str, constants: Mapping[str, object]) -> Any:
-        """An annotation that is text, as `from __future__ import annotations` makes them all."""
+        """Evaluate a string annotation, as produced by `from __future__ import annotations`."""
         try:
             value = eval(text, self.function.__globals__, {**self.scope, **constants})
         except SyntaxError:
@@ -115,7 +115,7 @@ class KernelSignature:
             raise TraceError(message, at=place_of(self.function), help=why.help) from None
         except Exception as why:
             self._refuse_text(name, text, f"cannot be resolved: {type(why).__name__}: {why}")
-        return self._resolve(name, value, constants) if isinstance(value, str) else value  # a text within a text
+        return self._resolve(name, value, constants) if isinstance(value, str) else value  # a nested string annotation
 
     def _refuse_text(self, name: str, text: str, why: str) -> NoReturn:
         near = meant_annotation(text)
@@ -133,7 +133,8 @@ class KernelSignature:
 
     @cached_property
     def captured(self) -> tuple[object, ...]:
-        """What annotations read, as functions: those that are text are evaluated anew for each set of constants."""
+        """String annotations as functions, which are evaluated again for each set of constants, and other captured
+        state."""
         annotations = tuple(
             FunctionType(compile(each, "annotation", "eval"), self.function.__globals__)
             if isinstance(each, str)
@@ -145,12 +146,12 @@ class KernelSignature:
         return annotations if instance is None else (*annotations, attributes_of(instance))
 
     def bound(self, instance: object) -> KernelSignature:
-        """That of a method as it is for an object."""
+        """Return the signature of a method bound to an object."""
         return replace(self, function=MethodType(self.function, instance), is_method=False)
 
     @property
     def depends_on_constants(self) -> bool:
-        """Whether annotations name constants, so that they are known only when these are."""
+        """True if annotations name constants, so that types are known only together with these."""
         texts = [text for text in self._annotations if isinstance(text, str)]
         return any(_names_in(text) & self.constants.keys() for text in texts)
 
@@ -164,7 +165,7 @@ def _help(name: str, annotation: Any) -> str:
 
 
 def _names_in(text: str) -> set[str]:
-    """The names that an annotation reads; none of what is refused when it is resolved."""
+    """Return the names that an annotation reads; empty if it is not a valid expression."""
     try:
         return set(compile(text, "annotation", "eval").co_names)
     except SyntaxError:
@@ -176,15 +177,15 @@ def _annotated(name: str) -> str:
 
 
 def place_of(function: Callable[..., Any]) -> Location:
-    """Where a function is defined."""
+    """Return the location of a function's definition."""
     code = function.__code__
     return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
 
 
 def signature(function: Callable[..., Any], scope: Mapping[str, object], noun: str = "kernel") -> KernelSignature:
-    """The parameters and constants of a kernel or function; `scope` holds local names at its definition.
+    """Return the signature of a kernel or device function; `scope` holds local names at its definition.
 
-    Raises TraceError at the definition for a parameter that it cannot take.
+    Raises TraceError at the definition for an invalid parameter.
     """
     names, constants = [], {}
     parameters = list(inspect.signature(function).parameters.values())

@@ -1,6 +1,6 @@
-"""What lists, dictionaries, sets, arrays, objects and iterators of Python hold, as the functions that run reach them.
+"""Snapshots of the Python objects that running functions can reach: containers, arrays, objects and iterators.
 
-Traced values are leaves: what a `pd.var` holds is the kernel's business, which of them a list holds is Python's.
+Traced values are leaves: which values a list holds is Python state, while the contents of a `pd.var` are kernel state.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from ptxdsl.trace import drawn
 from ptxdsl.trace.captured import Traceable
 from ptxdsl.trace.instruction import Source
 
-MOST = 2000  # holders that are looked at: the nearest ones
-MOST_BYTES = 1 << 20  # of an array
-_MADE_BY_CLASS = 1 << 9  # of a type's flags
+MOST = 2000  # maximum number of holders, nearest first
+MOST_BYTES = 1 << 20  # maximum size of a copied array
+_MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
 _OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
 _NUMBERS_AND_TEXTS = {int, float, bool, str, type(None)}
-Path: TypeAlias = tuple[object, ...]  # number of the scope, a name in it, and the keys that lead on from there
+Path: TypeAlias = tuple[object, ...]  # scope number, name in it, and the keys from there
 
 
 class Kind(ABC):
-    """How holders of a kind are copied, compared, restored and named. `items` of a copy are what they lead to."""
+    """How to copy, compare, restore and name holders of a kind. `items` yields what a copy leads to."""
 
     @abstractmethod
     def copy(self, holder: Any) -> object:
-        """What the holder holds now."""
+        """Return a copy of the holder's contents."""
 
     @abstractmethod
     def same(self, holder: Any, copy: Any) -> bool:
-        """Whether the holder still holds what was copied."""
+        """True if the holder's contents still equal the copy."""
 
     def restore(self, holder: Any, copy: Any) -> None:  # noqa: B027 — some holders cannot be written
-        """Makes the holder hold what was copied, where that can be done."""
+        """Restore the holder's contents from the copy, if possible."""
 
     def items(self, copy: Any) -> Iterable[tuple[object, object]]:
         return ()
 
     def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
-        """A copy with other values in it."""
+        """Return a copy with `function` applied to its values."""
         return copy
 
     def named(self, holder: str, key: object) -> str:
-        """How a message calls an item."""
+        """Return the text of an item in messages."""
         return holder
 
 
@@ -155,7 +155,7 @@ class SlotAttributes(Attributes):
 
 
 class SeveralKinds(Kind):
-    """Objects that hold things in several ways: a list of a class with attributes, slots beside a `__dict__`."""
+    """Objects with several kinds of contents: a list subclass with attributes, or slots and a `__dict__`."""
 
     def __init__(self, *kinds: Kind) -> None:
         self.kinds = kinds
@@ -197,7 +197,7 @@ class Elementary(Kind):
 
 
 class ByteElements(Kind):
-    """Arrays of bytes, and of the library's `array`."""
+    """bytearray and array.array."""
 
     def copy(self, holder: Any) -> object:
         return holder[:]
@@ -210,7 +210,7 @@ class ByteElements(Kind):
 
 
 class Numbers(Kind):
-    """Arrays of numpy; None for those that are large, or cannot be written."""
+    """Numpy arrays; None for large or read-only ones."""
 
     def copy(self, holder: Any) -> object:
         return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
@@ -223,7 +223,7 @@ class Numbers(Kind):
 
 
 class ClosureCells(Entries):
-    """The names that a function shares with the one it is defined in, and those of its module that it binds."""
+    """The closure cells of a function, and the module globals that it assigns."""
 
     def copy(self, holder: Any) -> dict[str, object]:
         shared = zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True)
@@ -247,7 +247,7 @@ class ClosureCells(Entries):
 
 
 class Members(Entries):
-    """Classes of the user's: what they hold besides functions."""
+    """User-defined classes: members other than functions."""
 
     def copy(self, holder: Any) -> dict[str, object]:
         members = vars(holder).items()
@@ -275,7 +275,7 @@ def _is_bound(cell: CellType) -> bool:
 
 
 class BoundNames(Entries):
-    """The names of its module that a function which runs binds by `global`; the holder is the module's names."""
+    """The module globals that a running function assigns by `global`; the holder is the module's namespace."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -296,7 +296,7 @@ class BoundNames(Entries):
 
 
 class IteratorPosition(Kind):
-    """Iterators and generators: where they are, as far as that can be seen. They cannot be put back."""
+    """Iterators and generators: their position, as far as it is visible. They cannot be reset."""
 
     def copy(self, holder: Any) -> object:
         return _position(holder)
@@ -318,7 +318,7 @@ def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
 def _read_so_far(file: IOBase) -> int:
     try:
         return file.tell()
-    except (OSError, ValueError):  # a pipe, a file that is closed
+    except (OSError, ValueError):  # a pipe or a closed file
         return -1
 
 
@@ -332,7 +332,7 @@ def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[o
 
 def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
     for value in values if depth else ():
-        if isinstance(value, int | float | str):  # of accumulate the sum so far, of tee an index
+        if isinstance(value, int | float | str):  # the running total of accumulate, the index of tee
             yield value
         elif isinstance(value, MethodWrapperType):
             yield from _positions([value.__self__], depth - 1)
@@ -347,7 +347,7 @@ def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
 
 
 def _reduced(iterator: Any) -> Iterable[object]:
-    """Of itertools.cycle the position in the list that it repeats, of tee that in what is kept; not on Python 3.14."""
+    """Return the hidden position of itertools.cycle or tee by `__reduce__`, which Python 3.14 removed."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -356,11 +356,11 @@ def _reduced(iterator: Any) -> Iterable[object]:
             return gc.get_referents(iterator)
 
 
-_HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # what they are at is no object
+_HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # their position is not an object
 
 
 class DrawnNumbers(Kind):
-    """Random generators: how far they are."""
+    """Random generators: their state."""
 
     def copy(self, holder: Any) -> object:
         return drawn.position(holder)
@@ -373,7 +373,7 @@ class DrawnNumbers(Kind):
 
 
 class Through(Kind):
-    """What does not change itself, and leads to what does."""
+    """Immutable objects that lead to mutable ones."""
 
     def __init__(self, reached: Callable[[Any], Iterable[tuple[object, object]]], text: str) -> None:
         self.reached, self.text = reached, text
@@ -407,12 +407,12 @@ _STANDARD: list[tuple[Any, Kind | None]] = [
     (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), (ModuleType, _MODULE), (Source, None),
 ]  # fmt: skip
 _MAYBE_FOREIGN = (_MODULE, _CELLS, _CLASS)
-_CONTAINERS = (ChainMap, UserDict, UserList)  # of the library, written in Python
+_CONTAINERS = (ChainMap, UserDict, UserList)  # containers of the standard library written in Python
 _kinds: dict[type, Kind | None] = {}
 
 
 def _kind(of: type) -> Kind | None:
-    """How objects of a type are looked at; None for leaves."""
+    """Return the kind of objects of a type; None for leaves."""
     for types, kind in _STANDARD:
         if issubclass(of, types):
             has_attributes = kind in (_ELEMENTS, _ENTRIES, _SET) and of.__dictoffset__ and not _is_foreign_type(of)
@@ -431,18 +431,18 @@ def _kind(of: type) -> Kind | None:
 
 
 def _is_foreign_type(of: type) -> bool:
-    """Whether a class belongs to a library that keeps no state of the user's."""
+    """True if a class belongs to a library that keeps no user state."""
     module = of.__module__
     top = module.partition(".")[0]
     if issubclass(of, _CONTAINERS) or module == "queue":
         return False
-    if module == "builtins":  # as are classes of a text that is executed without a module's name
+    if module == "builtins":  # classes from exec() without a module name
         return not of.__flags__ & _MADE_BY_CLASS
     return top in sys.stdlib_module_names or top == "numpy" or (top == _OURS and not module.startswith(_OUR_KERNELS))
 
 
 def _is_frozen(of: type) -> bool:
-    """Whether a class of shipped kernels has the fields that it is made with, and what follows from them."""
+    """True for a class of the shipped kernels whose fields do not change after construction."""
     is_ours = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
     return is_ours and bool(of.__dataclass_params__.frozen)  # type: ignore[attr-defined]
 
@@ -453,7 +453,7 @@ def _slots(of: type) -> Iterable[str]:
 
 
 def _is_foreign(holder: Any, kind: Kind) -> bool:
-    """Whether a function, a class or a module belongs to a library that keeps no state of the user's."""
+    """True if a function, class or module belongs to a library that keeps no user state."""
     if kind is _MODULE:
         return holder.__name__ not in drawn.MODULES
     if kind is _CELLS:
@@ -469,7 +469,7 @@ def _is_library(module: str | None) -> bool:
 
 @dataclass(slots=True)
 class Record:
-    """A holder, what it held, and from which other one, by which key, it was reached; from a scope, by a name."""
+    """A holder with a copy of its contents, and the holder and key (or scope and name) through which it was reached."""
 
     holder: Any
     kind: Kind
@@ -484,13 +484,13 @@ class Record:
 
     @property
     def name(self) -> str:
-        """What a message calls it."""
+        """The holder's name in messages."""
         if isinstance(self.parent, int):
             return str(self.key)
         return self.parent.kind.named(self.parent.name, self.key)
 
     def differences(self) -> list[tuple[str, object, object]]:
-        """(name, old, new) of the items that are others now; of the holder itself where it has more or fewer."""
+        """Return (name, old, new) of the changed items; of the holder itself if its length changed."""
         old, new = dict(self.kind.items(self.copy)), dict(self.kind.items(self.kind.copy(self.holder)))
         both = [(self.kind.named(self.name, key), old[key], new[key]) for key in old.keys() & new.keys()]
         others = [(name, a, b) for name, a, b in both if a is not b]
@@ -498,14 +498,14 @@ class Record:
 
 
 def outside(function: Callable[..., Any], names: Mapping[str, object]) -> Snapshot:
-    """What a function that is traced may find of state that outlives a trace: by these names, those of its module, and
-    in libraries that it may import."""
+    """Return a snapshot of the state outside of a trace that a function can reach: by the given names, those of its
+    module, and libraries that it may import."""
     values = {**drawn.modules(), function.__name__: function, **names}
     return Snapshot([Names(function.__code__, 0, values, function.__globals__)])
 
 
 class Snapshot:
-    """What all that is reached from some scopes holds. `scopes` have the outermost first."""
+    """The contents of all objects reached from some scopes, the outermost first."""
 
     def __init__(self, scopes: list[Names]) -> None:
         self.scopes = scopes
@@ -524,7 +524,7 @@ class Snapshot:
             self.records.append(Record(scope.globals, kind, kind.copy(scope.globals), number, "global"))
 
     def _walk(self, pending: list[tuple[object, Kind, Record | int, object]]) -> None:
-        """Breadth first; `pending` grows."""
+        """Visit holders breadth first; `pending` grows."""
         seen: set[int] = set()
         records = self.records
         for holder, kind, parent, key in pending:
@@ -542,16 +542,16 @@ class Snapshot:
                 _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
 
     def changed(self) -> list[Record]:
-        """The holders that hold something else now."""
+        """Return the records of the holders that changed."""
         return [record for record in self.records if not record.kind.same(record.holder, record.copy)]
 
     def restore(self) -> None:
-        """Makes all holders hold what they did."""
+        """Restore the contents of all holders."""
         for record in self.changed():
             record.kind.restore(record.holder, record.copy)
 
     def paths(self) -> Iterator[tuple[Path, object]]:
-        """All that was reached, by its path."""
+        """Yield every object that was reached, with its path."""
         for number, scope in enumerate(self.scopes):
             for name, value in scope.values.items():
                 yield (number, name), value
@@ -561,7 +561,7 @@ class Snapshot:
 
 
 def _has_leaves_alone(copy: Any) -> bool:
-    """Whether a list or tuple leads nowhere; such as one of registers, of which kernels have many."""
+    """True if a list or tuple leads nowhere, such as the many lists of registers."""
     return isinstance(copy, tuple) and not any(_kinds.get(of, True) for of in set(map(type, copy)))
 
 
@@ -580,16 +580,16 @@ def _queue(
 
 
 def _of_module(code: CodeType, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What a function may reach by the names of its module."""
+    """Yield the module globals that a function may reach."""
     return ((name, names[name]) for name in _module_names(code, "LOAD") if name in names)
 
 
-# By the identity of code, which is kept alive.
+# Keyed by the id of code objects, which are kept alive.
 _names: dict[tuple[int, str], tuple[CodeType, list[str]]] = {}
 
 
 def _module_names(code: CodeType, verb: str) -> list[str]:
-    """The names of its module that a function reads ("LOAD") or binds ("STORE")."""
+    """Return the module globals that a function reads ("LOAD") or assigns ("STORE")."""
     known = _names.get((id(code), verb))
     if known is None:
         opcode = f"{verb}_GLOBAL"

@@ -1,6 +1,6 @@
-"""What an array is assigned to, as its line says: one of several targets, an attribute, an item of a list, `:=`.
+"""Find the assignment target of an array's creation: one of several targets, an attribute, a list item, or `:=`.
 
-The line is parsed where the bytecode does not tell, as it does of `tile = pd.shared(…)`.
+The line is parsed only if the bytecode does not determine it, as it does for `tile = pd.shared(…)`.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ptxdsl.trace.sentences import ends_at, syntax_tree
 
 
 class Target(NamedTuple):
-    """A target as Python has it, such as `self.tiles[0]`, and what PTX can call it: `tiles_0`."""
+    """A target as written in Python, such as `self.tiles[0]`, and its PTX name: `tiles_0`."""
 
     text: str
     identifier: str
 
 
 def target_of(site: Site) -> Target | None:
-    """What the result of a call is assigned to; None where that is nothing that one can name."""
+    """Return the assignment target of a call's result; None if it has no name."""
     if len(site.names) == 1:
         return Target(site.names[0], site.names[0])
     tree = syntax_tree(site.location.file)
@@ -29,7 +29,7 @@ def target_of(site: Site) -> Target | None:
 
 
 def _around(node: ast.AST, location: Location) -> list[ast.AST]:
-    """The call at a place, and what it stands in, innermost first; nothing where there is no such call."""
+    """Return the call at a location and its enclosing nodes, innermost first; empty if no call is there."""
     for child in ast.iter_child_nodes(node):
         first, last = getattr(child, "lineno", 0), getattr(child, "end_lineno", location.line) or 0
         if not first <= location.line <= last:
@@ -43,14 +43,14 @@ def _around(node: ast.AST, location: Location) -> list[ast.AST]:
 
 
 def _assigned(chain: list[ast.AST]) -> Target | None:
-    """The target of the innermost of these nodes; the others are what it stands in."""
+    """Return the target of the innermost node; the others enclose it."""
     indices: list[int] = []
     is_handed_on = False
     for node, parent in pairwise(chain):
         match parent:
             case ast.withitem(optional_vars=target):
                 return _part(target, indices)
-            case ast.Call(args=[argument]) if argument is node:  # by a context manager, such as `nullcontext`
+            case ast.Call(args=[argument]) if argument is node:  # through a context manager, such as `nullcontext`
                 is_handed_on = True
             case _ if is_handed_on:
                 return None
@@ -70,7 +70,7 @@ def _assigned(chain: list[ast.AST]) -> Target | None:
 
 
 def _part(target: ast.expr | None, indices: list[int]) -> Target | None:
-    """The part of a target that takes an item, by its indices in tuples of tuples."""
+    """Return the target of one item of a tuple assignment, by its indices in nested tuples."""
     while indices and isinstance(target, ast.Tuple | ast.List):
         number, *indices = indices
         if _is_starred(target.elts, number):
@@ -84,7 +84,7 @@ def _part(target: ast.expr | None, indices: list[int]) -> Target | None:
 
 
 def _is_starred(elements: list[ast.expr], number: int) -> bool:
-    """Whether an item of a tuple is not known by its number."""
+    """True if a starred target makes the position of an item unknown."""
     return number >= len(elements) or any(isinstance(each, ast.Starred) for each in elements[: number + 1])
 
 

@@ -1,4 +1,4 @@
-"""The type of a kernel parameter that is a tensor map: which boxes of an array bulk copies bring, and how they lie."""
+"""Tensor map parameters: the boxes of an array that TMA copies, and their layout in shared memory."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 layouts: Any = Late("ptxdsl.layout.layout")
 swizzles: Any = Late("ptxdsl.layout.swizzle")
 tma_copies: Any = Late("ptxdsl.layout.tma_copy")
-BOX_ALIGNMENT = 128  # bytes, of a box in shared memory that is not swizzled
-CHUNK_BYTES = 16  # what a swizzle moves as a whole
-LEAST_INTERLEAVED = 4  # axes of a box: images, slices, width, channels
-ROWS_OF_SWIZZLE = 8  # after so many spans of its size a swizzle repeats
+BOX_ALIGNMENT = 128  # bytes: alignment of an unswizzled box in shared memory
+CHUNK_BYTES = 16  # bytes that a swizzle moves as a unit
+LEAST_INTERLEAVED = 4  # axes of a box: images, slices, width, channels.
+ROWS_OF_SWIZZLE = 8  # a swizzle repeats after this many rows of its size
 SWIZZLE_SHIFT = 3
 
 
@@ -46,26 +46,29 @@ SWIZZLE_SHIFT = 3
     shape="a map has the box that a copy takes, `box=`; the shape is that of the array at the launch",
     tile="it is `box=` here, what a copy takes; pd.TensorMap.tiled makes a map for tiles of several boxes",
 )
-@dataclass(frozen=True, slots=True, init=False)  # whose frame would not be the user's line
+@dataclass(frozen=True, slots=True, init=False)  # a generated __init__ would hide the user's line
 class TensorMap:
     """A kernel parameter for an array that TMA copies in boxes: `a: pd.TensorMap(bf16, (128, 64), swizzle=128)`.
 
-    A launch takes a numpy or CUDA array of `element` with as many axes as `box`, 1 to 5, whose last axis has stride 1;
-    the others may have any stride that is a multiple of 16 bytes. The tensor map is made of it at the launch.
+    A launch takes a numpy or CUDA array of `element` with the rank of `box`, 1 to 5. Its last axis has stride 1; the
+    other strides are multiples of 16 bytes. The tensor map is encoded at the launch.
 
-    `box` is written as the array's axes are, outermost first: a box of (128, 64) is `array[i : i + 128, j : j + 64]`.
-    (The driver, and the coordinates of `pd.ptx.cp.async_.bulk.tensor`, go the other way: innermost first.) An extent is
-    at most 256. The last axis of a box has a multiple of 16 bytes, and no more than `swizzle`: 128, 64, 32, or None for
-    rows that lie one behind the other as they are. Rows that are narrower than a swizzle lie one span of it apart.
-    `fill` is what is copied for elements outside of the array: "zeros" or "nan". `l2_promotion` is how many bytes L2
-    fetches at a time: 64, 128, 256, or 0 for what is asked.
+    `box` lists extents of at most 256 elements in the order of the array's axes, outermost first: the box (128, 64) is
+    `array[i : i + 128, j : j + 64]`. (The driver and `pd.ptx.cp.async_.bulk.tensor` use the reverse order.) The last
+    extent is a multiple of 16 bytes and at most `swizzle` bytes: 128, 64 or 32; None leaves rows contiguous. Rows
+    narrower than the swizzle are padded to it in shared memory. `fill` is the value of out-of-bounds elements, "zeros"
+    or "nan". `l2_promotion` is the L2 fetch size in bytes: 64, 128, 256, or 0 for the requested size.
 
-    `interleave` is for images whose channels lie in slices of 16 or 32 bytes, (n, slices, …, w, channels of a slice):
-    a box has one slice, and the copies of a kernel take no coordinate for the last axis.
+    `interleave` (16 or 32 bytes) is for images in the layout (n, slices, …, w, channels of a slice): a box has one
+    slice, and copies take no coordinate for the last axis.
 
-    `pd.TensorMap.tiled` makes a map for tiles of several boxes, `pd.TensorMap.of` one for a tiled copy by TMA, and
-    `pd.TensorMap.im2col` one of columns of pixels. In the kernel `a` is a `MappedTensor`. Raises TraceError for a box
-    that no tensor map has.
+    `pd.TensorMap.tiled` covers a tile by several boxes, `pd.TensorMap.of` takes the boxes of a tiled copy, and
+    `pd.TensorMap.im2col` copies columns of pixels. In the kernel, `a` is a `MappedTensor`. Raises TraceError for a box
+    that the hardware does not support.
+
+        @pd.kernel(reqntid=128, arch="sm_90a")
+        def copy(a: pd.TensorMap(bf16, (128, 64), swizzle=128), b: ptr[bf16]):
+            tile = a.shared()
     """
 
     element: Type
@@ -101,12 +104,15 @@ class TensorMap:
         fill: str = "zeros",
         l2_promotion: int = 128,
     ) -> TensorMap:
-        """A parameter for an array of which TMA copies tiles in as few boxes as it takes.
+        """Create a parameter whose tile is copied as the smallest number of boxes.
 
-        A tile of (128, 256) bf16 with swizzle=128 has four boxes of (128, 64), one behind the other in shared memory;
-        `layout`, `bytes` and `shared` are those of the tile, and `load`, `store` and `reduce` emit an instruction a
-        box. The last axis of a box has `swizzle` bytes, the others up to 256 elements. Raises TraceError for a tile
-        that is no whole number of boxes.
+        A tile of (128, 256) bf16 with swizzle=128 has four boxes of (128, 64), which follow one another in shared
+        memory. `layout`, `bytes` and `shared` describe the whole tile; `load`, `store` and `reduce` emit one
+        instruction per box. The last extent of a box has `swizzle` bytes, the others up to 256 elements.
+
+        Raises TraceError if the tile is not a whole number of boxes.
+
+            a: pd.TensorMap.tiled(bf16, (128, 256))
         """
         _check_tile(element, tile, swizzle)
         most = [MOST_IN_BOX] * (len(tile) - 1) + [swizzle // element.bytes if swizzle else MOST_IN_BOX]
@@ -117,10 +123,13 @@ class TensorMap:
 
     @classmethod
     def of(cls, element: Type, copy: TmaCopy, *, fill: str = "zeros", l2_promotion: int = 128) -> TensorMap:
-        """A parameter for an array of which a tiled copy by TMA, `layout.make_tiled_copy`, brings or stores tiles.
+        """Create a parameter for the tiles of a TMA copy made by `layout.make_tiled_copy`.
 
-        Its boxes and swizzle are those that the layout of the tile in shared memory asks for; the array's axes are
-        `copy.order`, the modes of that layout. Raises TraceError for what is no such copy of this type.
+        Box and swizzle follow from the layout of the tile in shared memory; the array's axes are `copy.order`, the
+        modes of that layout. Raises TraceError if `copy` is not a TMA copy of this element width.
+
+            load = pd.layout.make_tiled_copy("cp.async.bulk.tensor.shared.global", tile, bits=16)
+            a: pd.TensorMap.of(f16, load)
         """
         if not isinstance(copy, tma_copies.TmaCopy) or copy.bits != element.bits:
             bits = f" of {copy.bits} bits" if isinstance(copy, tma_copies.TmaCopy) else ""
@@ -152,14 +161,17 @@ class TensorMap:
         l2_promotion: int = 128,
         interleave: int | None = None,
     ) -> TensorMap:
-        """A parameter for images, (n, h, w, c) or with one axis less or more, that TMA copies in columns of pixels.
+        """Create a parameter for images, (n, h, w, c) or with one spatial axis less or more, copied in columns of
+        pixels.
 
-        A copy brings `channels` of `pixels` pixels, `(pixels, channels)` in shared memory: what a filter's element sees
-        when its corner goes through the images. Along each axis of an image the corner stands at `lower` first, at
-        extent - 1 + `upper` last, and goes on by `strides` (ones if they are left out). A convolution with padding p
-        and a filter of r elements, d apart, has lower = -p and upper = p - (r - 1) d. Axes are those of the array,
-        outermost first. With `interleave`, as `TensorMap` has it, `channels` are those of a slice. Raises TraceError
-        for what no tensor map has.
+        A copy loads `channels` channels of `pixels` pixels as `(pixels, channels)`: the pixels that one filter element
+        sees as the filter moves over the images. Along each spatial axis, the filter's corner moves from `lower` to
+        extent - 1 + `upper` in steps of `strides` (default 1). A convolution with padding p and a filter of r elements
+        with dilation d has lower = -p and upper = p - (r - 1) d. Axes are in the order of the array, outermost first.
+        With `interleave`, as for `TensorMap`, `channels` are those of a slice. Raises TraceError for a map that the
+        hardware does not support.
+
+            x: pd.TensorMap.im2col(f16, 128, 64, lower=(-1, -1), upper=(-1, -1))
         """
         _check_corners(lower, upper)
         steps = (1,) * len(lower) if strides is None else tuple(strides)
@@ -192,38 +204,38 @@ class TensorMap:
 
     @property
     def rank(self) -> int:
-        """The dimensions of the tensor map, and the coordinates of a copy."""
+        """The rank of the tensor map, and the number of coordinates of a copy."""
         if self.pixel_box is not None:
             return len(self.pixel_box.lower) + 2
         return len(self.box) - (1 if self.interleave else 0)
 
     @property
     def axes(self) -> int:
-        """The axes of the array: its dimensions, and the channels of a slice."""
+        """The number of the array's axes, including the channels of a slice."""
         return self.rank + (1 if self.interleave else 0)
 
     @property
     def tile(self) -> tuple[int, ...]:
-        """What one `load` brings, by the axes of the array: a box, or all of a tile."""
+        """The extents that one `load` copies, a box or a whole tile, in the order of the array's axes."""
         return self.box if self.copy is None else tuple(self.copy.tile[mode] for mode in self.copy.order)
 
     @property
     def bytes(self) -> int:
-        """The bytes of a tile, which a copy of it completes at its mbarrier, also where the tile ends outside."""
+        """The bytes of a tile, which a copy completes at its mbarrier even if the tile is partly out of bounds."""
         return math.prod(self.tile) * self.element.bytes
 
     @property
     def alignment(self) -> int:
-        """What the address in shared memory of a box is to be a multiple of, in bytes."""
+        """The required alignment of a box in shared memory, in bytes."""
         return max(BOX_ALIGNMENT, ROWS_OF_SWIZZLE * (self.swizzle or 0))
 
     @property
     def layout(self) -> Any:
-        """Where each element of a box, or of a tile, lies in shared memory, counted in elements."""
+        """The layout of a box or tile in shared memory, in elements."""
         return self.boxes_layout(None)
 
     def boxes_layout(self, count: int | None) -> Any:
-        """The layout of `count` boxes, or tiles, that lie one behind the other, which are then its first mode."""
+        """Return the layout of `count` consecutive boxes or tiles, indexed by its first mode."""
         whole = self.copy.layout if self.copy is not None else _rows_of_boxes(
             self.element, self.box, (), self.swizzle, is_padded=not self.interleave
         )  # fmt: skip
@@ -231,13 +243,13 @@ class TensorMap:
 
     @property
     def _memory(self) -> int:
-        """The elements of shared memory of a box or tile, with what lies between lines under a wider swizzle."""
+        """The elements of shared memory of a box or tile, including padding of rows narrower than the swizzle."""
         span = (self.swizzle or 0) // self.element.bytes
         padded = span if not self.interleave else 0
         return math.prod(self.tile) // self.box[-1] * max(self.box[-1], padded)
 
     def _problems(self) -> Iterator[tuple[str, str]]:
-        """What no tensor map can be, and how to mend it."""
+        """Yield (message, help) for each unsupported property."""
         element: object = self.element
         if not isinstance(element, Type):
             yield f"pd.TensorMap takes the type of the elements first; found {element!r}", "for example bf16"
@@ -253,7 +265,7 @@ class TensorMap:
         yield from self._extent_problems()
 
     def _interleave_problems(self) -> Iterator[tuple[str, str]]:
-        """What images with interleaved channels cannot be."""
+        """Yield (message, help) for unsupported interleaved images."""
         if self.interleave not in INTERLEAVES[1:]:
             yield f"the interleave of a tensor map is {self.interleave!r}", "it is 16 or 32 bytes of channels, or None"
             return
@@ -315,7 +327,7 @@ class TensorMap:
             )
 
     def _pixel_problems(self) -> Iterator[tuple[str, str]]:
-        """What columns of pixels cannot be."""
+        """Yield (message, help) for unsupported columns of pixels."""
         if (box := self.pixel_box) is None:
             return
         if box.pixels > MOST_PIXELS:
@@ -343,9 +355,9 @@ class TensorMap:
 def _rows_of_boxes(
     element: Type, box: tuple[int, ...], boxes: tuple[int, ...], swizzle: int | None, is_padded: bool = True
 ) -> Any:
-    """Where each element of a box lies, or of a tile of so many boxes along each axis, the first axis fastest.
+    """Return the layout of a box, or of a tile with this many boxes along each axis, the first axis fastest.
 
-    Lines that are narrower than the span of their swizzle lie one span apart if `is_padded`, as slices do not.
+    Rows narrower than the swizzle are padded to it if `is_padded`; slices are not.
     """
     line = max(box[-1], (swizzle or 0) // element.bytes) if is_padded else box[-1]
     strides = [math.prod(box[axis + 1 : -1]) * line for axis in range(len(box) - 1)] + [1]
@@ -365,12 +377,12 @@ def _rows_of_boxes(
 
 
 def _largest_part(extent: int, most: int) -> int:
-    """The largest part of an extent that divides it and is not over `most`."""
+    """Return the largest divisor of an extent up to `most`."""
     return next(part for part in range(min(extent, most), 0, -1) if extent % part == 0)
 
 
 def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> None:
-    """Raises TraceError for what is no tile of whole boxes."""
+    """Raise TraceError if the tile is not a whole number of boxes."""
     if not isinstance(tile, tuple) or not 1 <= len(tile) <= MOST_DIMENSIONS or not all(type(n) is int for n in tile):
         raise TraceError(
             f"a tile of a tensor map is {tile!r}; it is a tuple of 1 to {MOST_DIMENSIONS} ints", at=here().location,
@@ -385,7 +397,7 @@ def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> No
 
 
 def _check_corners(lower: tuple[int, ...], upper: tuple[int, ...]) -> None:
-    """Raises TraceError for what are no two corners of a box in images of one, two or three axes."""
+    """Raise TraceError unless the corners have one, two or three axes each."""
     for corner in (lower, upper):
         if not isinstance(corner, tuple) or not 1 <= len(corner) <= 3 or not all(type(n) is int for n in corner):
             raise TraceError(

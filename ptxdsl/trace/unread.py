@@ -1,6 +1,6 @@
-"""Results that are thrown away: an instruction only computes, Python drops what it gives, and no other one reads it.
+"""Warn about unused results: an instruction without side effects whose result Python drops and nothing reads.
 
-A value that an object or a function keeps may find no reader, as programs that write programs have it: no word of that.
+A value stored in an object or a closure may stay unread without a warning, since code generators do that.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ptxdsl.errors import Site, UnusedResultWarning, bytecode
 from ptxdsl.trace.builder import Builder
 from ptxdsl.trace.liveness import live_after, names_of
 
-_registries: dict[str, dict[Any, Any]] = {}  # what Python has shown already, by file
+_registries: dict[str, dict[Any, Any]] = {}  # warnings that Python has shown already, by file
 
 
 def warn_unread(builder: Builder) -> bool:
-    """Warns, at the user's line, of each instruction whose results are thrown away. Whether there is one."""
+    """Warn at the user's line of each instruction whose results are unused. Returns True if there was one."""
     warned = False
     for registers, instruction, site in builder.computed:
         if builder.used.isdisjoint(map(id, registers)) and _is_dropped(site):
@@ -31,13 +31,13 @@ def warn_unread(builder: Builder) -> bool:
 
 
 def _is_dropped(site: Site) -> bool:
-    """Whether Python drops the result of a call: as a statement, or in a name that is never read."""
+    """True if Python drops the result of a call: an expression statement, or a name that is never read."""
     if not site.codes:
         return False
     code = site.codes[0]
     listing = bytecode(code)
     n = bisect_right(listing, site.offset, key=lambda i: i.offset)
-    if listing[n - 1].opname == "FOR_ITER":  # the number of a round
+    if listing[n - 1].opname == "FOR_ITER":  # a loop counter
         return False
     if n == len(listing) or not listing[n].opname.startswith("STORE_FAST"):
         return n < len(listing) and listing[n].opname == "POP_TOP"

@@ -1,4 +1,4 @@
-"""Traced values, variables and special registers; every Python construct that cannot be traced is refused here."""
+"""Traced values, variables and special registers; Python constructs that cannot be traced are refused here."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ from ptxdsl.types import Type, pred, u32
 
 
 class Value(Foreign, Scalar):
-    """A value that was computed once. Operators return new values; only a `pd.var` can be written again."""
+    """A value computed once. Operators return new values; only a `pd.var` can be written again."""
 
     __slots__ = ()
 
     def to(self, type: Type) -> Scalar:
-        """This value converted: integers are cut or extended, floats to integers toward zero, else to nearest."""
+        """Return this value converted: integers are truncated or extended, floats become integers toward zero.
+
+        All other conversions round to nearest even. Raises TraceError if no conversion exists.
+        """
         return operators.cast(self, type)
 
     def bitcast(self, type: Type) -> Scalar:
-        """The same bits as another type of the same width."""
+        """Return the same bits as another type of the same width."""
         return operators.bitcast(self, type)
 
     def select(self, a: ScalarLike, b: ScalarLike) -> Scalar:
-        """`a` where this predicate holds, else `b`; both are computed."""
+        """Return `a` where this predicate holds, else `b`; both are computed."""
         return operators.select(self, a, b)
 
     @property
     def value(self) -> Scalar:
-        """What this is now: of a variable a copy, which stays as it is when the variable is written."""
+        """The current value; for a variable a copy, which later writes do not change."""
         return operators.kept(self, None)
 
     @value.setter
@@ -164,7 +167,7 @@ class Value(Foreign, Scalar):
         refuse(f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over", help)
 
     def _second_destination(self) -> str | None:
-        """How the instruction that computed this gives a second result, if it can."""
+        """Return the help line that names the instruction's optional second result, if it has one."""
         for item in reversed(self.builder.body):
             if isinstance(item, ir.Instruction) and item.operands[:1] == (self.operand,):
                 text, declared = item.opcode.text, getattr(item.opcode, "operands", ())
@@ -279,13 +282,13 @@ class Value(Foreign, Scalar):
         )
 
     def _stands_at(self, location: Location) -> bool:
-        """Whether this value was read by the statement at a place: an element of an array that `+=` updates."""
+        """True if the statement at a location read this value: an array element that `+=` updates."""
         read = self.site.location
         return read.line == location.line and read.columns[0] == location.columns[0] and self.name.endswith("]")
 
 
 class Var(Value):
-    """A register that can be written again. Reading it gives what it holds at that point of the kernel."""
+    """A register that can be written again. Reading it yields its current contents."""
 
     __slots__ = ("again", "repeated", "written")
     writable = True
@@ -293,8 +296,8 @@ class Var(Value):
     def __init__(self, operand: ir.Register, type: Type, builder: Builder) -> None:
         super().__init__(operand, type, builder)
         self.written = False
-        self.again = False  # whether it was written more than once
-        self.repeated = False  # in a list, as its element at several places
+        self.again = False  # written more than once
+        self.repeated = False  # occurs at several places of one list
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
         register = super().read()
@@ -306,11 +309,11 @@ class Var(Value):
         return register
 
     def target(self) -> ir.Register:
-        """The register, to be written."""
+        """Return the register for writing."""
         return super().read()  # type: ignore[return-value]
 
     def set(self, value: ScalarLike) -> None:
-        """Writes `value`: one of this variable's type, or a number that fits it."""
+        """Write `value`: a value of this variable's type, or a number that fits it."""
         if not operators.is_operand(value):
             refuse(f"`{self.name}.set` takes a value or a number; found {shown(value)}")
         if isinstance(value, Scalar) and value.type is not self.type:
@@ -338,7 +341,7 @@ class Var(Value):
 
 
 class Special(Value):
-    """A special register such as %tid.x. It is read once, before the first line of each kernel that uses it."""
+    """A special register such as %tid.x, read once before the kernel's first line."""
 
     __slots__ = ("_compute", "_label")
 
@@ -364,7 +367,7 @@ class Special(Value):
 
 
 def make_value(registers: Any, type: Type) -> Any:
-    """Registers as values: a tuple for a vector."""
+    """Wrap registers as values; a tuple for a vector."""
     builder = current("a value")
     if isinstance(registers, tuple):
         return tuple(Value(register, type, builder) for register in registers)
@@ -372,8 +375,7 @@ def make_value(registers: Any, type: Type) -> Any:
 
 
 def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) -> Var:
-    """A variable: a register that can be written again, by `v += x`, `v.set(x)` or `out=v`. Without `init` it must be
-    written before it is read."""
+    """Create a scalar variable, see `ptxdsl.trace.var`."""
     builder = current("pd.var")
     if not isinstance(type, Type):
         refuse(f"pd.var takes a type first; found {type!r}", "for example `pd.var(u32, 0)`")
@@ -391,7 +393,12 @@ def var(type: Type, init: ScalarLike | None = None, *, name: str | None = None) 
 
 
 def special(register: str) -> Scalar:
-    """The value that a special register has here, such as `pd.special("clock64")`, with PTX's `%` or without."""
+    """Read a special register at this point, such as `pd.special("clock64")`; the PTX prefix `%` is optional.
+
+    Raises TraceError for an unknown register.
+
+        start = pd.special("clock64")
+    """
     name = "%" + str(register).removeprefix("%")
     special = SPECIAL_REGISTERS.get(name)
     if special is None:
@@ -408,7 +415,7 @@ def _register(label: str, register: str) -> Special:
 
 
 class Axes:
-    """The three components of a special register: `pd.tid.x`."""
+    """The three components of a special register: `pd.tid.x`, `pd.tid.y`, `pd.tid.z`."""
 
     def __init__(self, label: str) -> None:
         self.label = label

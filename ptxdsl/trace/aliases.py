@@ -117,7 +117,7 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
 
 
 def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
-    """Return the local names with their values, and the attributes of the object through which a variable is written."""
+    """Return the local names with their values, and the attributes of the object whose variable is written."""
     attributes = getattr(names.values.get(root or ""), "__dict__", {})
     return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
 

@@ -67,7 +67,7 @@ def _refuse(builder: Builder, past: str, written: str) -> None:
 
 @lru_cache(maxsize=256)
 def past_names(code: CodeType) -> dict[str, frozenset[str]]:
-    """Return names that suggest an earlier value, with the names they are built from, except those that use `.value`."""
+    """Return names that suggest an earlier value, with the names they are built from, unless those use `.value`."""
     listing = bytecode(code)
     sources: dict[str, frozenset[str]] = {}
     for n, instruction in enumerate(listing):

@@ -14,18 +14,21 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test lint mutants shipped golden stubs wheel docs notebooks gpu bench corpus clean FORCE
+.PHONY: help demo test exhaustive lint mutants shipped golden stubs wheel docs notebooks gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do \
-		printf 'make %-8s%s\n' "$$name" "$$what"; done
+		printf 'make %-11s%s\n' "$$name" "$$what"; done
 
 demo: $(READY)-test ## a GEMM: traced, assembled, run, and compared with numpy (about a minute from a bare clone)
 	$(BIN)/python -m ptxdsl demo
 
-test: $(READY)-test ## all tests; those that need a GPU are skipped where there is none
+test: $(READY)-test ## the quick tier: every test, a few cases of each (8 minutes on two cores)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
+
+exhaustive: $(READY)-test ## every case of every test (35 minutes on two cores); PART=3/8 for the third of eight parts
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --exhaustive $(if $(PART),--part $(PART))
 
 lint: $(READY)-lint ## ruff check, ruff format and mypy
 	$(BIN)/python -m ruff check
@@ -50,14 +53,14 @@ wheel: $(READY)-package ## build wheel and sdist, look into them, and use the wh
 	$(BIN)/python -m tests.wheel dist
 
 gpu: $(READY)-test ## the tests that need a GPU
-	$(BIN)/python -m pytest -m gpu
+	$(BIN)/python -m pytest --exhaustive -m gpu
 
 bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and the contenders
 	@set -e; for name in host launch_overhead gemm schedules dtypes grouped conv; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
 
 corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 GB); its CUDA C++ takes nvcc on the PATH
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 tests/corpus
+	$(BIN)/python -m pytest -n auto --maxprocesses 8 --exhaustive tests/corpus
 
 docs: $(READY)-docs ## the documentation as pages in site/: tutorial, how-to pages, reference
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

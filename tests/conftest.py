@@ -1,4 +1,4 @@
-"""What every test shares: the `gpu` marker and a seeded random generator."""
+"""What every test shares: the two tiers, the `gpu` marker and a seeded random generator."""
 
 import faulthandler
 import gc
@@ -12,8 +12,9 @@ import pytest
 
 from ptxdsl import config, errors
 from ptxdsl.driver import why_no_gpu
+from tests import tiers
+from tests.tiers import SEED
 
-SEED = "PTXDSL_TEST_SEED"
 LIMIT = "PTXDSL_TEST_SECONDS"  # what takes longer hangs: its process ends with a traceback of all threads
 
 # No time limit for one example: the first call of many functions here compiles or fills a cache.
@@ -67,7 +68,12 @@ def pytest_report_header():
     return f"{SEED}={os.environ[SEED]}"
 
 
-def pytest_collection_modifyitems(items):
+def pytest_addoption(parser):
+    tiers.add_options(parser)
+
+
+def pytest_collection_modifyitems(config, items):
+    tiers.select(config, items)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu and (reason := why_no_gpu()):
         for item in on_gpu:

@@ -26,6 +26,7 @@ def shell(line, **variables):
     return done.returncode, done.stderr.decode()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "line, text",
     [
@@ -47,11 +48,13 @@ def test_streams_that_are_closed_or_full(line, text):
     assert shell(line) == (2, f"ptxdsl: {text}\n")
 
 
+@pytest.mark.exhaustive
 def test_a_closed_stdout_is_no_loss_where_nothing_is_written_to_it(tmp_path):
     assert shell(f"$ptxdsl dump {GEMM} -o {tmp_path}/gemm.ptx >&-") == (0, "")
     assert (tmp_path / "gemm.ptx").read_text().startswith(".version")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("stderr", ["2>&-", "2>/dev/full"])
 @pytest.mark.parametrize("command", ["isa nonsense", "nonsense", "isa nonsense <&- >&-"])
 def test_without_a_stderr_the_exit_code_remains(stderr, command):
@@ -227,6 +230,7 @@ def test_python_that_is_too_deep_while_it_is_traced(tmp_path, capsys):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_name_that_is_no_utf_8(tmp_path):
     name = os.fsdecode(b"\xff\xfe")
     missing = f"{tmp_path}/{name}".replace(name, "\\udcff\\udcfe")
@@ -240,6 +244,7 @@ def test_a_name_that_is_no_utf_8(tmp_path):
         )
 
 
+@pytest.mark.exhaustive
 def test_a_file_with_a_name_that_is_no_utf_8(tmp_path):
     path = os.path.join(os.fsencode(tmp_path), b"\xff\xfe.py")
     with open(path, "w") as file:

@@ -34,6 +34,7 @@ def run(path, *arguments, **environment):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.cases(3)
 @every_example
 def test_on_the_emulator(path):
     done = run(path, PYTHONWARNINGS="error")
@@ -49,6 +50,7 @@ def test_on_a_gpu(path):
     assert re.match(r"ok  .* on the GPU", done.stdout)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("path", [example(path) for path in (EXAMPLES[0], EXAMPLES[-1])])
 def test_a_wrong_result_ends_with_code_1(path, tmp_path):
     """All examples check their results by the same function, see below."""

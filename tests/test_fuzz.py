@@ -15,6 +15,7 @@ SEEDS = {0: 80, 1_000_000: 80}
 """The first mutant of each run, and how many there are."""
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("first, count", SEEDS.items())
 def test_mutants_are_read_or_refused_in_words(first, count):
     command = [sys.executable, "-m", "tests.fuzz", str(first), str(count)]

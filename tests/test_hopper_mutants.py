@@ -90,6 +90,7 @@ def test_the_example_has_no_findings(name):
     assert findings(name) == []
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("name, case", CASES)
 @pytest.mark.usefixtures("lockstep")
 def test_a_line_left_out_is_found(name, case):

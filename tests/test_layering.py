@@ -68,9 +68,6 @@ def path_id(path):
     return str(path.relative_to(PACKAGE))
 
 
-every_file = pytest.mark.parametrize("path", FILES, ids=path_id)
-
-
 def module_of(path):
     """The module or sub-package right under ptxdsl/ that a file belongs to."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -83,10 +80,16 @@ def module_named(name):
     return module if module and known else "__init__"
 
 
+@cache
+def nodes(path):
+    """Return all nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imported_names(path):
-    """The dotted names that a file imports; of `from a import b`, a.b."""
+    """Yield the dotted names that a file imports; a.b for `from a import b`."""
     package = path.relative_to(PACKAGE.parent).parent.parts
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
@@ -139,7 +142,7 @@ def reached(module, edges):
 
 def functions(path):
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+    return [node for node in nodes(path) if isinstance(node, kinds)]
 
 
 def test_no_two_modules_import_each_other():
@@ -152,36 +155,38 @@ def test_no_two_files_import_each_other():
     assert list(TopologicalSorter(edges).static_order())
 
 
-@pytest.mark.parametrize("number", range(len(LAYERS)))
-def test_a_layer_reaches_only_earlier_layers(number):
-    edges = graph()
-    not_below = set().union(*LAYERS[number:])
-    assert not {m: up for m in LAYERS[number] if (up := reached(m, edges) & not_below - {m})}
+def upward(edges, order):
+    """Return for each name in `order`, a sequence of sets, what it reaches in its own set or a later one."""
+    later = [(name, set().union(*order[n:]) - {name}) for n, names in enumerate(order) for name in names]
+    return {name: up for name, not_below in later if (up := reached(name, edges) & not_below)}
 
 
-@pytest.mark.parametrize("folder, number", [(folder, n) for folder in ROOMS for n in range(len(ROOMS[folder]))])
-def test_a_room_reaches_only_earlier_rooms(folder, number):
-    edges, order = rooms_graph(folder), ROOMS[folder]
-    assert edges.keys() == {"__init__"}.union(*order)
-    not_below = set().union(*order[number:])
-    assert not {room: up for room in order[number] if (up := reached(room, edges) & not_below - {room})}
+def test_a_layer_reaches_only_earlier_layers():
+    assert not upward(graph(), LAYERS)
 
 
-@pytest.mark.parametrize("leaf", LEAVES)
-def test_leaves_reach_nothing_else(leaf):
-    assert reached(leaf, graph()) <= LEAVES[leaf]
+@pytest.mark.parametrize("folder", ROOMS)
+def test_a_room_reaches_only_earlier_rooms(folder):
+    assert rooms_graph(folder).keys() == {"__init__"}.union(*ROOMS[folder])
+    assert not upward(rooms_graph(folder), ROOMS[folder])
 
 
-@every_file
-def test_only_the_modules_that_launch_import_cuda(path):
-    names = [name for name in imported_names(path) if name.partition(".")[0] == "cuda"]
-    assert module_of(path) in CUDA or not names
+def test_leaves_reach_nothing_else():
+    assert not {leaf: up for leaf, below in LEAVES.items() if (up := reached(leaf, graph()) - below)}
 
 
-@every_file
-def test_a_framework_is_imported_only_by_its_module(path):
-    names = {name.partition(".")[0] for name in imported_names(path)} & {"torch", "jax", "cupy", "triton"}
-    assert names <= {module_of(path)}
+def importers_of(*libraries):
+    """Return (module, library) for each file that imports one of the libraries."""
+    roots = {(module_of(path), name.partition(".")[0]) for path in FILES for name in imported_names(path)}
+    return {(module, root) for module, root in roots if root in libraries}
+
+
+def test_only_the_modules_that_launch_import_cuda():
+    assert {module for module, _ in importers_of("cuda")} <= CUDA
+
+
+def test_a_framework_is_imported_only_by_its_module():
+    assert all(module == library for module, library in importers_of("torch", "jax", "cupy", "triton"))
 
 
 def test_importing_the_package_loads_neither_cuda_nor_a_framework():
@@ -193,17 +198,17 @@ def test_importing_the_package_loads_neither_cuda_nor_a_framework():
     assert done.stdout.strip() == ""
 
 
-@every_file
-def test_imports_stand_at_the_top(path):
-    inner = [node for function in functions(path) for node in ast.walk(function)]
-    assert not [node.lineno for node in inner if isinstance(node, ast.Import | ast.ImportFrom)]
+def test_imports_stand_at_the_top():
+    inner = [(path, node) for path in FILES for function in functions(path) for node in ast.walk(function)]
+    imports = ast.Import | ast.ImportFrom
+    assert not [f"{path_id(path)}:{node.lineno}" for path, node in inner if isinstance(node, imports)]
 
 
-@every_file
-def test_functions_and_files_stay_short(path):
-    lengths = {function.name: function.end_lineno - function.lineno + 1 for function in functions(path)}
-    assert not {name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES}
-    assert len(path.read_text().splitlines()) <= FILE_LINES
+def test_functions_and_files_stay_short():
+    lengths = [(path, f, f.end_lineno - f.lineno + 1) for path in FILES for f in functions(path)]
+    assert not [f"{path_id(path)}: {f.name} has {lines} lines" for path, f, lines in lengths if lines > FUNCTION_LINES]
+    files = {path_id(path): len(path.read_text().splitlines()) for path in FILES}
+    assert not {name: lines for name, lines in files.items() if lines > FILE_LINES}
 
 
 def test_the_gemm_stays_one_page():
@@ -213,7 +218,7 @@ def test_the_gemm_stays_one_page():
 def test_a_public_class_name_stands_for_one_thing():
     classes = defaultdict(list)
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].append(path.relative_to(PACKAGE).as_posix())
     assert not {name: files for name, files in classes.items() if len(files) > 1}
@@ -224,7 +229,7 @@ def test_names_say_something():
     empty = {"found", "place", "given", "made", "own", "what", "mine"}
     named = defaultdict(set)
     for path in FILES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             name = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr", ast.FunctionDef: "name"}.get(type(node))
             if name and getattr(node, name).strip("_") in empty:
                 named[path_id(path)].add(getattr(node, name))

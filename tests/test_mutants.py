@@ -32,6 +32,7 @@ def test_a_sample_of_the_mutants(name):
         assert told.verdict != MISSED, str(told.mutant)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", INTACT)
 def test_kernels_give_the_same_under_each_schedule(name):
     """In lockstep, one warp as far as it goes, at random: the same bytes, and no findings."""
@@ -145,6 +146,7 @@ def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
     assert told == [unused, (FINDING, ""), unused] * 2
 
 
+@pytest.mark.exhaustive
 def test_numbers_of_tiles_are_overwritten_too_early_where_the_ring_has_more_stages_than_are_held():
     """With fewer, as the subjects have them, who copies waits for the products of that tile in any case. Warps that are
     told of a tile lose nothing: each of their lanes arrives for itself."""

@@ -53,18 +53,21 @@ def run(project, *arguments):
     )
 
 
+@pytest.mark.exhaustive
 def test_a_plugin_may_warn_while_it_starts_and_ends(project):
     finished = run(project, "-p", "noisy", "-n", "2")
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert "1 passed" in finished.stdout
 
 
+@pytest.mark.exhaustive
 def test_pytest_benchmark_starts_beside_xdist(project):
     pytest.importorskip("pytest_benchmark")
     finished = run(project, "-n", "2", "--benchmark-autosave")
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_warning_of_a_test_is_an_error(project):
     (project / "tests" / "test_it.py").write_text(TESTS.replace("pass", "warnings.warn('loud')"))
     finished = run(project, "-p", "noisy")
@@ -72,6 +75,7 @@ def test_a_warning_of_a_test_is_an_error(project):
     assert "UserWarning: loud" in finished.stdout and "1 failed" in finished.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_warning_while_a_test_file_is_read_is_an_error(project):
     (project / "tests" / "test_it.py").write_text(TESTS + "warnings.warn('read')\n")
     finished = run(project)
@@ -79,6 +83,7 @@ def test_a_warning_while_a_test_file_is_read_is_an_error(project):
     assert "UserWarning: read" in finished.stdout and "1 error" in finished.stdout
 
 
+@pytest.mark.exhaustive
 def test_the_command_line_has_the_last_word_on_warnings(project):
     (project / "tests" / "test_it.py").write_text(TESTS.replace("pass", "warnings.warn('loud')"))
     assert run(project, "-W", "ignore:loud").returncode == 0

@@ -43,6 +43,7 @@ def test_it_is_clean(name, tool):
     assert CLEAN[tool] in done.stdout, done.stdout
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", sanitized.PRODUCTS)
 def test_the_products_are_right_on_the_emulator(name, monkeypatch):
     """Those that run under the tools, with as many blocks."""

@@ -42,6 +42,7 @@ def example(monkeypatch):
     return load
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", WHOLE)
 def test_examples(name, example, capsys):
     example(name).main()

@@ -33,6 +33,7 @@ def counted_block_clears(counter: ptr[u32], *, count: int, orders: bool = False)
         counter[0] = 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("blocks", [2, 300])
 @pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:3"])
 @pytest.mark.parametrize("orders", [False, True])

@@ -157,6 +157,7 @@ def test_a_block_that_waits_together_in_vain(blocks):
     assert finding.message == f"no thread can go on\n  {who} wait in a loop that changes nothing (<ptx>:11)"
 
 
+@pytest.mark.exhaustive
 def test_a_long_loop_is_no_deadlock():
     """One lane counts far, while the others of its block go round and round for it."""
     body = """

@@ -246,6 +246,7 @@ def test_a_grid_wide_barrier(rng):
     assert (x == expected).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("build", ["sm_80", "sm_90"])
 def test_sums_scans_and_sorts_of_cub(build, rng):
     x, y = rng.integers(-99, 99, 256).astype(np.float32), np.zeros(2, np.float32)
@@ -314,6 +315,7 @@ def test_pipelines_of_the_cuda_library(build, rng):
 SCRATCH = (None, None)  # two pointers that Triton appends
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["triton-matmul_f16-sm_80", "triton-matmul_tf32-sm_80", "triton-matmul_f64-sm_80"])
 def test_matrix_products_of_triton(name, rng):
     m, n, k = 100, 70, 48

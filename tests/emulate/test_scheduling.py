@@ -340,6 +340,7 @@ def test_a_loop_whose_barrier_another_warp_counts_is_no_deadlock():
     assert x[0] == 40
 
 
+@pytest.mark.exhaustive
 def test_blocks_that_join_leave_everything_of_the_others_in_place():
     """Each block waits for the next one, with something in shared and local memory, at a barrier and under way."""
     body = """

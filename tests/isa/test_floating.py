@@ -94,6 +94,7 @@ def test_sums_differences_and_products_are_rounded_once(type_, mode):
     check(f"mul.{mode}.{type_}", type_, mode, lambda x, y: x * y, a, b)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("type_, mode", ARITHMETIC)
 def test_fma_is_rounded_once(type_, mode):
     numbers = samples(type_, 3)

@@ -151,6 +151,7 @@ def test_every_form_has_operands_that_fit(chapter):
         assert form in fitted or form.syntax in SURROUNDINGS, f"{form.syntax} takes no operands that we can think of"
 
 
+@pytest.mark.cases(3)
 @by_ptxas
 @pytest.mark.parametrize("chapter", chapters())
 def test_every_form_assembles_at_its_least_version_and_target(chapter):
@@ -184,6 +185,7 @@ def lower_targets(instructions: Iterable[Spelled]) -> Iterator[tuple[Setting, Sp
             yield (max(version, known_since(before)), before), i
 
 
+@pytest.mark.exhaustive
 @by_ptxas
 @pytest.mark.parametrize("lower", [lower_versions, lower_targets])
 @pytest.mark.parametrize("chapter", chapters())
@@ -191,6 +193,7 @@ def test_no_form_claims_to_need_more_than_it_does(chapter, lower):
     assert not lines_that(True, lower(accepted(chapter)))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chapter", chapters())
 def test_targets_that_are_too_old_are_refused(chapter):
     for (_, before), i in lower_targets(accepted(chapter, strength=1)):
@@ -202,6 +205,7 @@ PARTICULAR = [f"sm_{n}" for n in ("100", "100a", "100f", "103a", "103f", "110a",
 """Targets of one architecture or family beside the least ones, and a plain one."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PARTICULAR)
 def test_forms_of_some_architectures_exist_where_the_assembler_has_them(name):
     particular = [i for chapter in chapters() for i in accepted(chapter, 1) if i.opcode.requires.only]
@@ -235,6 +239,7 @@ def newest(i: Spelled) -> Setting:
     return max(VERSIONS[-1], i.least[0]), name
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("chapter", chapters())
 def test_the_assembler_refuses_the_misuses_too(chapter):
     assert not lines_that(True, ((newest(i), i) for kind, i in wrong(chapter) if not lenient(kind, i)))

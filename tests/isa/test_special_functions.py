@@ -61,6 +61,7 @@ def test_exponents_that_are_not_positive_are_complements():
     assert zlib.crc32(special.ex2(x, True).view("<u4").tobytes()) == 0xBE05EF63
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("cut", [14, 16])
 def test_a_column_of_partial_products_more_or_fewer_differs(cut, monkeypatch):
     """x² without what is less than 2^-15: so the number of that column is known."""
@@ -72,6 +73,7 @@ def test_a_column_of_partial_products_more_or_fewer_differs(cut, monkeypatch):
     assert all(checksum(*case) != MEASURED[case] for case in MEASURED)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["rcp", "rsqrt", "sqrt", "lg2", "ex2", "sin", "cos", "tanh"])
 @pytest.mark.parametrize("row", [0, -1])
 def test_every_coefficient_counts(name, row, monkeypatch):

@@ -115,6 +115,7 @@ def test_an_epilogue_with_one_bias_for_all(name, rng):
     close(where.values(out), expected, np.abs(expected) + 100, 24, "f16")
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_more_batches_than_a_grid_is_deep(name, rng):
     count = 65535 + 4

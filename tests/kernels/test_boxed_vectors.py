@@ -101,6 +101,7 @@ def test_a_gpu_would_write_the_last_16_bytes_of_a_line_as_a_whole():
     assert boxes_stored(per_row(np.zeros(256, np.float32)), columns=505) == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("config", [wgmma(128, 128), wgmma(128, 192, pingpong=True)], ids=["whole", "in turns"])
 def test_values_that_are_read_ahead_spill_nothing(config):
     a, b, out = (np.zeros(shape, np.float16) for shape in ((256, 64), (64, 384), (256, 384)))

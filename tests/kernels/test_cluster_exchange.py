@@ -112,6 +112,7 @@ def test_sums_lie_behind_the_ring_where_there_is_room():
     assert longest.shared_bytes + longest.static_bytes <= shared_bytes("sm_90a")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("operands", [Operands(bf16, bf16), Operands(bf16, f32, c="separate"), Operands(s8, f32)])
 def test_nothing_spills(operands):
     way = GemmConfig(

@@ -97,6 +97,7 @@ def test_as_few_clusters_as_need_no_more_rounds():
     assert plan.grid == (128, 1, 1)
 
 
+@pytest.mark.exhaustive
 def test_the_large_tile_spills_nothing():
     config = GemmConfig((128, 224, 64), stages=4, atom="wgmma", schedule=ClusterStrips())
     traits = config.traits(replace(Operands(bf16, bf16), out_boxes=True), "sm_90a")

@@ -194,6 +194,7 @@ def test_schedules(name, schedule, split_k, rng):
         check(machine(name), rng, image, (200, 3, 3), pad=1, config=config, split_k=split_k)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_resident_blocks_compute_many_tiles(name, rng):
     """More tiles than blocks: what a block knows of its rows is found anew for each."""

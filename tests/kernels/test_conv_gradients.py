@@ -156,6 +156,7 @@ def test_few_tiles_are_shared_by_all_multiprocessors():
     assert choose_wgrad(GradientFacts(ProductFacts(512, 4608, 1568, 1, TURNED), 8_000_000), model_of()).split_k == 1
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "config", [tiles(128, 256), tiles(128, 128, schedule=IdentityThreadblockSwizzle(1), split_k=3)]
 )

@@ -259,12 +259,14 @@ def test_windows_of_one_pixel_are_a_product(rng):
     assert set(warpgroup_gemm_kernel._variants) > products
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tile", [(128, 256), (128, 192), (64, 256)], ids=str)
 @pytest.mark.parametrize(("output", "boxes"), [(f16, True), (f32, False)], ids=str)
 def test_kernels_spill_nothing(tile, output, boxes):
     check_no_spill(WarpgroupTraits(WarpgroupTiling((*tile, 64), 3), Operands(output=output, out_boxes=boxes), Strips()))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tile", [(192, 128), (256, 64)], ids=str)
 def test_kernels_in_turns_with_a_bias_spill_nothing(tile):
     operands = Operands(out_boxes=True, extras=(Extra(f32, "n"),))

@@ -115,6 +115,7 @@ def test_other_kernels_stay_as_they_are(traits):
     assert ending_early(160, traits) is traits
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("c", ["none", "separate"])
 @pytest.mark.parametrize(
     "way",

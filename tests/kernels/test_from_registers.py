@@ -181,6 +181,7 @@ def test_no_two_lanes_read_from_a_bank(way, layout, rng):
     assert report.findings == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rounded", ["none", "a", "b"])
 @pytest.mark.parametrize(("config", "majors"), [
     (tile(128, 256, 4, stagger=3), {"a_major": "mn"}), (tile(64, 256, 4), {"a_major": "mn"}),

@@ -216,6 +216,7 @@ def test_what_copies_no_rows(value, message):
     assert caught.value.message == message
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tile, how, output, scatters", KERNELS, ids=str)
 def test_kernels_that_gather_spill_nothing(tile, how, output, scatters):
     tiling = WarpgroupTiling((*tile, 64), 4 if output is bf16 else 3, **how)

@@ -190,6 +190,7 @@ def resources_of(config, mode, ways=(0, 1, 2)):
 LARGE_WARPS = [config for config in (EXAMPLE_24, *GROUPED) if config.warp[:2] == (64, 64)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("mode", VISITORS)
 @pytest.mark.parametrize("config", LARGE_WARPS, ids=lambda config: str(config.tile))
 def test_kernels_spill_nothing(config, mode):

@@ -213,6 +213,7 @@ def test_an_output_that_is_not_given_is_made(rng):
     assert made.shape == (6, 4) and near(made[:2], a[:2], b[0], "f16") and near(made[2:], a[2:], b[1], "f16")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("config", GROUPED, ids=lambda config: str(config.tile))
 @pytest.mark.parametrize("b_major", ["k", "mn"])
 def test_kernels_spill_nothing(config, b_major):

@@ -53,6 +53,7 @@ STAGGERED = replace(SHARES, tile=(64, 128, 64), stages=3, stagger=2)
 IN_SHARES = [(1, 8, 8), (0, 16, 24), (200, 136, 136), (64, 0, 8), (130, 72, 72)]
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "config, orders", [(SHARES, EVERY_ORDER[0]), (STAGGERED, ("column",) * 3)], ids=["shares", "staggered"]
@@ -234,6 +235,7 @@ def test_refusals(which):
     assert caught.value.help == help
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("facts", [{"out_boxes": True}, {"c": "separate"}, {"c": "separate", "output": f32}], ids=str)
 @pytest.mark.parametrize("tile", [(128, 256), (64, 128)])
 def test_kernels_spill_nothing(facts, tile):
@@ -241,6 +243,7 @@ def test_kernels_spill_nothing(facts, tile):
     check_no_spill(warpgroup_grouped_kernel, traits)
 
 
+@pytest.mark.exhaustive
 def test_kernels_of_shares_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
     traits = WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS)

@@ -483,6 +483,7 @@ def test_fp8_on_other_gpus(monkeypatch):
         )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("facts, epilogue", [
     ({"out_boxes": True}, gelu), ({"c": "separate"}, gelu), ({"inputs": e4m3, "output": f32}, None),
     ({"inputs": e4m3, "output": e4m3}, None), ({"inputs": s8, "output": s32}, None),
@@ -494,6 +495,7 @@ def test_kernels_spill_nothing(facts, epilogue, tile):
     check_no_spill(warpgroup_grouped_kernel, WarpgroupTraits(tiling, operands, AHEAD, epilogue))
 
 
+@pytest.mark.exhaustive
 def test_kernels_of_shares_with_an_epilogue_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
     check_no_spill(warpgroup_grouped_kernel, WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS, gelu))

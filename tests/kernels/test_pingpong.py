@@ -184,6 +184,7 @@ ASSEMBLED = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("case", ASSEMBLED)
 def test_no_spills(case):
     tile, stages, operands = ASSEMBLED[case]

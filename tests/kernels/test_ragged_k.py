@@ -269,6 +269,7 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     assert not out.any()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("output", [bf16, f32])
 @pytest.mark.parametrize("tile, stagger", [((128, 256), 2), ((64, 128), 0)])
 @pytest.mark.parametrize("c", ["none", "separate", "in place"])

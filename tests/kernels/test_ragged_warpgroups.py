@@ -79,6 +79,7 @@ def test_shares_of_integers(name, inputs, output, config, rng):
     assert np.array_equal(values, np.einsum("mk,mnk->mn", a.astype(np.float64), b.astype(np.float64)[of_row]))
 
 
+@pytest.mark.exhaustive
 def test_large_shares_of_integers_that_are_chosen_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 128), 4, swap_ab=True, stagger=3)
     _check_resources(WarpgroupTraits(tiling, Operands(s8, bf16, batches="strided", out_boxes=True), IN_PAIRS))
@@ -485,6 +486,7 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
     _check_resources(WarpgroupTraits(tiling, operands, AHEAD))
 
 
+@pytest.mark.exhaustive
 def test_kernels_that_scatter_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
     operands = Operands(bf16, bf16, batches="strided", out_boxes=True)

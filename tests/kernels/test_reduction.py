@@ -136,6 +136,7 @@ def test_one_kernel_serves_every_number_of_slices():
     assert len(texts) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_largest_tiles_can_be_split_without_spills():
     resources = gemm_kernel.resources(arch="sm_90", traits=replace(LARGE, split_k=2, reduction="scatter").traits())
     assert resources.spill_store_bytes == resources.stack_bytes == 0

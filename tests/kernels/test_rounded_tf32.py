@@ -155,6 +155,7 @@ def test_transposing_copies_round(name, in_words):
     assert (results[:, 40:] == 7).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("kernel, constants", [
     (lines_kernel, {}), (word_lines_kernel, {}), (word_lines_kernel, {"batched": True}),
     (transposed_kernel, {"in_words": False}), (transposed_kernel, {"in_words": True}),

@@ -696,6 +696,7 @@ def test_another_gpu():
 FUSED = [(tile, output, scaling) for tile in (192, 256) for output in (bf16, f32) for scaling in SCALINGS]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("columns, output, scaling", FUSED)
 @pytest.mark.parametrize("what", ["c", "bias"])
 def test_kernels_with_more_spill_nothing(columns, output, scaling, what):
@@ -717,6 +718,7 @@ SHIPPED += [(groups, (128, n), f32, "blocks") for groups, n in ((True, 128), (Fa
 SHIPPED += [("gathered", (128, n), bf16, scaling) for n, scaling in ((192, "rows"), (192, "blocks"), (256, "blocks"))]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)
 def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
     batches, gathers = "strided" if is_ragged else "none", is_ragged == "gathered"
@@ -736,6 +738,7 @@ FEW_ROWS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling, tiling", FEW_ROWS)
 @pytest.mark.parametrize("is_shared", [False, True])
 def test_kernels_of_few_rows_spill_nothing(scaling, tiling, is_shared):
@@ -752,6 +755,7 @@ WARPGROUPS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("tiling", WARPGROUPS)
 def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
     check_no_spill(
@@ -759,6 +763,7 @@ def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("average", [4, 16, 40, 64, 128, 600])
 def test_kernels_that_groups_choose_spill_nothing(scaling, average):
@@ -768,6 +773,7 @@ def test_kernels_that_groups_choose_spill_nothing(scaling, average):
     check_no_spill(scaled_ragged_kernel, in_boxes(traits, None), scaling=scaling, form="ragged")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("m, n, k", [(1, 24576, 1536), (64, 18432, 7168), (160, 14336, 4096)])
 def test_kernels_that_wide_products_of_few_rows_choose_spill_nothing(scaling, m, n, k, monkeypatch):

@@ -394,6 +394,7 @@ SHIPPED = [(scaling, (m, n), f32, True) for scaling in SCALINGS for m, n in ((12
 SHIPPED += [("blocks", (128, n), bf16, in_pairs) for n in (192, 160, 128) for in_pairs in (False, True)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("c", ["none", "in place"])
 @pytest.mark.parametrize("scaling, tile, output, in_pairs", SHIPPED)
 def test_kernels_spill_nothing(scaling, tile, output, in_pairs, c):

@@ -27,12 +27,14 @@ def fault_of(kernel):
     return fault
 
 
+@pytest.mark.exhaustive
 def test_a_sample_of_what_is_shipped_spills_nothing_and_lets_products_overlap():
     known = sorted(kernels_of(range(SEED, SEED + CALLS)).items(), key=lambda pair: pair[1])
     for kernel, seed in random.Random(SEED).sample(known, EACH):
         assert not fault_of(kernel), f"seed {seed}: {kernel}"
 
 
+@pytest.mark.exhaustive
 def test_draws_are_the_same_for_a_seed_and_reach_every_function():
     known = kernels_of(range(400))
     assert kernels_of(range(40)).keys() <= known.keys()
@@ -71,6 +73,7 @@ CUBINS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("fault", CUBINS)
 def test_what_spills_is_told(fault):
     kernel = SimpleNamespace(name="k", cubin=lambda arch, **constants: CUBINS[fault])

@@ -145,6 +145,7 @@ def test_groups_of_few_rows(name, rng):
     assert np.allclose(where.values(out), expected, rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("types", [(bf16, f32), (s8, f16)], ids=str)
 @pytest.mark.parametrize("swap", [True, False])
 @pytest.mark.parametrize("way, slices", [("cluster", 7), ("scatter", 2)])

@@ -178,6 +178,7 @@ def text(stagger, **operands):
     return warpgroup_gemm_kernel.ptx("sm_90a", traits=traits(stagger, **operands))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("c", ["none", "separate"])
 def test_no_spills(c):
     try:

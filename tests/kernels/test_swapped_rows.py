@@ -72,6 +72,7 @@ def test_products(name, way, m, n, k, rng):
     run(name, rng, m, n, k, config=way)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("types", [(bf16, bf16), (f16, f16)], ids=str)
 @pytest.mark.parametrize(
     "way",

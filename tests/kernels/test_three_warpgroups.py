@@ -119,6 +119,7 @@ def test_convolution(name, blocks):
     assert np.array_equal(out, x.astype(float) @ w[:, 0, 0].astype(float).T)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("columns", [144, 160, 176, 192])
 @pytest.mark.parametrize("way", ["staggered", "pairs that share B", "pairs that share A"])
 @pytest.mark.parametrize("function", [None, gelu])

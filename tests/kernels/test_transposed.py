@@ -113,6 +113,7 @@ def test_neither_conflicts_of_banks_nor_parts_of_sectors(type):
     assert [each for each in counted if each.taken != each.ideal] == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("in_words", [False, True])
 @pytest.mark.parametrize("type", [u8, f32], ids=str)
 def test_nothing_is_spilled(type, in_words):

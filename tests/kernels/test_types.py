@@ -156,6 +156,7 @@ def test_sizes_that_take_the_large_tiles(name, inputs, rng):
         check(machine(name), rng, Case(sizes, inputs, output))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_sums_of_integers_wrap(name):
     where = machine(name)

@@ -95,6 +95,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.exhaustive
 def test_every_tile_is_done_once_for_10000_random_lists(rng):
     for trial in range(10_000):
         problems, blocks = random_problems(rng), int(rng.integers(1, 20))

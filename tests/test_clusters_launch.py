@@ -282,6 +282,7 @@ def example(tmp_path, monkeypatch, missing=None):
     return module
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("schedule", ["lockstep", "skewed", "random:1"])
 @pytest.mark.parametrize("missing", [None, 0, 1, 2])
 def test_each_barrier_of_the_example_is_needed_under_every_schedule(tmp_path, monkeypatch, rng, missing, schedule):

@@ -420,6 +420,7 @@ def printed(script, **environment):
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.exhaustive
 def test_the_text_of_a_kernel_is_the_same_in_every_process():
     script = "from tests.test_kernel import Shape, fill, saxpy; print(saxpy.ptx(), fill.ptx(shape=Shape(8)))"
     texts = {printed(script, PYTHONHASHSEED=seed) for seed in "12"}

@@ -74,6 +74,7 @@ def integers(rng, *shape):
     return rng.integers(-3, 4, shape).astype(np.float16)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("how", [
     {"split_k": 3, "reduction": "serial"},
     {"split_k": 3, "reduction": "scatter"},

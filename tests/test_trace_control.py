@@ -69,6 +69,7 @@ def visits(start, stop, step=1, unroll=None):
     return out[: out[64]].tolist()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("unroll", [None, 1, 2, 3, 4])
 @pytest.mark.parametrize("step", [1, 2, 3, -1, -2])
 def test_a_loop_visits_what_pythons_range_does(step, unroll):

@@ -19,8 +19,6 @@ import zlib
 from collections import defaultdict
 from pathlib import Path
 
-import pytest
-
 SEED = "PTXDSL_TEST_SEED"
 ROOT = Path(__file__).parent
 LIMITS = {"kernels": 1, "torch": 1, "jax": 1, "benchmarks": 1}  # cases of a test in the quick tier, by folder

@@ -14,6 +14,8 @@ PATH = os.pathsep.join([str(pathlib.Path(__file__).parent / "fake_torch"), str(R
 QUICK = ("--rounds", 1, "--turns", 1)
 SHORT = "protocols.SLICE_SECONDS, protocols.COUNTED_SLICES, protocols.rest.__defaults__ = 0.001, 1, (0.0,)"
 
+pytestmark = pytest.mark.exhaustive
+
 
 def python(*arguments):
     command = [sys.executable, *map(str, arguments)]

@@ -76,6 +76,7 @@ def run(kernel, schedule="lockstep", block=64, grid=1, **constants):
         return pd.emulate(kernel, grid, block, np.zeros(8, np.uint32), np.zeros(block, np.uint32), **constants)
 
 
+@pytest.mark.cases(12)
 @schedules
 @spaces
 @pytest.mark.parametrize("groups", [1, 2, 3, 32])
@@ -83,6 +84,7 @@ def test_each_lane_has_read_when_it_arrives(groups, space, schedule):
     clean(run(passed_back, schedule, groups=groups, space=space))
 
 
+@pytest.mark.cases(12)
 @schedules
 @spaces
 @pytest.mark.parametrize("groups", [1, 2, 32])

@@ -49,6 +49,7 @@ def relayed(order):
     return total
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("release", "acquire"), [
     ("st", "ld"), ("red", "ld"), ("red", "cas"), ("st", "sleep"), ("st", "count"),
 ])  # fmt: skip
@@ -147,6 +148,7 @@ def test_a_block_that_waits_together(writer):
     assert x[0] == 79 * 256
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("blocks", [2, 6])
 def test_a_block_that_waits_together_in_vain(blocks):
     """Its lanes part and meet in each round, and memory is written, but all that comes has been before."""

@@ -1,6 +1,7 @@
 """Random programs: many lanes that diverge compute what each computes alone."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,7 @@ END = "END: add.u32 %r9, %r2, %r3;" + "".join(f"mad.lo.u32 %r9, %r9, 31, %r{n};"
 STORE = "mov.u32 %r10, %tid.x; mul.wide.u32 %rd2, %r10, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r9;"
 
 
+@pytest.mark.exhaustive
 @settings(max_examples=60)
 @given(st.lists(statement, min_size=1, max_size=6), st.sampled_from([9, 40]))
 def test_lanes_that_diverge_compute_what_each_computes_alone(program, lanes):

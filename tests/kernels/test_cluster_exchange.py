@@ -76,6 +76,7 @@ def test_a_function_of_vectors(name, rng):
     assert np.allclose(on.values(out), np.maximum(a.astype(float) @ b + bias, 0), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_runs_do_not_differ_by_a_bit(name, rng):
     """Nor from those whose sums meet behind a shorter ring."""

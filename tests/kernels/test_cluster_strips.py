@@ -36,6 +36,7 @@ def test_products(name, orders, blocks, rng):
     run(name, rng, 136, 200, 264, orders, config=shared(64, 64, blocks))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("blocks", "beta"), [((2, 1), 0.0), ((1, 2), 0.5), ((4, 1), 0.0), ((2, 2), 0.0)], ids=str)
 def test_warpgroups_in_turns(name, blocks, beta, rng, monkeypatch):

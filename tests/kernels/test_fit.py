@@ -101,6 +101,7 @@ def test_rates_that_no_row_tells_stay(fitting):
     assert (fitted.grouped, fitted.convolution, fitted.short_row) == (start.grouped, start.convolution, start.short_row)
 
 
+@pytest.mark.exhaustive
 def test_steps_by_choices_lose_less_where_times_mislead(fitting):
     """Of rows that take 30 % longer than the model says, but for those of a tile that it passes over."""
     start = known()[DEFAULT]

@@ -119,6 +119,7 @@ def test_rows_are_gathered(name, config, rng):
     check_gathered(machine(name), rng, config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("kind", ["permuted", "repeated", "none"])
 @pytest.mark.parametrize("config", [LOW, SHARES], ids=["rows", "shares"])
@@ -143,6 +144,7 @@ def test_types(name, inputs, depth, output, rng):
     check_gathered(machine(name), rng, config, inputs=inputs, output=output, k=k, pad=pad)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, IN_TURNS, STAGGERED], ids=["rows", "in turns", "staggered"])
 def test_gathered_and_scattered(name, config, rng):
@@ -163,6 +165,7 @@ def test_an_epilogue_has_the_values_of_rows_of_the_product(name, config, rng):
     assert (values == expected).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, STAGGERED], ids=["rows", "staggered"])
 def test_copies_of_rows_before_give_the_same_bits(name, config, rng):

@@ -113,6 +113,7 @@ def test_c_may_be_the_output(name, order, rng):
     check(machine(name), rng, 65, 130, 24, orders=("row", "row", order), beta=-1.0, in_place=True)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_sizes_past_a_whole_wave(name, rng):
     sizes = (

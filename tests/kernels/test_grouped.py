@@ -137,6 +137,7 @@ def test_what_is_not_cut_is_computed_in_whole_tiles(beta, schedule):
     assert kernel(4096)["mode"] == "parts" and kernel(4096)["traits"].schedule == IN_TURN
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_more_problems_than_a_warp_looks_at(name, rng):
     sizes = [(int(m), 8, 16) for m in rng.integers(0, 20, 100)]
@@ -152,6 +153,7 @@ def test_nothing_to_do(name, rng):
     check(where, rng, [(8, 8, 0), (70, 3, 0)], beta=0.5, config=SMALL)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_results_do_not_change_from_run_to_run(name, rng):
     where = machine(name)

@@ -63,6 +63,7 @@ def test_problems_in_even_shares(name, config, orders, rng):
     check(machine(name), rng, IN_SHARES if orders[0] == "row" else padded(IN_SHARES), orders=orders, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_shares_that_clusters_of_two_blocks_have_together(name, rng):
     traits = TestChoice().chosen([(130, 128, 64), (8, 256, 64)], config=SHARES)

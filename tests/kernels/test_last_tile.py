@@ -54,6 +54,7 @@ class Hasty(Strips):
         return walk
 
 
+@pytest.mark.exhaustive
 @every_way
 @pytest.mark.parametrize("k", [64, 200])
 def test_no_order_of_warps_breaks_it(how, k, blocks):

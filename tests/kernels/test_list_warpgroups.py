@@ -158,6 +158,7 @@ def test_outputs_are_made(name, inputs, rng):
         check(machine(name), rng, (65, 72, 48), inputs=inputs, beta=0.5, config=tiles(inputs), has_out=False)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs", ["e4m3", "e5m2"])
 def test_fp8_needs_no_configuration(name, inputs, launched, rng):
@@ -266,6 +267,7 @@ def test_fp8_at_such_addresses_is_refused(name, launched, rng):
     assert not launched and all(np.isnan(where.values(each)).all() for each in out)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs", ["e4m3", "e5m2"])
 def test_groups_of_fp8(name, inputs, rng):

@@ -206,6 +206,7 @@ def shows(launch, text, intact):
     return any(launch.run(text, schedule) != intact for schedule in SCHEDULES_OF_MUTANTS)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("beta", [0.0, 1.0], ids=["alone", "with c"])
 def test_each_barrier_of_a_turn_is_missed(beta, blocks):
     blocks(1)

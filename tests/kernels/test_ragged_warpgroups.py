@@ -63,6 +63,7 @@ def test_groups_end_anywhere_and_no_row_is_written_by_two(name, config, order, r
     check_ragged(machine(name), rng, ENDS, ROWS, 136, 72, order=order, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("inputs", "output"), [("s8", "f16"), ("u8", "s32")])
 @pytest.mark.parametrize("config", [SHARES, STAGGERED], ids=["shares", "staggered"])
@@ -85,6 +86,7 @@ def test_large_shares_of_integers_that_are_chosen_spill_nothing():
     _check_resources(WarpgroupTraits(tiling, Operands(s8, bf16, batches="strided", out_boxes=True), IN_PAIRS))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [IN_TURNS, SHARES], ids=["in turns", "shares"])
 @pytest.mark.parametrize("form", ["ragged", "masked"])
@@ -218,6 +220,7 @@ def test_shares_of_groups_make_whole_rounds(form, counts, across, blocks, most):
     assert order[: len(first)].tolist() == sorted(range(len(first)), key=lambda group: -share[group])
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("form", ["ragged", "masked"])
 def test_halves_of_tiles_in_pairs(name, form, rng, monkeypatch):
@@ -264,6 +267,7 @@ def test_groups_of_few_rows_as_columns_of_wgmma(name, rng):
     check_ragged(machine(name), rng, [0, 3, 20, 21, 60], 61, 136, 72, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_bfloat16_and_rows_of_the_output_at_any_address(name, rng):
     check_ragged(machine(name), rng, [1, 66, 67], 70, 65, 200, dtype="bf16", config=LOW)

@@ -264,6 +264,7 @@ def test_alpha_beta_and_c(name, scaling, output, shape, config, rng):
 TURNED = [("tensors", (20, 72, 144)), ("rows", (70, 200, 272)), ("rows", (2, 5, 33))]
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling, shape", TURNED)
 @pytest.mark.parametrize("output", ["f32", "bf16", "e4m3"])

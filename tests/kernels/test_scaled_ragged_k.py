@@ -142,6 +142,7 @@ def test_what_is_added(name, config, output, scaling, lies, rng):
         assert (results[group] == expected.astype(NAMES[output]).astype(np.float64)).all(), group
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 def test_operands_that_are_copied_before(name, scaling, rng):
@@ -175,6 +176,7 @@ def test_the_last_group_ends_at_any_k(name, scaling, k, rng):
     check(machine(name), rng, scaling, [k // 16 * 16, k, k], 9, 10, k, config=LOW, validate=True)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 def test_more_groups_than_lanes_and_versions_of_maps(name, scaling, rng):

@@ -113,6 +113,7 @@ def test_layouts(name, how, rng):
         check(machine(name), rng, 70, 100, 150, how, orders=orders)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LARGE, MEDIUM, SMALL], ids=["large", "medium", "small"])
 @pytest.mark.parametrize("how", ["persistent", "stream-k", "stream-k-reduction", "split-k-rows"])
@@ -120,6 +121,7 @@ def test_shipped_tiles(name, config, how, rng):
     check(machine(name), rng, 290, 260, 700, {"config": config, **SCHEDULES[how]})
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("how", SHARED.values(), ids=SHARED)
 def test_runs_do_not_differ_by_a_bit(name, how, rng):
@@ -153,6 +155,7 @@ ROLES = {
 }
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("gpu, tiles, expected", ROLES.values(), ids=ROLES)
 def test_stream_k_with_every_role_of_a_block(name, gpu, tiles, expected, rng):

@@ -64,6 +64,7 @@ def test_eight_rows(name, output, factors, rng):
     run(name, rng, 5, 200, 136, inputs="bf16", output=output, alpha=alpha, beta=beta, config=tiles(8, 128))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_swapped_tiles_of_persistent_blocks(name, rng):
     run(name, rng, 40, 400, 200, config=tiles(32, 64, schedule=PERSISTENT))

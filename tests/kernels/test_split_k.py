@@ -155,6 +155,7 @@ class Kept:
         return np.concatenate(found)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_way
 def test_semaphores_are_0_afterwards(name, how, rng, monkeypatch):

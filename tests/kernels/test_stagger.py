@@ -35,6 +35,7 @@ def staggered(stagger=2, m=128, n=64, stages=3, schedule=Strips(), **more):  # n
     return GemmConfig(tile=(m, n, 64), stages=stages, atom="wgmma", stagger=stagger, schedule=schedule, **more)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("k", [8, 64, 130, 392])
 def test_fewer_and_more_iterations_than_are_staggered(name, k, rng, blocks):
@@ -50,6 +51,7 @@ def test_c_in_boxes(name, in_place, rng, blocks):
     run(name, rng, 200, 72, 200, beta=2.0, in_place=in_place, config=staggered(1))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("columns", [144, 192, 256])
 @pytest.mark.parametrize("k", [8, 328])
@@ -61,6 +63,7 @@ def test_c_of_which_half_is_held_in_registers(name, columns, k, inputs, rng, blo
     run(name, rng, 200, columns + 24, k, inputs=inputs, output=inputs, alpha=0.5, beta=-1.5, config=tiles)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_c_and_a_function_of_vectors(name, rng, blocks):
     blocks(1)
@@ -123,6 +126,7 @@ def test_schedules(name, config, rng):
     run(name, rng, 130, 136, 264, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("columns", [64, 192])
 def test_batches(name, columns, rng, blocks):
@@ -133,6 +137,7 @@ def test_batches(name, columns, rng, blocks):
     assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_convolutions(name, blocks):
     blocks(1)

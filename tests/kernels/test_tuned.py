@@ -184,6 +184,7 @@ class TestCandidates:
             assert product_call(out, a, b).launch(each, None) is out
             assert all(np.array_equal(where.values(one), e) for one, e in zip(out, expected, strict=True)), each.label
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", MACHINES)
     @pytest.mark.parametrize(
         ("inputs", "output"), [("e4m3", "f16"), ("e5m2", "e4m3"), ("s8", "s32"), ("f16", "e5m2"), ("bf16", "e4m3")]
@@ -614,6 +615,7 @@ class TestThroughTheDriver:
         ((key, chosen),) = tuning.TUNED.items()
         assert key[0] == kernel and chosen.config.atom == WGMMA
 
+    @pytest.mark.exhaustive
     def test_another_of_the_class_is_not_tuned_again(self, cuda):
         """As in a loop that decodes, whose M changes from step to step."""
         b, launches = Tensor(64, 96), []
@@ -631,6 +633,7 @@ class TestThroughTheDriver:
             gemm(Tensor(m, 64), b, config="tune")
         assert len(cuda.launches) == before + 5
 
+    @pytest.mark.exhaustive
     def test_what_is_tuned_for_one_epilogue_is_for_others(self, cuda):
         a, b = Tensor(64, 64), Tensor(64, 96)
         gemm(a, b, config="tune")

@@ -163,6 +163,7 @@ def test_groups_of_rows(name, config, rng):
     test_grouped_ragged.check_ragged(machine(name), rng, ends, 310, 100, 72, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, FLAT], ids=["low", "flat"])
 @pytest.mark.parametrize("k", [72, 35])

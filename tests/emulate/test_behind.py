@@ -109,7 +109,7 @@ def test_the_text_of_it():
         "red.relaxed.gpu.global.add.u32; nothing orders the two: blocks run in any order\n"
         "  test_behind.py:101 | counter.bitcast(part)[4 // part.bytes - 1] = 7\n"
         "                       ^\n"
-        "  test_behind.py:98 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
+        "  test_behind.py:99 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
         "                      ^\n"
         "  by thread (0, 0, 0) of block (2, 0, 0)\n"
         "  help: st.global.u32 (line 101) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import pytest
@@ -132,16 +132,19 @@ def plant(fault, folder):
     path.write_text(text.replace(old, new))
 
 
-def caught_by(number, exhaustive):
-    """Return the test that catches a fault and the seconds until then; None for the test if there is none."""
+def caught_by(number, exhaustive, limit):
+    """Return the test that catches a fault and the seconds until then; None for the test if none does within the limit."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         plant(FAULTS[number], Path(folder))
         tier = ["--exhaustive"] if exhaustive else []
         command = [sys.executable, "-m", "tests.faults", "--run", FAULTS[number][0].split("/")[0], *tier]
         environment = os.environ | {"PYTHONPATH": folder, "PTXDSL_CACHE_DIR": f"{folder}/cache"}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    caught = [line.removeprefix("CAUGHT ") for line in done.stdout.splitlines() if line.startswith("CAUGHT ")]
+        try:
+            done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=limit)
+        except subprocess.TimeoutExpired:
+            return None, limit
+    caught = [line.partition("CAUGHT ")[2] for line in done.stdout.splitlines() if "CAUGHT " in line]
     if not caught and done.returncode not in (0, 5):
         caught = [f"pytest ended with code {done.returncode}: {done.stderr.strip().splitlines()[-1:]}"]
     return (caught or [None])[0], time.monotonic() - start
@@ -152,21 +155,23 @@ def main():
     parser.add_argument("faults", nargs="*", type=int, help="numbers of faults (default: all)")
     parser.add_argument("--exhaustive", action="store_true", help="use the exhaustive tier")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="plant N faults at a time (default: 1)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="count a fault as missed after S seconds (default: never)")
     parser.add_argument("--run", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:
         tier = ["--exhaustive"] if options.exhaustive else []
-        flags = ["-x", "-q", "-m", "not gpu", "-p", "no:cacheprovider", "-p", "no:randomly", *tier]
+        flags = ["-x", "-q", "-m", "not gpu", "-p", "no:cacheprovider", *tier]
         sys.exit(pytest.main(flags, [OwnFolderFirst(options.run)]))
     numbers = options.faults or range(len(FAULTS))
     missed = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(lambda number: (number, *caught_by(number, options.exhaustive)), numbers)
-        for number, test, seconds in results:
+        trials = {pool.submit(caught_by, number, options.exhaustive, options.seconds): number for number in numbers}
+        for trial in as_completed(trials):
+            (test, seconds), number = trial.result(), trials[trial]
             name, old, new = FAULTS[number]
             print(f"{number:3} {seconds:5.0f} s  {name}: {old!r} -> {new!r}\n        {test or 'MISSED'}", flush=True)
             missed += [] if test else [number]
-    print(f"{len(numbers) - len(missed)} of {len(numbers)} caught; missed: {missed or 'none'}")
+    print(f"{len(numbers) - len(missed)} of {len(numbers)} caught; missed: {sorted(missed) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-COPIED = ("ptxdsl", "tests", "examples", "docs", "benchmarks", "pyproject.toml", "README.md", "mkdocs.yml", "Makefile")
 
 # (file below ptxdsl/, text that occurs once in it, what replaces it)
 FAULTS = [
@@ -119,12 +118,11 @@ class OwnFolderFirst:
 def plant(fault, folder):
     """Copy the tree to a folder, with one fault in it."""
     name, old, new = fault
-    for entry in COPIED:
-        source = ROOT / entry
-        if source.is_dir():
-            shutil.copytree(source, folder / entry, ignore=shutil.ignore_patterns("__pycache__"))
-        elif source.exists():
-            shutil.copy(source, folder / entry)
+    for source in ROOT.iterdir():
+        if source.is_dir() and not source.name.startswith("."):
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.is_file():
+            shutil.copy(source, folder)
     path = folder / "ptxdsl" / name
     text = path.read_text()
     if text.count(old) != 1:
@@ -155,7 +153,9 @@ def main():
     parser.add_argument("faults", nargs="*", type=int, help="numbers of faults (default: all)")
     parser.add_argument("--exhaustive", action="store_true", help="use the exhaustive tier")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="plant N faults at a time (default: 1)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="count a fault as missed after S seconds (default: never)")
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="count a fault as missed after S seconds (default: never)"
+    )
     parser.add_argument("--run", metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run:

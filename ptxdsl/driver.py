@@ -14,9 +14,14 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 
+NO_BINDINGS = "the Python package cuda-python is not installed"
+_INSTALL = (
+    "pip install cuda-python, which has wheels for Linux and Windows; numpy arrays run on the emulator without it"
+)
+
 
 class Late:
-    """A module that is imported when something of it is first needed: cuda-python takes 60 ms."""
+    """A module that is imported at the first access to one of its attributes: importing cuda-python takes 60 ms."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,8 +32,18 @@ class Late:
         return value
 
 
-cuda: Any = Late("cuda.bindings.driver")
-pathfinder: Any = Late("cuda.pathfinder")
+class Bindings(Late):
+    """A module of cuda-python. Raises LaunchError at the first access if the package is not installed."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except ModuleNotFoundError as missing:
+            raise LaunchError(NO_BINDINGS, help=_INSTALL) from missing
+
+
+cuda: Any = Bindings("cuda.bindings.driver")
+pathfinder: Any = Bindings("cuda.pathfinder")
 
 # Faults of a kernel, which the driver reports at some later call.
 _FAULTS = frozenset({
@@ -87,6 +102,8 @@ def why_no_gpu() -> str | None:
     """None where a kernel can be launched; else the reason why not, as the driver gives it. Asked once a process."""
     try:
         (status,) = cuda.cuInit(0)
+    except LaunchError as missing:
+        return missing.message
     except pathfinder.DynamicLibNotFoundError:
         return "no CUDA driver (libcuda) is installed"
     except (RuntimeError, OSError) as broken:
@@ -101,7 +118,8 @@ def why_no_gpu() -> str | None:
 def require_gpu() -> None:
     """Raises LaunchError with the reason where there is no GPU."""
     if reason := why_no_gpu():
-        raise LaunchError(f"there is no GPU to launch on: {reason}", help="pass numpy arrays: they run on the emulator")
+        help = _INSTALL if reason == NO_BINDINGS else "pass numpy arrays, which run on the emulator"
+        raise LaunchError(f"there is no GPU to launch on: {reason}", help=help)
 
 
 @cache

@@ -460,7 +460,7 @@ def test_the_first_assembler_that_can_be_used_is_taken(monkeypatch):
         assemblers.choose()
     assert str(refused.value) == (
         "there is no assembler for PTX: it is not installed; there is none\n"
-        "  help: pip install 'ptxdsl[asm]', which needs neither a GPU nor a CUDA toolkit"
+        "  help: pip install 'ptxdsl[asm]'; it needs no GPU and no CUDA toolkit"
     )
 
 

@@ -48,7 +48,7 @@ def test_without_a_gpu_a_launch_points_to_the_emulator():
         "there is no GPU to launch on: the CUDA driver sees no GPU\n"
         f"  test_driver.py:{line} | driver.device(0)\n"
         f"{' ' * (20 + len(str(line)))}^^^^^^^^^^^^^^^^\n"
-        "  help: pass numpy arrays: they run on the emulator"
+        "  help: pass numpy arrays, which run on the emulator"
     )
 
 

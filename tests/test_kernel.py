@@ -17,6 +17,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import bf16, config, f16, f32, f64, ptr, s32, u8, u32, u64
+from ptxdsl.assemble import Resources
 from ptxdsl.driver import why_no_gpu
 from ptxdsl.errors import EmulationError, Error, LaunchError
 from ptxdsl.verify.effects import written
@@ -534,4 +535,36 @@ def test_a_kernel_that_says_what_it_is_made_for_is_asked_for_another_target():
     assert refused.value.message == "wgmma.fence.sync.aligned needs sm_90a; this kernel is traced for sm_90"
     assert refused.value.help == (
         "`for_hopper` is made for sm_90a: leave out another target, of `arch=` or PTXDSL_ARCH, or run it on such a GPU"
+    )
+
+
+@pd.kernel
+def staged(out: ptr[f32], *, stages: int = 4):
+    tiles = pd.dynamic_shared(f32, 1024 * stages)
+    flag = pd.shared(f32, 32)
+    i = pd.tid.x
+    tiles[i] = 1.0
+    flag[i] = 2.0
+    out[i] = tiles[i] + flag[i]
+
+
+def test_resources_count_static_and_dynamic_shared_memory():
+    needs = staged.resources(stages=2)
+    assert (needs.shared_bytes, needs.dynamic_shared_bytes, needs.total_shared_bytes) == (128, 8192, 8320)
+    assert "8320 bytes of shared memory (128 static, 8192 dynamic), " in str(needs)
+    assert staged.resources(stages=3).total_shared_bytes == 128 + 3 * 4096
+    assert staged.cubin(stages=2).kernels["staged"] == needs
+
+
+def test_resources_of_a_kernel_without_dynamic_shared_memory():
+    needs = saxpy.resources()
+    assert (needs.shared_bytes, needs.dynamic_shared_bytes, needs.total_shared_bytes) == (0, 0, 0)
+
+
+def test_resources_say_that_the_launch_sets_the_size():
+    needs = Resources(registers=32, shared_bytes=128, dynamic_shared_bytes=None)
+    assert needs.total_shared_bytes == 128
+    assert str(needs) == (
+        "32 registers, 128 bytes of shared memory plus the dynamic shared memory of the launch, 0 bytes spilled, "
+        "0 bytes of stack, 0 barriers"
     )

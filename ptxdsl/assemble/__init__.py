@@ -34,6 +34,13 @@ class Cubin:
     kernels: Mapping[str, Resources]
     warnings: tuple[str, ...] = ()
 
+    def with_dynamic_shared(self, dynamic_bytes: Mapping[str, int | None]) -> Cubin:
+        """Return this cubin with the dynamic shared memory of kernels, in bytes by name; the image does not hold it."""
+        kernels = dict(self.kernels)
+        for name in dynamic_bytes.keys() & kernels.keys():
+            kernels[name] = replace(kernels[name], dynamic_shared_bytes=dynamic_bytes[name])
+        return replace(self, kernels=kernels)
+
     def sass(self) -> str:
         """The machine instructions as text. Raises AssembleError where no disassembler is installed."""
         for name, *flags in (("nvdisasm", "--print-code"), ("cuobjdump", "-sass")):

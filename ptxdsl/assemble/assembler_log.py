@@ -16,7 +16,11 @@ from ptxdsl.ir import unquoted
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel needs. Bytes of spills and stack are a thread's; `shared_bytes` is static shared memory."""
+    """The resources of one kernel. Spills and stack are in bytes per thread, shared memory in bytes per block.
+
+    `shared_bytes` is static shared memory, which the cubin declares. `dynamic_shared_bytes` is the dynamic shared
+    memory of a launch that does not name a size; None if each launch must name one.
+    """
 
     registers: int = 0
     spill_store_bytes: int = 0
@@ -25,13 +29,26 @@ class Resources:
     shared_bytes: int = 0
     constant_bytes: int = 0
     barriers: int = 0
+    dynamic_shared_bytes: int | None = 0
+
+    @property
+    def total_shared_bytes(self) -> int:
+        """Static plus dynamic shared memory in bytes per block, which limits occupancy."""
+        return self.shared_bytes + (self.dynamic_shared_bytes or 0)
 
     def __str__(self) -> str:
         return (
-            f"{_counted(self.registers, 'register')}, {_counted(self.shared_bytes, 'byte')} of shared memory, "
+            f"{_counted(self.registers, 'register')}, {self._shared()}, "
             f"{_counted(self.spill_store_bytes, 'byte')} spilled, {_counted(self.stack_bytes, 'byte')} of stack, "
             f"{_counted(self.barriers, 'barrier')}"
         )
+
+    def _shared(self) -> str:
+        total = f"{_counted(self.total_shared_bytes, 'byte')} of shared memory"
+        if self.dynamic_shared_bytes is None:
+            return f"{total} plus the dynamic shared memory of the launch"
+        dynamic = f" ({self.shared_bytes} static, {self.dynamic_shared_bytes} dynamic)"
+        return total + dynamic * bool(self.dynamic_shared_bytes)
 
 
 def _counted(count: int, noun: str) -> str:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -20,9 +21,10 @@ from typing import Any, NamedTuple, Protocol
 from ptxdsl import driver
 from ptxdsl.errors import AssembleError, LaunchError
 
-nvjitlink: Any = driver.Late("cuda.bindings.nvjitlink")
-pathfinder: Any = driver.Late("cuda.pathfinder")
+nvjitlink: Any = driver.Bindings("cuda.bindings.nvjitlink")
+pathfinder: Any = driver.Bindings("cuda.pathfinder")
 _LOG_BYTES = 1 << 20
+_NO_WHEELS = "NVIDIA has no assembler for macOS: run the kernel on the emulator, or assemble it on Linux or Windows"
 
 
 class Outcome(NamedTuple):
@@ -52,6 +54,8 @@ class NvJitLink:
     def why_not(self) -> str | None:
         try:
             nvjitlink.version()
+        except LaunchError as missing:
+            return missing.message
         except driver.pathfinder.DynamicLibNotFoundError:
             return "nvJitLink is not installed"
         except (RuntimeError, OSError) as broken:
@@ -228,8 +232,10 @@ def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
             help="unset PTXDSL_ASSEMBLER to take the first that can",
         )
     raise AssembleError(
-        f"there is no assembler for PTX: {'; '.join(missing)}",
-        help="pip install 'ptxdsl[asm]', which needs neither a GPU nor a CUDA toolkit",
+        f"there is no assembler for PTX: {'; '.join(dict.fromkeys(missing))}",
+        help=_NO_WHEELS
+        if sys.platform == "darwin"
+        else "pip install 'ptxdsl[asm]'; it needs no GPU and no CUDA toolkit",
     )
 
 

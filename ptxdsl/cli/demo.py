@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 
-from ptxdsl import driver
+from ptxdsl import config, driver
+from ptxdsl.assemble import assemblers
 from ptxdsl.cli.targets import instructions
 from ptxdsl.cli.trial import Trial
-from ptxdsl.errors import Error
+from ptxdsl.errors import AssembleError, Error
 from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.runtime.variant import Variant
 
@@ -46,6 +47,11 @@ def _run() -> list[str]:
 
 
 def _assembled(program: Variant) -> list[str]:
+    try:
+        assemblers.choose(config.current().assembler)
+    except AssembleError as missing:
+        print(f"skipped    machine code: {missing.message}")
+        return []
     start = time.perf_counter()
     cubin = program.cubin
     seconds = time.perf_counter() - start

@@ -111,7 +111,8 @@ class Variant:
         """The text assembled for its own target or a later one."""
         if arch not in self._cubins:
             image = self._image(arch)
-            self._cubins[arch] = image.cubin if image else assembling.assemble(self.text, arch)
+            cubin = image.cubin if image else assembling.assemble(self.text, arch)
+            self._cubins[arch] = cubin.with_dynamic_shared({self.name: self.dynamic_bytes})
         return self._cubins[arch]
 
     @cached_property

@@ -403,12 +403,12 @@ def _refused_call(
             meant(unknown[0], names, getattr(function, _MENDS, {})),
         )
     elif count > len(by_position):
-        takes_count = f"{len(by_position)} argument{'s' * (len(by_position) != 1)} by their places"
+        takes_count = f"{len(by_position)} positional argument{'s' * (len(by_position) != 1)}"
         message = f"{called} takes {takes_count if by_position else 'no arguments'}; {count} given"
-        behind = f"name those behind `{by_position[-1]}`; {takes}" if by_position else takes
+        behind = f"pass the arguments after `{by_position[-1]}` by name; {takes}" if by_position else takes
         help = behind if names else "leave it out" if count == 1 else "leave them out"
     elif twice := [name for name in by_position[:count] if name in options]:
-        message = f"{called} has `{twice[0]}` twice, by its place and by its name"
+        message = f"{called} has `{twice[0]}` twice, by position and by name"
     elif missing := [name for name in names if name in required - {*by_position[:count], *options}]:
         message = f"{called} lacks {listed(f'`{name}`' for name in missing)}; {takes}"
     else:

@@ -32,7 +32,7 @@ REFUSED = {
         "line 4, column 1: this scope is nested too deeply; 100 levels is the most\n"
         "  <ptx>:4 | .visible .entry k(.param .u64 p)\n"
         "            ^\n"
-        "  help: take a part of it out",
+        "  help: move a part of it out",
     ),
     "braces 500 deep around a label": (
         kernel("{" * 500 + "L:" + "}" * 500),
@@ -42,14 +42,14 @@ REFUSED = {
         + "L:}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}\n"
         + " " * 112
         + "^\n"
-        + "  help: take a part of it out",
+        + "  help: move a part of it out",
     ),
     "braces 20000 deep": (
         kernel("{" * 20000 + "}" * 20000),
         "line 1, column 1: this text is nested too deeply; 100 levels is the most\n"
         "  <ptx>:1 | .version 8.0\n"
         "            ^\n"
-        "  help: take a part of it out",
+        "  help: move a part of it out",
     ),
     "deep parentheses": (
         kernel("mov.u32 %r1, " + "(" * 101 + "1" + ")" * 101 + ";"),
@@ -58,7 +58,7 @@ REFUSED = {
         + "(" * 101
         + "1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))\n"
         + "                         ^\n"
-        + "  help: take a part of it out",
+        + "  help: move a part of it out",
     ),
     "many signs": (
         kernel("mov.u32 %r1, " + "~" * 101 + "1;"),
@@ -67,7 +67,7 @@ REFUSED = {
         + "~" * 101
         + "1;\n"
         + "                         ^\n"
-        + "  help: take a part of it out",
+        + "  help: move a part of it out",
     ),
     "deep arguments": (
         kernel("call f, " + "(" * 102 + "1" + ")" * 102 + ";", ".func f(.reg .b32 a) { ret; }\n"),
@@ -76,11 +76,11 @@ REFUSED = {
         + "(" * 102
         + "1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))\n"
         + "                 ^\n"
-        + "  help: take a part of it out",
+        + "  help: move a part of it out",
     ),
     "nested vectors": (
         kernel("mov.b32 %r1, {{%r1, %r2}, %r3};"),
-        "line 7, column 15: a vector stands in a vector\n"
+        "line 7, column 15: a vector contains a vector\n"
         "  <ptx>:7 | mov.b32 %r1, {{%r1, %r2}, %r3};\n"
         "                          ^\n"
         "  help: write one list: `{a, b, c, d}`",
@@ -93,7 +93,7 @@ REFUSED = {
         + "1}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}\n"
         + " " * 112
         + "^\n"
-        + "  help: take a part of it out",
+        + "  help: move a part of it out",
     ),
     "a guard and three million spaces": (
         kernel("@" + " " * 3_000_000 + ";"),
@@ -185,35 +185,35 @@ REFUSED = {
     ),
     "a decimal beyond 64 bits": (
         kernel("mov.f64 %rd1, 1e400;"),
-        "line 7, column 15: `1e400` is no number that an f64 has\n"
+        "line 7, column 15: `1e400` is outside the range of f64\n"
         "  <ptx>:7 | mov.f64 %rd1, 1e400;\n"
         "                          ^^^^^\n"
-        "  help: write its bits as 0d and 16 digits",
+        "  help: write its bits as 0d followed by 16 hexadecimal digits",
     ),
     "a decimal that vanishes": (
         kernel("mov.f64 %rd1, 1e-400;"),
-        "line 7, column 15: `1e-400` is no number that an f64 has\n"
+        "line 7, column 15: `1e-400` is outside the range of f64\n"
         "  <ptx>:7 | mov.f64 %rd1, 1e-400;\n"
         "                          ^^^^^^\n"
-        "  help: write its bits as 0d and 16 digits",
+        "  help: write its bits as 0d followed by 16 hexadecimal digits",
     ),
     "an octal number with an 8 in an initial value": (
         module(".global .b32 x[1] = {08};"),
-        "line 4, column 22: `08` is no octal number\n"
+        "line 4, column 22: `08` is not an octal number\n"
         "  <ptx>:4 | .global .b32 x[1] = {08};\n"
         "                                 ^^\n"
         "  help: drop the leading 0 of a decimal number",
     ),
     "an octal number with an 8 in a row of numbers": (
         module(".global .b32 x[2] = {1, 08};"),
-        "line 4, column 25: `08` is no octal number\n"
+        "line 4, column 25: `08` is not an octal number\n"
         "  <ptx>:4 | .global .b32 x[2] = {1, 08};\n"
         "                                    ^^\n"
         "  help: drop the leading 0 of a decimal number",
     ),
     "an octal bound with an 8": (
         module(".entry k() .maxntid 08 { ret; }"),
-        "line 4, column 21: `08` is no octal number\n"
+        "line 4, column 21: `08` is not an octal number\n"
         "  <ptx>:4 | .entry k() .maxntid 08 { ret; }\n"
         "                                ^^\n"
         "  help: drop the leading 0 of a decimal number",
@@ -223,81 +223,81 @@ REFUSED = {
         "line 7, column 15: `٣` is no ASCII character, and PTX has no others\n"
         "  <ptx>:7 | mov.b64 %rd1, ٣;\n"
         "                          ^\n"
-        "  help: remove it; other letters may stand in comments and in names of files",
+        "  help: remove it; other characters are allowed in comments and file names",
     ),
     "letters of another script": (
         kernel(".reg .b32 größe;"),
         "line 7, column 13: `ö` is no ASCII character, and PTX has no others\n"
         "  <ptx>:7 | .reg .b32 größe;\n"
         "                        ^\n"
-        "  help: remove it; other letters may stand in comments and in names of files",
+        "  help: remove it; other characters are allowed in comments and file names",
     ),
     "a space of another script": (
         kernel("ret\u00a0;"),
         "line 7, column 4: `\\xa0` is no ASCII character, and PTX has no others\n"
         "  <ptx>:7 | ret ;\n"
         "               ^\n"
-        "  help: remove it; other letters may stand in comments and in names of files",
+        "  help: remove it; other characters are allowed in comments and file names",
     ),
     "another script in a pragma": (
         kernel('.pragma "ä";'),
         "line 7, column 10: `ä` is no ASCII character, and PTX has no others\n"
         '  <ptx>:7 | .pragma "ä";\n'
         "                     ^\n"
-        "  help: remove it; other letters may stand in comments and in names of files",
+        "  help: remove it; other characters are allowed in comments and file names",
     ),
     "UTF-16": (
         module("").encode("utf-16"),
         "line 1, column 1: `\\udcff` is no ASCII character, and PTX has no others\n"
         "  <ptx>:1 |   . v e r s i o n   8 . 0 \n"
         "            ^\n"
-        "  help: remove it; other letters may stand in comments and in names of files",
+        "  help: remove it; other characters are allowed in comments and file names",
     ),
     "a damaged section": (
         module(".section .debug_str { x:\n .b8 zz }"),
-        "line 5, column 6: `zz` is no data of a section\n"
+        "line 5, column 6: `zz` is not valid section data\n"
         "  <ptx>:5 | .b8 zz }\n"
         "                ^^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section of words": (
         module(".section .debug_info { .b8 1 hello }"),
-        "line 4, column 30: `hello` is no data of a section\n"
+        "line 4, column 30: `hello` is not valid section data\n"
         "  <ptx>:4 | .section .debug_info { .b8 1 hello }\n"
         "                                         ^^^^^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section whose list does not end": (
         module(".section .debug_abbrev { .b8 1,2, }"),
-        "line 4, column 33: `,` is no data of a section\n"
+        "line 4, column 33: `,` is not valid section data\n"
         "  <ptx>:4 | .section .debug_abbrev { .b8 1,2, }\n"
         "                                            ^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section with an address of a byte": (
         module(".section .debug_info { .b8 $x }"),
-        "line 4, column 28: `$x` is no data of a section\n"
+        "line 4, column 28: `$x` is not valid section data\n"
         "  <ptx>:4 | .section .debug_info { .b8 $x }\n"
         "                                       ^^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section with addresses in a list": (
         module(".section .debug_info { .b64 $x, $y }"),
-        "line 4, column 31: `,` is no data of a section\n"
+        "line 4, column 31: `,` is not valid section data\n"
         "  <ptx>:4 | .section .debug_info { .b64 $x, $y }\n"
         "                                          ^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section with a type that nothing has": (
         module(".section .debug_info { .b128 1 }"),
-        "line 4, column 24: `.b128` is no data of a section\n"
+        "line 4, column 24: `.b128` is not valid section data\n"
         "  <ptx>:4 | .section .debug_info { .b128 1 }\n"
         "                                   ^^^^^\n"
         f"  help: {SECTION_DATA}",
     ),
     "a section without a number": (
         module(".section .debug_info { .b8 }"),
-        "line 4, column 24: `.b8` is no data of a section\n"
+        "line 4, column 24: `.b8` is not valid section data\n"
         "  <ptx>:4 | .section .debug_info { .b8 }\n"
         "                                   ^^^\n"
         f"  help: {SECTION_DATA}",
@@ -318,7 +318,7 @@ REFUSED = {
     ),
     "an octal number of a section": (
         module(".section .debug_info { .b8 09 }"),
-        "line 4, column 28: `09` is no octal number\n"
+        "line 4, column 28: `09` is not an octal number\n"
         "  <ptx>:4 | .section .debug_info { .b8 09 }\n"
         "                                       ^^\n"
         "  help: drop the leading 0 of a decimal number",
@@ -332,7 +332,7 @@ REFUSED = {
     ),
     "an open section": (
         module(".section .debug_str { x:"),
-        "line 4, column 21: the data of this section has no end\n"
+        "line 4, column 21: the data of this section is not closed\n"
         "  <ptx>:4 | .section .debug_str { x:\n"
         "                                ^\n"
         "  help: close it with `}`",
@@ -416,14 +416,14 @@ REFUSED = {
     ),
     "an integer for a float": (
         module(".global .f32 x = 1;"),
-        "line 4, column 18: `1` is no initial value of `x`, which is .f32\n"
+        "line 4, column 18: `1` is not a valid initial value of `x`, which is .f32\n"
         "  <ptx>:4 | .global .f32 x = 1;\n"
         "                             ^\n"
         "  help: write 1.0, or the bits as 0f3F800000",
     ),
     "a float for an integer": (
         module(".global .u32 x[2] = {1, 0f3F800000};"),
-        "line 4, column 22: `0f3F800000` is no initial value of `x`, which is .u32\n"
+        "line 4, column 22: `0f3F800000` is not a valid initial value of `x`, which is .u32\n"
         "  <ptx>:4 | .global .u32 x[2] = {1, 0f3F800000};\n"
         "                                 ^\n"
         "  help: write an integer",
@@ -440,7 +440,7 @@ REFUSED = {
         "line 4, column 26: `x` is an external variable, which takes no initial value\n"
         "  <ptx>:4 | .extern .global .b32 x = 1;\n"
         "                                     ^\n"
-        "  help: give it where it is defined",
+        "  help: give the initial value at its definition",
     ),
     "values without commas": (
         module(".global .f32 x[3] = {1.0 2.0, 3.0};"),
@@ -463,28 +463,28 @@ REFUSED = {
     ),
     "a cast of a decimal": (
         module(".global .b32 x = (.s64) 1.5;"),
-        "line 4, column 19: `.s64` takes a whole number; found 1.5\n"
+        "line 4, column 19: `.s64` takes an integer; found 1.5\n"
         "  <ptx>:4 | .global .b32 x = (.s64) 1.5;\n"
         "                              ^^^^\n"
         "  help: write an integer constant",
     ),
     "a condition that is no number": (
         kernel("mov.u32 %r1, p ? 1 : 2;"),
-        "line 7, column 14: `?` asks for a whole number; found p\n"
+        "line 7, column 14: `?` takes an integer condition; found p\n"
         "  <ptx>:7 | mov.u32 %r1, p ? 1 : 2;\n"
         "                         ^\n"
         "  help: compare: `a != 0 ? b : c`",
     ),
     "the generic address of a number": (
         module(".global .u64 x = generic(5);"),
-        "line 4, column 18: `generic(…)` is nothing that PTX knows\n"
+        "line 4, column 18: `generic(…)` is not a PTX operator\n"
         "  <ptx>:4 | .global .u64 x = generic(5);\n"
         "                             ^^^^^^^\n"
         "  help: write generic(name) or 0xff(name)",
     ),
     "the mask of a decimal": (
         module(".global .b8 x = mask(1.5, x);"),
-        "line 4, column 17: `mask(…)` is nothing that PTX knows\n"
+        "line 4, column 17: `mask(…)` is not a PTX operator\n"
         "  <ptx>:4 | .global .b8 x = mask(1.5, x);\n"
         "                            ^^^^\n"
         "  help: write generic(name) or 0xff(name)",
@@ -543,7 +543,7 @@ REFUSED = {
         "line 5, column 23: `x` is .global .b32 here, and .global .f32 where it was declared first\n"
         "  <ptx>:5 | .visible .global .b32 x;\n"
         "                                  ^\n"
-        "  help: declare it alike in all places",
+        "  help: use the same declaration everywhere",
     ),
     "a variable and a kernel of one name": (
         module(".global .b32 k;\n.entry k() { ret; }"),
@@ -582,38 +582,38 @@ REFUSED = {
     ),
     "a register without a name": (
         kernel(".reg .b32 _;"),
-        "line 7, column 11: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "line 7, column 11: `_` discards a result and cannot be declared\n"
         "  <ptx>:7 | .reg .b32 _;\n"
         "                      ^\n"
-        "  help: name it otherwise",
+        "  help: use another name",
     ),
     "a family without a name": (
         kernel("{ .reg .b32 _<3>; }"),
-        "line 7, column 13: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "line 7, column 13: `_` discards a result and cannot be declared\n"
         "  <ptx>:7 | { .reg .b32 _<3>; }\n"
         "                        ^\n"
-        "  help: name it otherwise",
+        "  help: use another name",
     ),
     "a label without a name": (
         kernel("_: ret;"),
-        "line 7, column 1: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "line 7, column 1: `_` discards a result and cannot be declared\n"
         "  <ptx>:7 | _: ret;\n"
         "            ^^\n"
-        "  help: name it otherwise",
+        "  help: use another name",
     ),
     "a variable without a name": (
         module(".global .b32 _[3];"),
-        "line 4, column 14: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "line 4, column 14: `_` discards a result and cannot be declared\n"
         "  <ptx>:4 | .global .b32 _[3];\n"
         "                         ^\n"
-        "  help: name it otherwise",
+        "  help: use another name",
     ),
     "a function whose parameter has no name": (
         module(".func f(.param .b32 _) { ret; }"),
-        "line 4, column 7: `_` is what an instruction writes to that nobody reads; nothing is called so\n"
+        "line 4, column 7: `_` discards a result and cannot be declared\n"
         "  <ptx>:4 | .func f(.param .b32 _) { ret; }\n"
         "                  ^\n"
-        "  help: name it otherwise",
+        "  help: use another name",
     ),
     "a register in a huge family": (
         kernel(".reg .b32 q<10000000>; .reg .f32 q5;"),
@@ -652,10 +652,10 @@ REFUSED = {
     ),
     "a constant added to a float": (
         kernel("mov.f32 %f1, %f2+4;"),
-        "line 7, column 14: `%f2+4` adds to a .f32 register, and only integers take a constant in this way\n"
+        "line 7, column 14: `%f2+4` adds to a .f32 register, but only an integer register can have a constant added\n"
         "  <ptx>:7 | mov.f32 %f1, %f2+4;\n"
         "                         ^^^\n"
-        "  help: add with an instruction before this one",
+        "  help: add it with a separate instruction",
     ),
     "a sum among arguments": (
         kernel("call f, (%r1+4);", ".func f(.reg .b32 a) { ret; }\n"),
@@ -666,7 +666,7 @@ REFUSED = {
     ),
     "an index of no array": (
         kernel("mov.u32 %r1, s[0];", ".shared .b32 s;\n"),
-        "line 8, column 14: `s` has an index, but is no array\n"
+        "line 8, column 14: `s` has an index, but is not an array\n"
         "  <ptx>:8 | mov.u32 %r1, s[0];\n"
         "                         ^\n"
         "  help: write [register+bytes] for memory",

@@ -55,10 +55,10 @@ CALLS = {
     "too few": (lambda: gemm(A), f"gemm lacks `b`; {GEMM}", None),
     "too many": (
         lambda: gemm(A, A, A, A),
-        "gemm takes 3 arguments by their places; 4 given",
-        f"name those behind `c`; {GEMM}",
+        "gemm takes 3 positional arguments; 4 given",
+        f"pass the arguments after `c` by name; {GEMM}",
     ),
-    "twice": (lambda: gemm(A, A, a=A), "gemm has `a` twice, by its place and by its name", None),
+    "twice": (lambda: gemm(A, A, a=A), "gemm has `a` twice, by position and by name", None),
     "the padding of torch": (
         lambda: conv2d(A, A, padding=1),
         f"conv2d takes no `padding`; {CONV}",
@@ -356,13 +356,13 @@ def test_a_launch_whose_shape_is_no_number():
 
 CALLED_IN_KERNELS = {
     "with pd.elect:\n    x[0] = 1.0": ("`with` takes a call", "write its parentheses: `with pd.elect():`"),
-    "for i in pd.range(0, 10, step=2):\n    x[i] = 1.0": ("pd.range takes no `step`; by name it takes unroll", None),
+    "for i in pd.range(0, 10, step=2):\n    x[i] = 1.0": ("pd.range takes no `step`; its keyword parameters are unroll", None),
     "pd.inline('add.f32 d, a, a;', x[0])": (
-        "pd.inline takes 1 argument by its place; 2 given", "the others come by their names, `name=value`",
+        "pd.inline takes 1 positional argument; 2 given", "pass the others by name, `name=value`",
     ),
-    "pd.assert_(n > 3, 'n is %d', n)": ("pd.assert_ takes 2 arguments by their places; 3 given", None),
-    "x[0] = pd.select(n > 3, 1.0)": ("pd.select lacks `b`; by name it takes condition, a and b", None),
-    "v = pd.var(f32, 0.0, nme='v')": ("pd.var takes no `nme`; by name it takes type, init and name", "did you mean `name`?"),
+    "pd.assert_(n > 3, 'n is %d', n)": ("pd.assert_ takes 2 positional arguments; 3 given", None),
+    "x[0] = pd.select(n > 3, 1.0)": ("pd.select lacks `b`; its keyword parameters are condition, a and b", None),
+    "v = pd.var(f32, 0.0, nme='v')": ("pd.var takes no `nme`; its keyword parameters are type, init and name", "did you mean `name`?"),
 }  # fmt: skip
 
 

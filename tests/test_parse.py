@@ -450,7 +450,7 @@ REFUSED = {
     ),
     "a guard that is no register": (
         kernel("\t@p ret;"),
-        "line 8, column 3: `p` guards an instruction, but is no register\n  <ptx>:8 | @p ret;\n             ^",
+        "line 8, column 3: `p` guards an instruction, but is not a register\n  <ptx>:8 | @p ret;\n             ^",
     ),
     "a duplicate label": (
         kernel("L:\n\tret;\nL:\n\tret;"),
@@ -508,14 +508,14 @@ REFUSED = {
     ),
     "an open comment": (
         kernel("\t/* forever"),
-        "line 8, column 2: this comment has no end\n"
+        "line 8, column 2: this comment is not closed\n"
         "  <ptx>:8 | /* forever\n"
         "            ^^\n"
         "  help: close it with `*/`",
     ),
     "an open string": (
         HEADER + '.file 1 "abc\n',
-        "line 4, column 9: this string has no end\n"
+        "line 4, column 9: this string is not closed\n"
         '  <ptx>:4 | .file 1 "abc\n'
         "                    ^\n"
         '  help: close it with `"` on the same line',
@@ -538,28 +538,28 @@ REFUSED = {
     ),
     "a function without end": (
         HEADER + ".entry k()\n{\n\tret;\n",
-        "line 6, column 5: the text ends inside of a function\n"
+        "line 6, column 5: the text ends inside a function\n"
         "  <ptx>:6 | ret;\n"
         "               ^\n"
         "  help: close its body with `}`",
     ),
     "a brace too many": (
         HEADER + ".entry k() { ret; }\n}\n",
-        "line 5, column 1: this `}` closes nothing\n"
+        "line 5, column 1: this `}` has no matching `{`\n"
         "  <ptx>:5 | }\n"
         "            ^\n"
-        "  help: remove it, or add the `{` that it should close",
+        "  help: remove it, or add the missing `{`",
     ),
     "a short float": (
         kernel("\tmov.f32 %f1, 0f3F80;"),
         "line 8, column 15: `0f3F80` is no constant\n"
         "  <ptx>:8 | mov.f32 %f1, 0f3F80;\n"
         "                         ^^^^^^\n"
-        "  help: write integers as 31 or 0x1f, floats as 0f and 8 hexadecimal digits or 0d and 16",
+        "  help: write integers as 31 or 0x1f, floats as 0f with 8 or 0d with 16 hexadecimal digits",
     ),
     "a decimal that looks octal": (
         kernel("\tmov.u32 %r1, 089;"),
-        "line 8, column 15: `089` is no octal number\n"
+        "line 8, column 15: `089` is not an octal number\n"
         "  <ptx>:8 | mov.u32 %r1, 089;\n"
         "                         ^^^\n"
         "  help: drop the leading 0 of a decimal number",
@@ -599,7 +599,7 @@ REFUSED = {
     ),
     "an unknown operator of initial values": (
         HEADER + ".global .u64 x = foo(3);",
-        "line 4, column 18: `foo(…)` is nothing that PTX knows\n"
+        "line 4, column 18: `foo(…)` is not a PTX operator\n"
         "  <ptx>:4 | .global .u64 x = foo(3);\n"
         "                             ^^^\n"
         "  help: write generic(name) or 0xff(name)",

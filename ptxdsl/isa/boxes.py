@@ -68,7 +68,7 @@ def box_pieces(
 
 
 def _tile(d: TensorMapDescription, first: Sequence[np.ndarray], each: int) -> Iterator[np.ndarray]:
-    """Along each dimension the indices, (items, lanes), of items of `each` elements; element strides skip elements."""
+    """Yield, for each dimension, the indices (items, lanes) of items of `each` elements; apply element strides."""
     extents = (d.box_shape[0] // each, *d.box_shape[1:])
     steps = (each, *d.element_strides[d.first_axis :])
     number = np.arange(math.prod(extents))
@@ -108,7 +108,7 @@ def last_corners(d: TensorMapDescription, box: PixelBox) -> tuple[int, ...]:
 
 
 def _unit(d: TensorMapDescription, start: np.ndarray) -> int:
-    """The bytes, 16 at most, that lie side by side in the tensor wherever a box begins, all in it or all outside."""
+    """Return the largest unit, up to 16 bytes, that is contiguous in the tensor and entirely inside or outside."""
     size = d.type.bytes
     offsets = int(np.bitwise_or.reduce(start * size)) | d.dims[0] * size | CHUNK
     return max(size, offsets & -offsets)

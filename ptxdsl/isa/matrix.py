@@ -117,7 +117,7 @@ class Mma(Op):
         return self.execute_batch(i, m, [f[:, np.newaxis] for f in fragments], [first] * 3)[:, 0]
 
     def execute_batch(self, i: Opcode, m: Step, values: Sequence[Any], index: Sequence[Any]) -> Any:
-        """All pairs of an A and a B make one product a warp; other batches are products of one A and one B each."""
+        """Compute all pairs of an A and a B as one product per warp, or else one product for each A and B."""
         a, b, c = values
         c = _pick(c, index[2])
         pairs = np.asarray(index[0]) * b.shape[1] + index[1]
@@ -279,7 +279,7 @@ def sums_of(type: Type, numerics: str) -> Sums:
 
 
 class MatrixAccess(Op):
-    """Base of ldmatrix and stmatrix: 8x8 matrices of 16-bit elements, whose rows are at addresses of 8 lanes each."""
+    """Base of ldmatrix and stmatrix: 8x8 matrices of 16-bit elements, with row addresses in groups of 8 lanes."""
 
     collective = True
 

@@ -53,7 +53,7 @@ def access_bytes(i: Values | Opcode) -> int:
 
 
 def ordering(i: Values | Opcode, sem: str = "weak") -> Ordering:
-    """How an access is ordered by its modifiers .sem and .scope; `sem` without them. Volatile ones are so for all."""
+    """Return the memory ordering given by .sem and .scope, or `sem`. Volatile accesses have system scope."""
     sem = i.sem or sem
     if sem == "weak":
         return WEAK
@@ -61,7 +61,7 @@ def ordering(i: Values | Opcode, sem: str = "weak") -> Ordering:
 
 
 def _fits(i: Values) -> bool:
-    """Vectors have up to 128 bits; in global memory 256. What is said to L2 is about global memory."""
+    """True if the vector has at most 128 bits (256 in global memory), with L2 modifiers in global memory only."""
     in_global = i.space in (None, "global")
     wide = access_bytes(i) == 32 and i.type.bits in (32, 64)
     narrow = access_bytes(i) <= 16 and i.vec != "v8"

@@ -23,7 +23,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A floating format: bits of precision (the hidden one too), least exponent of a normal number, largest number."""
+    """A floating format: precision in bits (hidden bit included), minimum normal exponent, largest number."""
 
     precision: int
     emin: int

@@ -238,4 +238,4 @@ class GridDependentsLaunch(Op):
     forms = (Form("griddepcontrol.launch_dependents", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        """On the emulator none begins: what the next one may do beside this one is held against it then."""
+        """Record the launch point: no grid starts here on the emulator, but later conflicts with it are reported."""

@@ -47,7 +47,7 @@ def _offset_count(i: Any) -> int:
 
 
 def _mode_fits(i: Any) -> bool:
-    """im2col is about images: channels, batch and at least one dimension; gathering is about rows of a matrix."""
+    """True if the mode supports the rank: im2col needs a spatial dimension, gather and scatter need 2 dimensions."""
     if i.mode in ROWS_OF_FOUR:
         return bool(i.dim == "2d")
     return i.mode in (None, "tile") or int(i.dim[0]) >= 3
@@ -162,7 +162,7 @@ def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
 
 
 def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, which: np.ndarray) -> bool:
-    """Whether boxes begin at whole chunks of the lines of a tensor, which the manual leaves out and GPUs ask for."""
+    """True if boxes start at a multiple of 16 bytes in the rows of a tensor, as GPUs require."""
     each = description.interleave or description.type.bytes
     crooked = which & (start.astype(np.int64) * each % CHUNK != 0)
     if crooked.any():
@@ -179,7 +179,7 @@ def _stays_inside(m: Step, description: TensorMapDescription, coordinates: np.nd
 
 
 def _ends_at_chunks(m: Step, description: TensorMapDescription, start: np.ndarray, which: np.ndarray) -> bool:
-    """Whether boxes reach no end of a line amid a chunk: the manual leaves out that GPUs write whole ones."""
+    """True if no box reaches the end of a row inside a 16-byte chunk, since GPUs write whole chunks."""
     d, length = description, description.dims[0]
     behind = -length * d.type.bytes % CHUNK // d.type.bytes
     if not behind or d.interleave:

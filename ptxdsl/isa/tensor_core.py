@@ -27,7 +27,7 @@ TERMS = 8  # of products below 4 * 2**25, whose sum 32 bits hold
 
 @dataclass(frozen=True, slots=True)
 class Accumulation:
-    """`fraction` bits below the largest exponent count, and of an f32 sum its `kept` first bits (None: all)."""
+    """`fraction` bits below the largest exponent count; an f32 sum keeps its first `kept` bits (None: all)."""
 
     fraction: int
     kept: int | None = None

@@ -129,7 +129,7 @@ class Vmax(Video):
 
 
 class Vavrg(Video):
-    """d = (a + b) / 2 of halves or bytes, rounded to nearest, up if in the middle; .add adds their sum to c."""
+    """Average of halves or bytes: d = (a + b) / 2, rounded to nearest, ties up; .add adds their sum to c."""
 
     forms = tuple(simd_forms("vavrg"))
     operation = staticmethod(lambda a, b: a + b + (a + b >= 0) >> 1)

@@ -39,7 +39,7 @@ class Exchange(Op):
 
 
 class Shfl(Exchange):
-    """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
+    """Shuffle a register between lanes: d = a of the source lane, p = source lane in range; if not, d = own a."""
 
     carries = ("a",)
     exchanges = True

@@ -177,7 +177,7 @@ def _octets(order: np.ndarray, chunks: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def operands(order: np.ndarray, chunks: Sequence[np.ndarray], rows: int, type: Type, transposed: bool) -> np.ndarray:
-    """Operands of products, as f64 matrices (products, warpgroups, rows, K); `chunks` are what was read of each."""
+    """Return operands of products as f64 matrices (products, warpgroups, rows, K), from the data read for each."""
     octets = _octets(order, chunks)
     shape = octets.shape[:2]
     if transposed:

@@ -1,4 +1,4 @@
-"""Constants of PTX: how they are written, and constant expressions (PTX ISA, "Constants")."""
+"""PTX constants: literals and constant expressions (PTX ISA, "Constants")."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MASK = (1 << 64) - 1
 
 
 class Unsigned(int):
-    """A whole number of type .u64; one that is an `int` alone is an .s64 (PTX ISA, "Integer Constant Expressions")."""
+    """An integer of type .u64; a plain `int` is an .s64 (PTX ISA, "Integer Constant Expressions")."""
 
 
 @lru_cache(maxsize=65536)
 def number(text: str) -> int | Immediate:
-    """A number without sign: an int, or a floating constant as its bits.
+    """Parse a number without sign: an int, or a floating constant as its bits.
 
-    ValueError if it is none, OverflowError if it does not fit 64 bits.
+    Raises ValueError for other text, OverflowError if the number does not fit 64 bits.
     """
     prefix = text[:2].lower()
     if prefix in ("0f", "0d"):
@@ -56,50 +56,50 @@ def _decimal(text: str) -> Immediate:
 
 
 def read(source: SourceText, text: str, position: int) -> int | Immediate:
-    """A number that stands at `position`. Raises ParseError where it is none, or too large."""
+    """Parse the number at `position`. Raises ParseError if the text is not a number, or is too large."""
     try:
         return number(text)
     except OverflowError:
         message, help = f"`{shortened(text)}` does not fit 64 bits", "write a smaller constant"
         if _is_decimal(text):
-            message, help = f"`{shortened(text)}` is no number that an f64 has", "write its bits as 0d and 16 digits"
+            message, help = f"`{shortened(text)}` is outside the range of f64", "write its bits as 0d followed by 16 hexadecimal digits"
     except ValueError:
-        message, help = f"`{shortened(text)}` is no octal number", "drop the leading 0 of a decimal number"
+        message, help = f"`{shortened(text)}` is not an octal number", "drop the leading 0 of a decimal number"
     raise source.error(position, len(text), message, help)
 
 
 def whole(source: SourceText, text: str, position: int) -> int:
-    """A whole number that stands at `position`."""
+    """Parse the integer at `position`."""
     value = read(source, text, position)
-    assert isinstance(value, int)  # the grammar takes nothing else where this is called
+    assert isinstance(value, int)  # the grammar accepts nothing else here
     return value
 
 
 def negative(constant: Immediate) -> Immediate:
-    """A floating constant with its sign turned."""
+    """Return a floating constant with its sign inverted."""
     assert constant.type is not None
     return Immediate(constant.value ^ _SIGN[constant.type], constant.type)
 
 
 def is_double(operand: object) -> TypeGuard[Immediate]:
-    """Whether an operand is a floating constant of 64 bits, as decimals are."""
+    """True if the operand is a 64-bit floating constant, as decimals are."""
     return isinstance(operand, Immediate) and operand.type is f64
 
 
 def signed(value: int, type: Type) -> Immediate:
-    """A constant of an integer type, modulo its width."""
+    """Return a constant of an integer type, modulo its width."""
     value &= (1 << type.bits) - 1
     return Immediate(value - (1 << type.bits) if value >> type.bits - 1 and type.is_signed else value)
 
 
 def value(constant: Immediate) -> float:
-    """The number that a floating constant of 64 bits stands for."""
+    """Return the value of a 64-bit floating constant."""
     (number,) = struct.unpack("<d", constant.value.to_bytes(8, "little"))
     return float(number)
 
 
 def told(value: object) -> str:
-    """A value as a message names it: a decimal as such."""
+    """Format a value for a message: a decimal is shown as such."""
     if not is_double(value):
         return str(value)
     (number,) = struct.unpack("<d", value.value.to_bytes(8, "little"))
@@ -107,7 +107,7 @@ def told(value: object) -> str:
 
 
 def as_f32(constant: Immediate) -> Immediate:
-    """A constant written as a decimal, which is a double, where PTX takes an f32."""
+    """Convert a decimal, which is a double, where PTX expects an f32."""
     wide = value(constant)
     try:
         return Immediate.float(wide, f32)
@@ -116,7 +116,7 @@ def as_f32(constant: Immediate) -> Immediate:
 
 
 def combine(sign: str, a: int | Immediate, b: int | Immediate) -> int | Immediate | None:
-    """What an operator makes of two whole numbers, or of two decimals; None where it makes nothing of them."""
+    """Apply an operator to two integers, or two decimals; None if the operator is not defined for them."""
     if isinstance(a, int) and isinstance(b, int):
         return _combined(sign, a, b)
     if isinstance(a, int) or isinstance(b, int) or not a.type is b.type is f64:
@@ -127,7 +127,7 @@ def combine(sign: str, a: int | Immediate, b: int | Immediate) -> int | Immediat
 
 
 def literal(text: str, value: int) -> int:
-    """A whole number with the type that it has in an expression."""
+    """Return an integer with its type in an expression."""
     return Unsigned(value) if text.endswith("U") or value >> 63 else value
 
 
@@ -139,12 +139,12 @@ def _combined(sign: str, a: int, b: int) -> int:
 
 
 def before(sign: str, value: int) -> int:
-    """What an operator makes of the whole number behind it."""
+    """Apply a unary operator to an integer."""
     return typed(UNARY[sign](value), sign == "~" or (isinstance(value, Unsigned) and sign != "!"))
 
 
 def typed(value: int, is_unsigned: bool) -> int:
-    """A value in 64 bits, as .u64 or .s64."""
+    """Wrap a value to 64 bits, as .u64 or .s64."""
     value &= MASK
     return Unsigned(value) if is_unsigned else value - (value >> 63 << 64)
 
@@ -178,4 +178,4 @@ FLOATING: dict[str, Callable[[float, float], float]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
 STANDING = {name: rank for rank, level in enumerate(_LEVELS) for name in level}
-"""How tightly an operator binds."""
+"""Operator precedence."""

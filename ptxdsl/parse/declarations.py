@@ -1,4 +1,4 @@
-"""Declarations: attributes, names with their counts and extents, and the linkage in front of them."""
+"""Declarations: attributes, names with counts and extents, and linkage."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ptxdsl.parse.syntax import Node, SourceText, is_rule, is_token
 from ptxdsl.types import TYPES, Type, f32, samplerref, surfref, texref
 
 MOST_NUMBERED = 1 << 16
-"""So many variables may one name with a count stand for; of registers, so many are made though nothing uses them."""
+"""Maximum count of a parameterised variable name; also the number of registers created even if unused."""
 
 _DECLARABLE = TYPES | {type.name: type for type in (texref, samplerref, surfref)}
 
 
 @dataclass(slots=True)
 class Declared:
-    """The words of a declaration before its names."""
+    """The parts of a declaration before its names."""
 
     space: str
     type: Type
@@ -33,20 +33,20 @@ class Declared:
 
 
 class Declarations:
-    """What the declarations of a module have said so far, for all that is declared in it or in its functions."""
+    """State shared by all declarations of a module and its functions."""
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.names: dict[str, Operand] = {}
         self.files: dict[int, str] = {}
         self.strings: dict[str, bytes] = {}
-        self.registers = 0  # that families stand for
-        self.flushes = False  # whether all arithmetic on f32 takes subnormals for zero
+        self.registers = 0  # number of registers in families
+        self.flushes = False  # true if all f32 arithmetic flushes subnormals
         self.operands = OperandReader(source, self.names)
         self.initials = Initials(self.operands)
 
     def signature(self, parts: list[Any], kind: str) -> Function:
-        """A function without its body from `results name parameters properties`."""
+        """Create a function without its body from `results name parameters properties`."""
         results, name, parameters, *properties = parts
         return Function(
             str(name),
@@ -58,7 +58,7 @@ class Declarations:
         )
 
     def variables(self, space: Token, attributes: Node, declarator: Node, linkage: str = "") -> list[Variable]:
-        """What one declarator stands for; `x<3>` is three variables. The initial value is kept for later."""
+        """Create the variables of one declarator; `x<3>` is three variables. Initial values are read later."""
         name, *rest = declarator.children
         words = declared(self.source, space, attributes.children, name)
         extents = [c for c in rest if is_rule(c, "extent")]
@@ -70,7 +70,7 @@ class Declarations:
                 self.initials.add(each, initial)
             elif None in each.shape and linkage != "extern":
                 raise self.source.mistake(
-                    name, f"`{name}` has no length", f"write {name}[n], or .extern where another module defines it"
+                    name, f"`{name}` has no length", f"write {name}[n], or .extern if another module defines it"
                 )
         return variables
 
@@ -90,7 +90,7 @@ def pragma(tree: Node) -> Directive:
 
 
 def declared(source: SourceText, space: Token, words: Iterable[Node], name: Token) -> Declared:
-    """The attributes of the declaration of `name`; alignment after `.ptr` is the pointer's."""
+    """Return the attributes of the declaration of `name`; an alignment after `.ptr` belongs to the pointer."""
     result = Declared(str(space)[1:], f32)
     type = None
     for word in words:
@@ -122,7 +122,7 @@ def _alignment(source: SourceText, token: Token) -> int:
 
 
 def variable(operands: OperandReader, declared: Declared, name: str, extents: Iterable[Node]) -> Variable:
-    """A variable without its initial value."""
+    """Create a variable without its initial value."""
     return Variable(
         name,
         declared.space,
@@ -141,7 +141,7 @@ def _extent(operands: OperandReader, tree: Node) -> int | None:
 
 
 def parameter(operands: OperandReader, tree: Node) -> list[Variable | Register]:
-    """A parameter of a function; a vector register is one for each element."""
+    """Create a parameter of a function; a vector register becomes one register per element."""
     space, *words, name = [c for c in tree.children if not is_rule(c, "extent")]
     attributes = declared(operands.source, space, words, name)
     if attributes.space != "reg":
@@ -152,7 +152,7 @@ def parameter(operands: OperandReader, tree: Node) -> list[Variable | Register]:
 
 
 def vector_parameters(tree: Node) -> list[tuple[str, int]]:
-    """The vector registers among the parameters and results of a function, with their number of elements."""
+    """Return the vector registers among the parameters and results of a function, with their number of elements."""
     signature = [c for c in tree.children if is_rule(c, "parameters", "results")]
     vectors = []
     for space, *words, name in ([*p.children] for part in signature for p in part.children):
@@ -163,34 +163,34 @@ def vector_parameters(tree: Node) -> list[tuple[str, int]]:
 
 
 def counted(source: SourceText, name: Token, rest: list[Node]) -> int | None:
-    """The 3 of `r<3>`; None where a name stands for itself alone."""
+    """Return 3 for `r<3>`, None for a plain name."""
     counts = [whole(source, c.children[0]) for c in rest if is_rule(c, "count")]
     return counts[0] if counts else None
 
 
 def numbered(source: SourceText, name: Token, rest: list[Node]) -> list[str]:
-    """The names that a declarator stands for: `r<3>` is r0, r1 and r2."""
+    """Return the names of a declarator: `r<3>` is r0, r1 and r2."""
     count = counted(source, name, rest)
     if count is None:
         return [str(name)]
     if count > MOST_NUMBERED:
         raise source.mistake(
-            name, f"`{name}<{count}>` declares {count} variables; {MOST_NUMBERED} is the most", "declare an array"
+            name, f"`{name}<{count}>` declares {count} variables; the maximum is {MOST_NUMBERED}", "declare an array"
         )
     return [f"{name}{n}" for n in range(count)]
 
 
 def whole(source: SourceText, token: Token) -> int:
-    """A whole number of the text's tree."""
+    """Return the value of an integer token."""
     return constants.whole(source, token, token.start_pos or 0)
 
 
 def label(token: Token) -> str:
-    """The name of a label."""
+    """Return the name of a label."""
     return token.rstrip()[:-1].rstrip()
 
 
 def linkage(tree: Node) -> tuple[str, list[Node]]:
-    """The linkage in front of a declaration, and what follows it."""
+    """Split a declaration into its linkage and the rest."""
     first, *rest = tree.children
     return (str(first)[1:], rest) if is_token(first, "LINKAGE") else ("", tree.children)

@@ -1,4 +1,4 @@
-"""The body of a function: its scopes and their names, its statements, and the places they came from."""
+"""Function bodies: scopes and names, statements, and source locations."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from ptxdsl.parse.syntax import MOST_NESTED, Node, is_rule, is_token
 from ptxdsl.types import TYPES, Type, f32, s16, s32, s64, u16, u32, u64
 
 MOST_PENDING = 256
-"""So many registers of one declaration in a nested scope have a name before something uses them."""
+"""Maximum count of a register family in a nested scope that is created before use."""
 
 LONGEST_NAME = 1000
-"""So many letters may the name of a register have that is written with zeros in front of its number."""
+"""Maximum length of a register name with leading zeros in its number."""
 
 MOST_OPCODES = 1 << 16
 _opcodes: dict[tuple[Any, ...], Any] = {}
-"""The opcodes that mnemonics and shapes of operands mean, in all modules."""
+"""Cache of opcodes by mnemonic and operand shapes, for all modules."""
 
 _HEAD = re.compile(r"(?:@\s*(?:(!)\s*)?([\w$%]+)\s+)?([a-zA-Z][\w.:]*)\s*", re.ASCII)
 _NAME = re.compile(r"[\w$]+", re.ASCII)
@@ -70,28 +70,28 @@ _ADDED = (u16, u32, u64, s16, s32, s64)
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A register declared in a nested scope; it is made when something uses it."""
+    """A register declared in a nested scope, created on first use."""
 
     name: str
     type: Type
 
 
 class Family:
-    """The registers that `r<1000>` stands for, and the names of those that were made when something used them."""
+    """The registers of a declaration such as `r<1000>`, with the names of those already created."""
 
     def __init__(self, prefix: str, declared: Declared, count: int, nested: bool, complete: bool) -> None:
         self.prefix, self.declared, self.count, self.nested = prefix, declared, count, nested
-        self.complete = complete  # all are made already
+        self.complete = complete  # all are already created
         self.names: list[str] = []
 
     def has(self, name: str) -> bool:
-        """Whether it stands for the register of this name, as it is written without zeros in front."""
+        """True if the family contains a register of this name, written without leading zeros."""
         number = number_in(name, self.prefix)
         return number is not None and number < self.count
 
 
 class FunctionReader(OperandReader):
-    """The body of one function."""
+    """The reader of one function body."""
 
     def __init__(self, module: Declarations, function: Function) -> None:
         super().__init__(module.source, module.names)
@@ -102,7 +102,7 @@ class FunctionReader(OperandReader):
         self.depth = self.origin = 0
 
     def fill(self, tree: Node) -> None:
-        """Reads the body of the function that `tree` declares."""
+        """Read the body of the function that `tree` declares."""
         body = tree.children[-1]
         self.origin = next(filter(is_token, tree.children)).start_pos or 0
         self._name_parameters(tree)
@@ -124,7 +124,7 @@ class FunctionReader(OperandReader):
             self.names |= _vector(name, parts)
 
     def _reserve(self, tree: Node, nested: bool) -> None:
-        """Takes the names that must stay: all but those of registers and labels in nested scopes."""
+        """Reserve the names that must not change: all except registers and labels in nested scopes."""
         for child in tree.children:
             if is_token(child):
                 if child.type == "LABEL" and not nested:
@@ -143,7 +143,7 @@ class FunctionReader(OperandReader):
             raise self.source.too_deep(self.origin if first is None else first.start_pos or 0, "scope")
 
     def _unique(self, hint: str) -> str:
-        """A name for something of a nested scope that becomes the function's."""
+        """Return a function-wide name for an entity of a nested scope."""
         name = self.function.unique(hint)
         while name in self.outer:
             name = self.function.unique(hint)
@@ -161,7 +161,7 @@ class FunctionReader(OperandReader):
         return register
 
     def _declare(self, tree: Node, nested: bool) -> dict[str, Any]:
-        """Makes the names of a scope known; returns what they hid (None for nothing)."""
+        """Declare the names of a scope; return the entities that they hide (None for nothing)."""
         hidden: dict[str, Any] = {}
         families: list[Family] = []
         parameters = () if nested else dict(self.names)
@@ -183,7 +183,7 @@ class FunctionReader(OperandReader):
         return self.source.mistake(token, f"`{shown}` is declared twice in this scope", "rename one of the two")
 
     def _hide(self, family: Family, declared: dict[str, Any]) -> dict[str, Any]:
-        """Takes away the names of outer scopes that a family has too."""
+        """Remove the names of outer scopes that a family hides."""
         names = [name for name in self.names if name not in declared and family.has(name)]
         return {name: self.names.pop(name) for name in names}
 
@@ -212,7 +212,7 @@ class FunctionReader(OperandReader):
                 yield from ((variable.name, token, variable) for variable in variables)
 
     def _registers(self, declared: Declared, token: Token, rest: list[Node], nested: bool) -> Iterator[tuple[str, Any]]:
-        """Registers by name; `%r<3>` is three, and a family by which `%r01` is found too."""
+        """Yield registers by name; `%r<3>` is three, and a family that also finds `%r01`."""
         if any(is_rule(c, "initial") for c in rest):
             raise self.source.mistake(
                 token, f"`{token}` is a register, which takes no initial value", "write it with mov"
@@ -230,14 +230,14 @@ class FunctionReader(OperandReader):
         yield f"{token}<>", Family(str(token), declared, count, nested, complete)
 
     def _is_complete(self, count: int, nested: bool) -> bool:
-        """Whether all registers of a family are made at once: those that nothing uses are declared again then."""
+        """True if all registers of a family are created at once, so that unused ones are printed again."""
         if nested:
             return count <= MOST_PENDING
         self.module.registers += count
         return self.module.registers <= MOST_NUMBERED
 
     def _register(self, name: str, declared: Declared, nested: bool) -> dict[str, Any]:
-        """A register by its name; a vector register as one for each element."""
+        """Create a register by name; a vector register becomes one register per element."""
         if declared.vector > 1:
             return _vector(name, [self._new(f"{name}_{c[0]}", declared.type) for c in COMPONENTS[: declared.vector]])
         if nested:
@@ -245,14 +245,14 @@ class FunctionReader(OperandReader):
         return {name: self._scalars([name], declared.type)[0]}
 
     def _scalars(self, names: list[str], type: Type) -> list[Register]:
-        """Registers of the function under the names that the text has for them."""
+        """Create registers of the function, with their names in the text."""
         registers = [Register(name, type) for name in names]
         self.function.names |= dict.fromkeys(names, 0)
         self.function.registers += registers
         return registers
 
     def member(self, name: str) -> Operand | None:
-        """A register of a family that is not made yet, or whose number has zeros in front."""
+        """Return a register of a family that is not created yet, or is written with leading zeros."""
         if len(name) > LONGEST_NAME:
             return None
         for start in range(len(name.rstrip("0123456789")), len(name)):
@@ -284,7 +284,7 @@ class FunctionReader(OperandReader):
         return items
 
     def _body(self, tree: Node) -> Iterator[Scope]:
-        """A nested scope: its names hide outer ones until it ends."""
+        """Enter a nested scope: its names hide outer ones until it ends."""
         hidden = self._declare(tree, nested=True)
         memo = self.memo
         if hidden:
@@ -322,7 +322,7 @@ class FunctionReader(OperandReader):
         yield Directive("callprototype", (self.module.signature(signature, "func"),), self.names[label(name)])
 
     def _locate(self, token: Token) -> None:
-        """`.loc`: the place of what follows. Without a `.file` the line of the PTX is better."""
+        """Set the location of subsequent statements from `.loc`. Without a `.file` the line of the PTX is kept."""
         index, line, column, *inlined = _NAME.findall(token[4:])
         file = self.module.files.get(int(index))
         if file is None:
@@ -338,7 +338,7 @@ class FunctionReader(OperandReader):
         self.sites[index, line, column] = self.location
 
     def _caller(self, index: str, line: str, column: str) -> Location:
-        """The place of a call: where the text has been there before, with the calls that led to it."""
+        """Return the location of a call: an earlier location in the text, with the calls that led to it."""
         columns = (int(column) - 1, int(column)) if int(column) else (0, 0)
         plain = Location(self.module.files.get(int(index), ""), int(line), columns, self.function.name)
         return self.sites.get((index, line, column), plain)
@@ -377,7 +377,7 @@ class FunctionReader(OperandReader):
     def _choose(
         self, token: Token, mnemonic: str, instruction: Instruction, shapes: tuple[Any, ...], items: list[Item]
     ) -> None:
-        """Finds the opcode, which is remembered for operands that need nothing else."""
+        """Look up the opcode, and cache it if the operands need no other treatment."""
         if UNUSUAL.isdisjoint(shapes):
             if len(_opcodes) > MOST_OPCODES:
                 _opcodes.clear()
@@ -390,7 +390,8 @@ class FunctionReader(OperandReader):
         instruction.opcode, instruction.operands = opcode, _singles(opcode, operands)
 
     def _sum(self, token: Token, operand: Any, user: Instruction, items: list[Item]) -> Any:
-        """`r+4` as a value, which ptxas takes for integers, is added by an instruction before the one that uses it."""
+        """Add `r+4` used as a value, which ptxas accepts for integers, with an instruction before the one that uses it.
+        """
         if not isinstance(operand, Sum):
             return operand
         register = operand.register
@@ -399,8 +400,8 @@ class FunctionReader(OperandReader):
             raise self.source.error(
                 (token.start_pos or 0) + max(0, token.find(register.name)),
                 len(register.name),
-                f"`{operand}` adds to a .{register.type} register, and only integers take a constant in this way",
-                "add with an instruction before this one",
+                f"`{operand}` adds to a .{register.type} register, but only an integer register can have a constant added",
+                "add it with a separate instruction",
             )
         result = self._new(register.name, register.type)
         (add,) = lookup(f"add.{type}")
@@ -414,7 +415,7 @@ class FunctionReader(OperandReader):
         if register is None:
             raise self.undeclared(name, position)
         if not isinstance(register, Register):
-            raise self.source.error(position, len(name), f"`{name}` guards an instruction, but is no register")
+            raise self.source.error(position, len(name), f"`{name}` guards an instruction, but is not a register")
         return Not(register) if negated else register
 
     def _bad_head(self, token: Token) -> ParseError:
@@ -423,7 +424,7 @@ class FunctionReader(OperandReader):
 
 @lru_cache(maxsize=1024)
 def _flushing(mnemonic: str) -> str:
-    """Arithmetic on f32 as later targets spell what the first ones did: with subnormals taken for zero."""
+    """Return f32 arithmetic of the oldest targets in the spelling of later ones, with .ftz."""
     name, *words = mnemonic.split(".")
     if "ftz" in words or words[-1:] != ["f32"]:
         return mnemonic
@@ -434,13 +435,13 @@ def _flushing(mnemonic: str) -> str:
 
 
 def _vector(name: str, parts: list[Any]) -> dict[str, Any]:
-    """The names of a vector register: `v` for all elements, `v.x` or `v.r` for one."""
+    """Return the names of a vector register: `v` for all elements, `v.x` or `v.r` for one."""
     components = zip(COMPONENTS, parts, strict=False)
     return {name: Vector(tuple(parts)), **{f"{name}.{c}": part for names, part in components for c in names}}
 
 
 def _addressed(mnemonic: str, operands: tuple[Any, ...]) -> tuple[Operand, ...]:
-    """Operands with `array[1]` made an address in memory where the instruction takes one, else a value."""
+    """Convert `array[1]` to an address in memory if the instruction takes one, else to a value."""
     if not any(isinstance(operand, Indexed) for operand in operands):
         return operands
     addresses = tuple(o.address() if isinstance(o, Indexed) else o for o in operands)
@@ -451,7 +452,7 @@ def _addressed(mnemonic: str, operands: tuple[Any, ...]) -> tuple[Operand, ...]:
 
 
 def _singles(opcode: Any, operands: tuple[Operand, ...]) -> tuple[Operand, ...]:
-    """Operands with decimals, which are doubles, made f32 where the instruction takes these."""
+    """Convert decimals, which are doubles, to f32 if the instruction takes f32."""
     bound = opcode.bind(operands)
     if not isinstance(bound, list):
         return operands

@@ -1,4 +1,4 @@
-"""Initial values of variables: read when every name of the module is known, and held against what was declared."""
+"""Initial values of variables, read after all names of the module are known, and checked against the declarations."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from ptxdsl.parse.syntax import MOST_NESTED, Node, is_rule, is_token
 from ptxdsl.types import Type, b32, f32
 
 INITIALISED = ("global", "const")
-"""The state spaces whose variables may have initial values."""
+"""State spaces whose variables may have initial values."""
 
 
 class Initials:
-    """The initial values of a module that wait until all names in it are known."""
+    """The initial values of a module, pending until all its names are known."""
 
     def __init__(self, operands: OperandReader) -> None:
         self.operands, self.source = operands, operands.source
         self.waiting: list[tuple[Variable, Node]] = []
 
     def add(self, variable: Variable, tree: Node) -> None:
-        """`tree` is the initial value of `variable`."""
+        """Record `tree` as the initial value of `variable`."""
         self.waiting.append((variable, tree))
 
     def read(self) -> None:
-        """Gives every variable its value."""
+        """Set the initial value of every variable."""
         for variable, tree in self.waiting:
             if variable.space not in INITIALISED or variable.linkage == "extern":
                 kind = "an external variable" if variable.linkage == "extern" else f"in .{variable.space}"
                 raise self._error(
                     tree,
                     f"`{variable}` is {kind}, which takes no initial value",
-                    "store it in the kernel" if variable.linkage != "extern" else "give it where it is defined",
+                    "store it in the kernel" if variable.linkage != "extern" else "give the initial value at its definition",
                 )
             variable.initial = self._value(tree, variable.type)
             if not variable.type.name.endswith("ref"):
                 self._check(tree, variable)
 
     def _check(self, tree: Node, variable: Variable) -> None:
-        """An array takes as many values as it has elements, or fewer; a vector as many; all else one."""
+        """Check the number of values: an array takes up to its number of elements, a vector exactly that, all others
+        one.
+        """
         if variable.shape and variable.shape[0] is None and isinstance(variable.initial, tuple):
             variable.shape = (len(variable.initial), *variable.shape[1:])
         problem = _misfit(variable.initial, variable.shape, variable.vector)
@@ -51,11 +53,11 @@ class Initials:
             raise self._error(tree, f"the initial value of `{variable}` has {problem}", _spelling(variable))
         if wrong := next((v for v in _leaves(variable.initial) if not _is_of(v, variable.type)), None):
             raise self._error(
-                tree, f"`{wrong}` is no initial value of `{variable}`, which is .{variable.type}", _mend(variable.type)
+                tree, f"`{wrong}` is not a valid initial value of `{variable}`, which is .{variable.type}", _mend(variable.type)
             )
 
     def _value(self, tree: Node, type: Type, depth: int = 0) -> object:
-        """An initial value; groups are tuples."""
+        """Return an initial value; groups are tuples."""
         if is_rule(tree, "group"):
             if depth == MOST_NESTED:
                 raise self.source.too_deep(_position(tree), "initial value")
@@ -88,20 +90,20 @@ class Initials:
 
 
 def _position(tree: Node) -> int:
-    """Where a value begins; of an empty group, which has no tokens, the start of the text."""
+    """Return the start of a value; the start of the text for an empty group, which has no tokens."""
     first = tree if isinstance(tree, Token) else next(tree.scan_values(is_token), None)
     return (first.start_pos or 0) if first is not None else 0
 
 
 def _misfit(value: object, shape: tuple[int | None, ...], vector: int) -> str | None:
-    """What of an initial value an array of this shape does not take, in words."""
+    """Describe how an initial value does not fit an array of this shape; None if it fits."""
     if not shape and vector == 1:
         return "braces, and is a single element" if isinstance(value, tuple) else None
     most = (shape[0] if shape else vector) or 0
     if not isinstance(value, tuple):
-        return f"one element where {most} in braces stand"
+        return f"one element where {most} in braces are declared"
     if len(value) > most or (not shape and len(value) < most):
-        return f"{len(value)} element{'s' * (len(value) != 1)} in braces where {most} stand"
+        return f"{len(value)} element{'s' * (len(value) != 1)} in braces where {most} are declared"
     return next(filter(None, (_misfit(v, shape[1:], vector if shape else 1) for v in value)), None)
 
 
@@ -121,7 +123,7 @@ def _leaves(value: object) -> Iterator[object]:
 
 
 def _is_of(value: object, type: Type) -> bool:
-    """Whether a type takes a constant; addresses are left to the assembler."""
+    """True if the constant fits the type; addresses are left to the assembler."""
     if not isinstance(value, Immediate):
         return True
     return type.kind == "b" or (value.type is None) == type.is_integer

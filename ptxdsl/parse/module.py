@@ -1,4 +1,4 @@
-"""A whole module: its header, its functions and variables by name, and what stands between them."""
+"""Modules: the header, functions and variables by name, and the other top-level statements."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _ADDRESS_SIZES = (32, 64)
 
 
 class ModuleReader(Declarations):
-    """Makes all functions and variables first, so that bodies may name what stands below them."""
+    """Reader of a module. It creates all functions and variables first, so that bodies can refer to later ones."""
 
     def read(self) -> PtxModule:
         version, target, *rest = self.source.module().children
         major, minor = version.children[0].split(".")
-        # assemblers that link take no older version, and the later one means the same
+        # linking assemblers require this version, which is equivalent
         number = max(isa_target.OLDEST, (int(major), int(minor)))
         module = PtxModule(tuple(map(str, target.children)), number)
         self.flushes = module.target[0] in isa_target.FLUSHING
@@ -67,7 +67,7 @@ class ModuleReader(Declarations):
         return function
 
     def _declare(self, name: Token, entity: Function | Variable, defined: bool) -> None:
-        """A name may be declared often, and defined once; the definition is what others mean."""
+        """Declare a name. A name may be declared often but defined once; references resolve to the definition."""
         self.source.check_name(name, entity.name)
         known = self.names.get(entity.name)
         if known is not None:
@@ -83,7 +83,7 @@ class ModuleReader(Declarations):
             raise self.source.mistake(name, f"`{name}` is defined twice", "rename one of the two")
         if isinstance(known, Variable) and isinstance(entity, Variable) and _kind(known) != _kind(entity):
             message = f"`{name}` is {_kind(entity)} here, and {_kind(known)} where it was declared first"
-            raise self.source.mistake(name, message, "declare it alike in all places")
+            raise self.source.mistake(name, message, "use the same declaration everywhere")
 
     def _pragma(self, tree: Node) -> Iterator[Directive]:
         yield pragma(tree)

@@ -1,4 +1,4 @@
-"""Operands from PTX text. What is common is read by hand and remembered; the grammar reads the rest."""
+"""Operands of PTX text. Common operands are parsed by hand and cached; the grammar parses the rest."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ from ptxdsl.parse.syntax import MOST_NESTED, WORD_COLUMNS, Node, SourceText, is_
 from ptxdsl.types import f64
 
 Read = tuple[Any, Hashable]
-"""An operand, an Indexed or a Sum, and its shape: all of it that decides which form of an instruction is meant."""
+"""An operand, an Indexed or a Sum, and its shape: the part of it that selects the form of an instruction."""
 
 DOUBLE = "0d"
-"""The shape of a floating constant that may stand for an f32."""
+"""The shape of a floating constant that may be an f32."""
 INDEXED = "array[n]"
-"""The shape of an array with an index, which is an address in memory for some instructions, a value for others."""
+"""The shape of an indexed array, which is a memory address for some instructions and a value for others."""
 SUM = "r+n"
-"""The shape of a register and a constant, which an instruction adds first."""
+"""The shape of a register plus a constant, which needs an add instruction first."""
 UNUSUAL = frozenset((DOUBLE, INDEXED, SUM))
-"""Shapes that do not say all about their operand."""
+"""Shapes that do not determine the treatment of their operand."""
 COMPONENTS = ("xr", "yg", "zb", "wa")
 """Names of the elements of a vector register."""
 
@@ -62,16 +62,16 @@ _ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*(-?(?:[1-9][0-9]{0,17}|0))\s*|(
 _PAIR = re.compile(r"([\w$%]+)\s*\|\s*([\w$%]+)", re.ASCII)
 _DIGITS = "0123456789"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})$", re.DOTALL)
-_MOST_SIMILAR = 2000  # names, at most, among which one is looked for that was meant
+_MOST_SIMILAR = 2000  # maximum number of names searched for a suggestion
 _BRACKETS = {"[": 1, "{": 1, "(": 1, "]": -1, "}": -1, ")": -1}
 _BRACKET = re.compile(r"[\[\]{}()]")
 _EXACT = 256
-"""Constants below this may decide between forms by their value; greater ones by their size only."""
+"""Constants below this may select a form by their value; greater ones only by their size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """`array[2]`: a variable and bytes, as an address or as a value."""
+    """`array[2]`: a variable plus bytes, as an address or as a value."""
 
     base: Variable
     bytes: int
@@ -80,17 +80,17 @@ class Indexed:
         return f"{self.base}+{self.bytes}"
 
     def address(self) -> Address:
-        """For an instruction that accesses memory."""
+        """Return the address, for an instruction that accesses memory."""
         return Address(self.base, self.bytes)
 
     def value(self) -> Operand:
-        """For all others."""
+        """Return the value, for other instructions."""
         return Offset(self.base, self.bytes) if self.bytes else self.base
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """`r+4`: a register and a constant, as an address or as a value."""
+    """`r+4`: a register plus a constant, as an address or as a value."""
 
     register: Register
     constant: int
@@ -100,12 +100,12 @@ class Sum:
 
 
 def element_names(name: str, count: int) -> list[str]:
-    """The names of the registers that a vector register is, where it is a parameter."""
+    """Return the register names of a vector register that is a parameter."""
     return [f"{name}${letters[0]}" for letters in COMPONENTS[:count]]
 
 
 def number_in(name: str, prefix: str, zeros: bool = False) -> int | None:
-    """The 12 in `r12` for the prefix `r`; None for another name, and unless `zeros`, for `r012`."""
+    """Return 12 for `r12` with the prefix `r`; None for other names, and unless `zeros`, for `r012`."""
     digits = name[len(prefix) :] if name.startswith(prefix) else ""
     number = digits.lstrip("0") or digits[-1:]
     if not (digits.isascii() and digits.isdigit()) or len(number) > 18 or (number != digits and not zeros):
@@ -114,7 +114,7 @@ def number_in(name: str, prefix: str, zeros: bool = False) -> int | None:
 
 
 class OperandReader:
-    """Reads operands by the names that a place in the text can see."""
+    """Parse operands with the names visible at a position in the text."""
 
     def __init__(self, source: SourceText, outer: Mapping[str, Operand]) -> None:
         self.source, self.outer = source, outer
@@ -122,7 +122,7 @@ class OperandReader:
         self.memo: dict[str, Read] = {}
 
     def read(self, text: str, origin: int) -> list[Read]:
-        """The operands in a comma-separated list that stands at `origin`."""
+        """Parse the operands in the comma-separated list that starts at `origin`."""
         operands, memo = [], self.memo
         pieces = iter(text.split(","))
         for piece in pieces:
@@ -136,7 +136,7 @@ class OperandReader:
         return operands
 
     def _whole(self, pieces: Iterator[str], opened: str, level: int, origin: int) -> str:
-        """An operand up to its last bracket; where that is missing, the grammar says what is wrong."""
+        """Return an operand up to its last bracket; if it is missing, the grammar reports the error."""
         parts = [opened]
         while level > 0:
             piece = next(pieces, None)
@@ -155,7 +155,7 @@ class OperandReader:
         return entry
 
     def _common(self, text: str, origin: int) -> Operand | None:
-        """Names, integers, `[name+offset]`, vectors of these and `d|p`; None for all else."""
+        """Parse names, integers, `[name+offset]`, vectors of these and `d|p`; return None for other operands."""
         if (operand := self.lookup(text)) is not None:
             return operand
         if match := _INTEGER.fullmatch(text):
@@ -181,7 +181,7 @@ class OperandReader:
         return self.operand(tree.children[0], origin)
 
     def call(self, text: str, origin: int) -> list[Read]:
-        """The operands of a call: whatever stands in parentheses is a list."""
+        """Parse the operands of a call; anything in parentheses is a list."""
         operands: list[Read] = []
         for node in self.source.operands(text, origin).children:
             is_list = is_rule(node, "list")
@@ -190,16 +190,16 @@ class OperandReader:
         return operands
 
     def arguments(self, node: Node, origin: int) -> Arguments:
-        """What stands in the parentheses of a call."""
+        """Return the arguments in the parentheses of a call."""
         return Arguments(tuple(e for child in node.children for e in self._elements(child, origin)))
 
     def _elements(self, node: Node, origin: int) -> tuple[Operand, ...]:
-        """An argument; a vector register is one for each element."""
+        """Return an argument; a vector register becomes one argument per element."""
         element = self._element(node, origin)
         return element.elements if isinstance(element, Vector) else (element,)
 
     def lookup(self, name: str) -> Operand | None:
-        """What a name stands for here; None if it was not declared."""
+        """Resolve a name; None if it is not declared."""
         entity = self.names.get(name)
         if entity is None:
             entity = self.outer.get(name) or PREDEFINED.get(name) or self.member(name)
@@ -212,11 +212,11 @@ class OperandReader:
         return entity
 
     def member(self, name: str) -> Operand | None:
-        """What a name stands for as one of many that were declared together."""
+        """Resolve a name that belongs to a family."""
         return None
 
     def operand(self, node: Node, origin: int) -> Operand | Indexed | Sum:
-        """The operand of a tree of the rule `operand`; the text that it was made from stands at `origin`."""
+        """Return the operand of a tree of the rule `operand`, parsed from text that starts at `origin`."""
         if is_rule(node, "vector"):
             return Vector(tuple(self._element(child, origin) for child in node.children))
         if is_rule(node, "address"):
@@ -225,9 +225,9 @@ class OperandReader:
         return Immediate(value) if isinstance(value, int) else value
 
     def _element(self, node: Node, origin: int) -> Operand:
-        """An operand in a list."""
+        """Return an operand in a list."""
         if is_rule(node, "vector", "address"):
-            raise self._mistake(node, origin, "a list holds registers and constants", "write `{a, b}`, or `(a, b)`")
+            raise self._mistake(node, origin, "a list contains only registers and constants", "write `{a, b}`, or `(a, b)`")
         operand = self.operand(node, origin)
         if isinstance(operand, Sum):
             help = f"write [{operand}] for memory, or add with an instruction"
@@ -235,12 +235,12 @@ class OperandReader:
         return operand.value() if isinstance(operand, Indexed) else operand
 
     def constant(self, node: Node, least: int, noun: str) -> int:
-        """A whole number of at least this in the whole text's tree."""
+        """Return an integer of at least `least` from the tree of the whole text."""
         operand = self.operand(node, 0)
         if isinstance(operand, Immediate) and operand.type is None and operand.value >= least:
             return operand.value
         raise self._mistake(
-            node, 0, f"{noun} is a whole number from {least}; found {constants.told(operand)}", "write a constant"
+            node, 0, f"{noun} is an integer of at least {least}; found {constants.told(operand)}", "write a constant"
         )
 
     def _address(self, node: Node, origin: int) -> Address:
@@ -261,7 +261,7 @@ class OperandReader:
         return self.source.error(origin + (first.start_pos or 0), len(first), message, help)
 
     def undeclared(self, name: str, position: int) -> ParseError:
-        """The error for a name that nothing declares."""
+        """Return the error for an undeclared name."""
         family = _NUMBERED.match(name) if len(name) < WORD_COLUMNS else None
         if family and isinstance(self.names.get(f"{family[1]}0"), Register):
             type = self.names[f"{family[1]}0"].type
@@ -273,7 +273,7 @@ class OperandReader:
         return self.source.error(position, len(name), f"`{shortened(name)}` is not declared", hint)
 
     def _nearest(self, name: str) -> str | None:
-        """The declared name that is most like one that is not: first of those that differ in their number."""
+        """Return the declared name closest to an undeclared one; names that differ only in their number come first."""
         names = [known for known in self.names if not known.endswith("<>")]
         siblings = [known for known in names if known.rstrip(_DIGITS) == name.rstrip(_DIGITS)]
         if len(name) > WORD_COLUMNS:
@@ -285,21 +285,21 @@ class OperandReader:
 
 
 class _Expressions:
-    """What expressions stand for: ints for constants, otherwise operands."""
+    """Evaluate expressions: ints for constants, otherwise operands."""
 
     def __init__(self, operands: OperandReader, origin: int) -> None:
         self.operands, self.origin = operands, origin
         self.depth = 0
 
     def result(self, node: Node) -> Any:
-        """What a whole expression stands for; a number that it computes is signed, since any width takes that."""
+        """Return the value of a whole expression; computed numbers are signed, since they fit any width."""
         value = self.value(node)
         if isinstance(value, constants.Unsigned):
             return int(value) if is_token(node) else constants.typed(value, is_unsigned=False)
         return value
 
     def value(self, node: Node) -> Any:
-        """An int, with its type, or what else an expression stands for."""
+        """Return an int with its type, or the operand."""
         if not is_token(node):
             return self._inner(node)
         if node.type == "NAME":
@@ -316,11 +316,11 @@ class _Expressions:
         return value
 
     def _whole(self, node: Node, sign: Token) -> int:
-        """The value of a term that must be a whole number."""
+        """Return the value of a term that must be an integer."""
         value = self.value(node)
         if not isinstance(value, int):
             raise self._error(
-                sign, f"`{sign}` takes a whole number; found {constants.told(value)}", "write an integer constant"
+                sign, f"`{sign}` takes an integer; found {constants.told(value)}", "write an integer constant"
             )
         return value
 
@@ -339,12 +339,12 @@ class _Expressions:
         if not isinstance(chosen, int):
             first = condition if is_token(condition) else next(condition.scan_values(is_token))
             raise self._error(
-                first, f"`?` asks for a whole number; found {constants.told(chosen)}", "compare: `a != 0 ? b : c`"
+                first, f"`?` takes an integer condition; found {constants.told(chosen)}", "compare: `a != 0 ? b : c`"
             )
         return self.value(yes if chosen else no)
 
     def _chain(self, node: Node) -> Any:
-        """Terms with operators between them, those that bind tighter first."""
+        """Evaluate a chain of terms and binary operators, by precedence."""
         values: list[Any] = [self.value(node.children[0])]
         pending: list[Token] = []
         for sign, term in zip(node.children[1::2], node.children[2::2], strict=True):
@@ -367,7 +367,7 @@ class _Expressions:
         else:
             raise self._error(
                 sign,
-                f"`{constants.told(a)} {sign} {constants.told(b)}` is no constant",
+                f"`{constants.told(a)} {sign} {constants.told(b)}` is not a constant",
                 "compute it with an instruction",
             )
 
@@ -378,7 +378,7 @@ class _Expressions:
         if result is None:
             raise self._error(
                 sign,
-                f"`{constants.told(a)} {sign} {constants.told(b)}` is no constant",
+                f"`{constants.told(a)} {sign} {constants.told(b)}` is not a constant",
                 "write both as integers, or both as decimals",
             )
         return result
@@ -392,18 +392,18 @@ class _Expressions:
             return constants.negative(value) if sign == "-" else value
         if sign in "!-" and isinstance(value, Register):
             return Not(value) if sign == "!" else Negative(value)
-        raise self._error(sign, f"`{sign}` cannot stand before `{constants.told(value)}`")
+        raise self._error(sign, f"`{sign}` cannot be applied to `{constants.told(value)}`")
 
     def _cast(self, node: Node) -> Any:
         type, term = node.children
         return constants.typed(self._whole(term, type), type == ".u64")
 
     def _indexed(self, node: Node) -> Indexed:
-        """`array[2]`: an index counts elements, of the outermost dimension as of a vector (as ptxas has it)."""
+        """Return `array[2]`: an index counts elements, also of the outermost dimension and of vectors, as in ptxas."""
         name, index = node.children
         array = self._name(name)
         if not (isinstance(array, Variable) and array.shape):
-            raise self._error(name, f"`{name}` has an index, but is no array", "write [register+bytes] for memory")
+            raise self._error(name, f"`{name}` has an index, but is not an array", "write [register+bytes] for memory")
         number = self.value(index)
         if not isinstance(number, int):
             message = f"the index of `{name}` is a whole number; found {constants.told(number)}"
@@ -411,7 +411,7 @@ class _Expressions:
         return Indexed(array, number * max(1, array.type.bytes))
 
     def _list(self, node: Node) -> Any:
-        """A constant in parentheses is that constant; all else is the list of a call."""
+        """Return a constant in parentheses as that constant; otherwise the list of a call."""
         if len(node.children) == 1:
             (only,) = node.children
             value = None if is_rule(only, "vector", "address") else self.value(only)
@@ -420,7 +420,7 @@ class _Expressions:
         return self.operands.arguments(node, self.origin)
 
     def _applied(self, node: Node) -> Any:
-        """`generic(x)`, `mask(0xff, x)` and `0xff(x)`."""
+        """Return `generic(x)`, `mask(0xff, x)` or `0xff(x)`."""
         function, inner = node.children
         values = [self.value(child) for child in inner.children]
         if function == "generic" and len(values) == 1 and isinstance(values[0], (Variable, Symbol)):
@@ -429,7 +429,7 @@ class _Expressions:
             return Masked(int(self._whole(function, function)), values[0])
         if function == "mask" and len(values) == 2 and isinstance(values[0], int) and isinstance(values[1], _NAMED):
             return Masked(int(values[0]), values[1])
-        raise self._error(function, f"`{function}(…)` is nothing that PTX knows", "write generic(name) or 0xff(name)")
+        raise self._error(function, f"`{function}(…)` is not a PTX operator", "write generic(name) or 0xff(name)")
 
 
 _DISPLACED = (Register, Variable, Symbol, Generic, Offset, Sum, Indexed)
@@ -442,24 +442,24 @@ def _operand(value: Any) -> Operand:
 
 
 def _may_be_open(piece: str) -> bool:
-    """Whether brackets of a piece of text need counting; those of `[r+4]` do not."""
+    """True if brackets of a piece of text need counting; those of `[r+4]` do not."""
     return "{" in piece or "(" in piece or ("[" in piece and "]" not in piece)
 
 
 def _level(piece: str) -> int:
-    """How many brackets a piece of text opens and leaves open."""
+    """Return the number of unclosed brackets in a piece of text."""
     return sum(_BRACKETS[bracket] for bracket in _BRACKET.findall(piece))
 
 
 def _parts(value: Any) -> tuple[Any, int]:
-    """The base of an address, and bytes."""
+    """Return the base of an address, and its offset in bytes."""
     if isinstance(value, Sum):
         return value.register, value.constant
     return (value.base, value.bytes) if isinstance(value, (Offset, Indexed)) else (value, 0)
 
 
 def _displaced(value: Any, bytes: int) -> Any:
-    """An address and a number of bytes."""
+    """Return an address plus a number of bytes."""
     base, offset = _parts(value)
     if isinstance(value, Indexed):
         return Indexed(base, offset + bytes)
@@ -493,5 +493,5 @@ _SHAPES: dict[type, Callable[[Any], Hashable]] = {
 
 
 def shape(operand: Operand | Indexed | Sum) -> Hashable:
-    """What decides the form of an instruction: kinds, types, counts, small constants."""
+    """Return the part of an operand that selects the form of an instruction: kinds, types, counts, small constants."""
     return _SHAPES.get(type(operand), type)(operand)

@@ -1,4 +1,4 @@
-"""What a section holds: labels, numbers and addresses for debuggers (PTX ISA, ".section")."""
+"""Contents of a section: labels, numbers and addresses for debuggers (PTX ISA, ".section")."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ _HELP = "write labels (`x:`), numbers (`.b8 104,105,0`), and `.b32` or `.b64` wi
 
 
 def section_lines(source: SourceText, body: Token) -> Iterator[str]:
-    """The items of a section between its braces, one a line, numbers in decimal; ParseError for what is none."""
+    """Yield the items of a section between its braces, one per line, with decimal numbers. Raise ParseError for invalid
+    items.
+    """
     start = body.start_pos or 0
     at, end = 1, len(body) - 1
     while (at := _SPACE.match(body, at, end).end()) < end:  # type: ignore[union-attr]
@@ -46,7 +48,7 @@ def section_lines(source: SourceText, body: Token) -> Iterator[str]:
 
 
 def _value(source: SourceText, bits: int, start: int, match: re.Match[str]) -> str:
-    """A number of so many bits, in decimal. What is wider than 16 is cut off, as assemblers do."""
+    """Return a number of `bits` bits in decimal. Numbers wider than 16 bits are truncated, as assemblers do."""
     digits = match[0].lstrip("- \t\r\n")
     value = constants.whole(source, digits, start + match.end() - len(digits))
     value = -value if match[0][0] == "-" else value
@@ -57,11 +59,11 @@ def _value(source: SourceText, bits: int, start: int, match: re.Match[str]) -> s
 
 
 def _unknown(source: SourceText, body: Token, at: int) -> ParseError:
-    """The error for what begins here and is no item of a section."""
+    """Return the error for text that is not an item of a section."""
     match = _WORD.match(body, at, len(body) - 1)
-    assert match is not None  # no space stands here
+    assert match is not None  # there is no space here
     word = match[0]
     if word.strip() in (".b8", ".b16", ".b32", ".b64") and (value := _WORD.match(body, match.end(), len(body) - 1)):
         match, word = value, value[0]
-    message = f"`{shortened(word.strip())}` is no data of a section"
+    message = f"`{shortened(word.strip())}` is not valid section data"
     return source.error((body.start_pos or 0) + match.start(), len(word.strip()), message, _HELP)

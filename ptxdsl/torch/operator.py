@@ -137,7 +137,7 @@ class Operator:
         elif len(arguments) > len(names):
             wrong = f"takes {len(names)} arguments; {len(arguments)} given; {takes}"
         elif twice := [name for name in names[: len(arguments)] if name in named]:
-            wrong = f"has `{twice[0]}` twice, by its place and by its name"
+            wrong = f"has `{twice[0]}` twice, by position and by name"
         elif missing := [name for name in names if name not in values and name not in self._defaults]:
             wrong = f"lacks {listed(f'`{name}`' for name in missing)}; {takes}"
         if wrong:

@@ -55,7 +55,7 @@ class Need:
 
 
 def least_version(module: PtxModule, inlined: bool = False) -> tuple[int, int]:
-    """The least `.version` that knows the target, directives and instructions; `inlined` if `.loc` has inlined_at."""
+    """Return the minimum `.version` for target, directives and instructions; `inlined` if `.loc` has inlined_at."""
     arch = module.target[0]
     needed = [
         target.OLDEST,

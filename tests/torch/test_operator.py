@@ -151,7 +151,7 @@ WRONG = {
         "takes no `out`; it takes x, a and n",
         "operators make their outputs, as autograd wants it; the functions of ptxdsl.kernels take `out=`",
     ),
-    "twice": (lambda: square(X, a=2.0, n=64, x=X), "has `x` twice, by its place and by its name", None),
+    "twice": (lambda: square(X, a=2.0, n=64, x=X), "has `x` twice, by position and by name", None),
     "indexed": (
         lambda: square[1, 32](X, 2.0, 64),
         "is given a grid and a block, which it has already",

@@ -1,7 +1,7 @@
-"""Tables of names for the reference pages, so that they can be read without the site: each name, its arguments, a line.
+"""Tables of names for the reference pages: each name with its arguments and a one-line summary.
 
-What stands behind `:::` in a page is put there in full when the site is built. `python docs/names.py` writes the tables
-of all pages again, between the lines BEGIN and END; a test compares them.
+The tables make the pages readable as plain Markdown; the site replaces each `:::` directive with the full docstring.
+`python docs/names.py` regenerates the tables of all pages, between the lines BEGIN and END; a test compares them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 PAGES = [Path(__file__).parent / "reference" / f"{name}.md" for name in ("language", "layout", "schedule", "kernels")]
 BEGIN, END = "<!-- names -->\n", "<!-- end of names -->\n"
 INTRODUCTION = (
-    "Each name with its arguments, and the first line of what is said of it. The full texts follow below on the site "
-    "(`make docs`); in a clone, where a line with `:::` stands for each, `help(…)` of Python prints them.\n\n"
+    "Each name with its arguments and a one-line summary. The site (`make docs`) replaces each line with `:::` below "
+    "with the full docstring; without the site, read it with `help(…)` in Python.\n\n"
 )
-# Of these one gets objects; nobody makes them by a call.
+# Classes of objects that the library returns; users do not call their constructors.
 RETURNED = (
-    "pd.Kernel", "pd.LinkedProgram", "pd.Module", "ArrayView", "PointerValue", "MappedTensor", "Report", "Finding",
+    "pd.Kernel", "pd.LinkedProgram", "pd.Module", "ArrayView", "PointerValue", "pd.MappedTensor", "Report", "Finding",
     "Traffic", "LineCounters", "ExecutedStep", "Debugger", "Stop", "SharedContent", "TiledCopy", "ThreadCopy",
     "TiledMma", "ThreadMma", "TmaAtom", "TmaCopy", "TmaTiles", "SharedOperand", "Wavefronts", "TileMap", "Timeline",
     "ptx_check",
@@ -29,13 +29,13 @@ _BLOCK = re.compile(r"^::: (?P<path>\S+)(?:\n    options: \{ heading: (?P<headin
 
 
 def table(page: str) -> str:
-    """The table of a page."""
+    """Return the table of a page."""
     rows = [f"| `{call}` | {line} |" for call, line in _rows(page)]
-    return INTRODUCTION + "\n".join(["| name | what it is |", "|---|---|", *rows, ""])
+    return INTRODUCTION + "\n".join(["| name | summary |", "|---|---|", *rows, ""])
 
 
 def written(page: str) -> str:
-    """A page with its table as it should be."""
+    """Return the page with its table regenerated."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}{table(page)}{END}{after}"
@@ -50,7 +50,7 @@ def _rows(page: str) -> Iterator[tuple[str, str]]:
 
 
 def _resolved(path: str) -> object:
-    """What a dotted path names."""
+    """Return the object at a dotted path."""
     module, _, name = path.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
@@ -61,7 +61,7 @@ def _resolved(path: str) -> object:
 
 
 def _arguments(known: object) -> str:
-    """The names of what it takes; those in brackets may be left out."""
+    """Return the parameter list, with `=…` for optional parameters."""
     if inspect.isclass(known) and known.__init__ is object.__init__:
         return ""
     parameters = [p for p in inspect.signature(known).parameters.values() if not p.name.startswith("_")]  # type: ignore[arg-type]
@@ -76,7 +76,7 @@ def _arguments(known: object) -> str:
 
 
 def _line(known: object) -> str:
-    """The first sentence of its text, on one line."""
+    """Return the first sentence of the docstring, on one line."""
     text = inspect.getdoc(known) or ""
     first = " ".join(text.partition("\n\n")[0].split())
     return re.split(r"(?<=[^.]\.)\s", first)[0].replace("|", "\\|")

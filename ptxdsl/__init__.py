@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from ptxdsl.trace.control import break_, continue_, elif_, else_, if_, return_, while_
     from ptxdsl.trace.control import range as range
     from ptxdsl.trace.functions import extern, function
+    from ptxdsl.trace.mapped import MappedTensor
     from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
     from ptxdsl.trace.mnemonic import ptx
     from ptxdsl.trace.operators import cast, fma, maximum, minimum
@@ -103,9 +104,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AssembleError", "CallError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError",
-    "LinkedProgram", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap", "TraceError",
-    "UnusedResultWarning", "VerifyError", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128", "bf16",
-    "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2",
+    "LinkedProgram", "MappedTensor", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap",
+    "TraceError", "UnusedResultWarning", "VerifyError", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128",
+    "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2",
     "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma",
     "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid", "pack", "parse", "pointer",
     "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared",
@@ -127,6 +128,7 @@ _HOMES = {
     "kernel": "Kernel Module kernel parse",
     "trace.functions": "extern function",
     "linking.link": "LinkedProgram link",
+    "trace.mapped": "MappedTensor",
     "trace.memory": "dynamic_shared pointer shared view",
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min",

@@ -1,4 +1,4 @@
-"""All code of the pages in docs/ runs in its order, and prints what the pages say."""
+"""The code blocks of README.md and of the pages in docs/ run, and print what the pages show."""
 
 import importlib.util
 import re
@@ -8,24 +8,34 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.isa import Op
-from tests.snippets import BLOCK, ROOT, blocks, run_page
+from tests.snippets import BLOCK, ROOT, file_of, is_continued, python_blocks, run_page
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-WITH_CODE = [page for page in PAGES if any(blocks(page.read_text()))]
+WITH_CODE = [page for page in (ROOT / "README.md", *PAGES) if python_blocks(page.read_text())]
 GENERATED = ("instructions/", "pictures/", "gallery.md", "notebooks/")  # by docs/hooks.py
 
 
 def name_of(page):
-    return page.relative_to(ROOT / "docs").as_posix()
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
-def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch, capfd):
+def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
+    """`python -m tests.snippets PAGE` writes the outputs again."""
     for framework in re.findall(r"^import (torch|jax)$", page.read_text(), re.MULTILINE):
         if importlib.util.find_spec(framework) is None:
             pytest.skip(f"{framework} is not installed")
     monkeypatch.chdir(tmp_path)
-    run_page(page.read_text(), capfd)
+    for ran in run_page(page.read_text(), tmp_path, continued=is_continued(page)):
+        assert ran.agrees, f"{ran.name} printed\n{ran.printed}"
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def test_every_fence_is_closed_and_every_block_names_its_file(page):
+    text = page.read_text()
+    assert len(re.findall(r"^```", text, re.MULTILINE)) == 2 * len(BLOCK.findall(text))
+    unnamed = [block for block in python_blocks(text) if file_of(block) is None]
+    assert unnamed == []
 
 
 def test_the_tutorial_has_ten_chapters():

@@ -10,6 +10,8 @@ rows are sorted by expert, and `ends` says where those of each expert end.
 New here: grouped_gemm, its schedules as a value to look at, grouped_gemm_ragged.
 """
 
+from typing import Any
+
 import numpy as np
 from arrays import LIBRARY, ON_GPU, check, to_device
 
@@ -18,6 +20,7 @@ from ptxdsl.schedule import GroupedProblemVisitor
 
 PROBLEMS = [(96, 130, 64), (200, 64, 96), (64, 64, 1500), (5, 7, 0)]  # M, N, K
 EXPERTS, WIDTH, HIDDEN = 8, 64, 136
+SCHEDULES: list[dict[str, Any]] = [{}, {"schedule": "host", "balance": "k"}]
 
 
 def normal(rng, *shape):
@@ -26,7 +29,7 @@ def normal(rng, *shape):
 
 def products(rng):
     a, b = [normal(rng, m, k) for m, _, k in PROBLEMS], [normal(rng, k, n) for _, n, k in PROBLEMS]
-    for options in ({}, {"schedule": "host", "balance": "k"}):
+    for options in SCHEDULES:
         drawn = GroupedProblemVisitor(PROBLEMS, (64, 64, 32), 6, mode=options.get("schedule", "device"),
                                       balance=options.get("balance"))  # fmt: skip
         out = [to_device(np.full((m, n), np.nan, np.float16)) for m, n, _ in PROBLEMS]

@@ -9,6 +9,8 @@ outside of the matrix is neither read nor written, so any shape will do whose ro
 a tensor map as a parameter, an mbarrier that expects bytes, the fence between threads that write and a copy that reads.
 """
 
+from typing import Annotated
+
 import numpy as np
 from arrays import check, to_device
 
@@ -16,11 +18,11 @@ import ptxdsl as pd
 from ptxdsl import b64, f16
 
 ROWS, COLUMNS = BOX = 32, 64
-MAP = pd.TensorMap(f16, BOX, swizzle=128)
+Map = Annotated[pd.MappedTensor, pd.TensorMap(f16, BOX, swizzle=128)]
 
 
 @pd.kernel(arch="sm_90a", reqntid=COLUMNS)
-def double(x: MAP, y: MAP):
+def double(x: Map, y: Map):
     tile, full = x.shared(), pd.shared(b64, 1)
     corner = pd.ctaid.y * ROWS, pd.ctaid.x * COLUMNS
     with pd.if_(pd.tid.x == 0):

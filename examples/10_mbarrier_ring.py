@@ -8,6 +8,8 @@ The copying warp waits for a stage that is empty, the others for one that is ful
 here: roles of warps, the ring with its phases, and one elected lane.
 """
 
+from typing import Annotated
+
 import numpy as np
 from arrays import check, to_device
 
@@ -15,10 +17,11 @@ import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
 
 ROWS, COLUMNS, STAGES = 16, 128, 4
+Box = Annotated[pd.MappedTensor, pd.TensorMap(f32, (ROWS, COLUMNS))]
 
 
 @pd.kernel(arch="sm_90a", reqntid=COLUMNS + 32)
-def column_sums(x: pd.TensorMap(f32, (ROWS, COLUMNS)), y: ptr[f32], columns: u32, boxes: u32):
+def column_sums(x: Box, y: ptr[f32], columns: u32, boxes: u32):
     tiles = x.shared(STAGES)
     ring = pd.Ring(STAGES, stage_bytes=x.bytes, consumers=COLUMNS)
     first = pd.ctaid.x * COLUMNS

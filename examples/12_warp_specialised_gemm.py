@@ -8,6 +8,8 @@ another. New here: roles with registers of their own, tiled copies by TMA and de
 of a tile, and an epilogue that goes through shared memory: stmatrix, a fence for the asynchronous proxy, TMA.
 """
 
+from typing import Annotated
+
 import ml_dtypes
 import numpy as np
 from arrays import ON_GPU, check, seconds, to_device
@@ -27,9 +29,9 @@ STORE_C = make_tiled_copy("cp.async.bulk.tensor.global.shared", tile_layout(ROWS
 
 @pd.kernel(arch="sm_90a", reqntid=384)
 def gemm(
-    a: pd.TensorMap.of(bf16, LOAD_A),
-    b: pd.TensorMap.of(bf16, LOAD_B),
-    c: pd.TensorMap.of(bf16, STORE_C),
+    a: Annotated[pd.MappedTensor, pd.TensorMap.of(bf16, LOAD_A)],
+    b: Annotated[pd.MappedTensor, pd.TensorMap.of(bf16, LOAD_B)],
+    c: Annotated[pd.MappedTensor, pd.TensorMap.of(bf16, STORE_C)],
     tiles_m: u32,
     tiles: u32,
     steps: u32,
@@ -107,14 +109,14 @@ def operands(m, n, k):
 
 def main():
     a, b, c = operands(136, 264, 136)
-    on_device = [to_device(array) for array in (a, b, c)]
-    matmul(*on_device, blocks=3)
+    x, y, z = (to_device(array) for array in (a, b, c))
+    matmul(x, y, z, blocks=3)
     expected = a.astype(np.float64) @ b.astype(np.float64).T
-    check("a warp-specialised GEMM of 136 x 264 x 136", on_device[2], expected, tolerance=0.2)
+    check("a warp-specialised GEMM of 136 x 264 x 136", z, expected, tolerance=0.2)
     if ON_GPU:
         size = 4096
-        large = [to_device(array) for array in operands(size, size, size)]
-        print(f"    {2 * size**3 / seconds(lambda: matmul(*large)) / 1e12:.0f} TFLOP/s at {size} x {size} x {size}")
+        x, y, z = (to_device(array) for array in operands(size, size, size))
+        print(f"    {2 * size**3 / seconds(lambda: matmul(x, y, z)) / 1e12:.0f} TFLOP/s at {size} x {size} x {size}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ warpgroups of 64 queries. New here: wgmma with A in registers and with a transpo
 """
 
 import math
+from typing import Annotated
 
 import ml_dtypes
 import numpy as np
@@ -22,11 +23,13 @@ SCALE = math.log2(math.e) / math.sqrt(HEAD)
 Q = shared_operand("wgmma.m64n128k16.f32.bf16", "a", tile_layout(QUERIES, HEAD, bf16.bits))
 K = shared_operand("wgmma.m64n128k16.f32.bf16", "b", tile_layout(KEYS, HEAD, bf16.bits))
 V = shared_operand("wgmma.m64n64k16.f32.bf16", "b", tile_layout(HEAD, KEYS, bf16.bits, transposed=True))
-Tile = pd.TensorMap(bf16, (1, KEYS, HEAD), swizzle=128)  # what lies behind the end of a head comes as zeros
+Queries = Annotated[pd.MappedTensor, pd.TensorMap(bf16, (1, QUERIES, HEAD), swizzle=128)]
+# Rows past the end of a head are loaded as zeros.
+Tile = Annotated[pd.MappedTensor, pd.TensorMap(bf16, (1, KEYS, HEAD), swizzle=128)]
 
 
 @pd.kernel(arch="sm_90a", reqntid=512)
-def attention(q: pd.TensorMap(bf16, (1, QUERIES, HEAD), 128), k: Tile, v: Tile, o: ptr[bf16], length: u32):
+def attention(q: Queries, k: Tile, v: Tile, o: ptr[bf16], length: u32):
     queries, tiles = q.shared(), k.shared(STAGES)
     begun = pd.Ring(1, stage_bytes=q.bytes, consumers=384, each="warpgroup")
     ring = pd.Ring(STAGES, stage_bytes=k.bytes, consumers=384, each="warpgroup")

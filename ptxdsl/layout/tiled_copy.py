@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any, overload
+from typing import Any, Literal, TypeAlias, overload
 
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
@@ -169,10 +169,18 @@ class ThreadCopy:
         return tuple(take_thread(p, self.thread) for p in self.copy.coordinates(shape, side))
 
 
+_TmaName: TypeAlias = Literal[
+    "cp.async.bulk.tensor.shared.global",
+    "cp.async.bulk.tensor.shared.global.multicast::cluster",
+    "cp.async.bulk.tensor.global.shared",
+    "cp.reduce.async.bulk.tensor.global.shared.add",
+]
+
+
+@overload
+def make_tiled_copy(atom: TmaAtom | _TmaName, layout: Any, *, bits: int = 16, blocks: int = 1) -> TmaCopy: ...
 @overload
 def make_tiled_copy(atom: CopyAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16) -> TiledCopy: ...
-@overload
-def make_tiled_copy(atom: TmaAtom, layout: Any, *, bits: int = 16, blocks: int = 1) -> TmaCopy: ...
 @public
 def make_tiled_copy(
     atom: CopyAtom | TmaAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16, *, blocks: int = 1

@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, get_origin
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -140,6 +140,7 @@ def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Pa
         resolved = _resolved(cls, name, annotation) if isinstance(annotation, str) else annotation
         if resolved is ClassVar or get_origin(resolved) is ClassVar:
             continue
+        resolved = resolved.__metadata__[0] if get_origin(resolved) is Annotated else resolved
         _check_name(cls, name)
         if name in namespace:
             _refuse_definition(

@@ -1,4 +1,4 @@
-"""What a caller may choose of a GEMM."""
+"""GemmConfig: the kernel configuration that a caller may set."""
 
 from __future__ import annotations
 
@@ -47,38 +47,40 @@ class LeftOut(tuple[int, int, int]):
 @called_elsewhere(**_ELSEWHERE)
 @dataclass(frozen=True)
 class GemmConfig:
-    """What a caller may choose; all else is taken from the arrays.
+    """A kernel configuration; everything else follows from the arrays.
 
-    | field | what it is | takes |
+    | field | meaning | values |
     |---|---|---|
-    | `tile` | M, N and K of a thread block | multiples of 16, and a power of two as K; of "wgmma" M of 64, 128 or \
-192, N a multiple of 16 up to 256, or 192 beside an M of 192, 128 bytes of K; beside "wgmma" it may \
-be left out: gemm chooses all where nothing else is said, else 128×256 or 128×128; other calls take 128×128 |
-    | `warp` | M and N of a warp, and K where several share the K of a tile | the same, of which a tile is a multiple; \
-none of "wgmma" |
-    | `stages` | the length of the ring in shared memory, in tiles along K | 2 or more |
-    | `schedule` | which tile a block computes, and when | a threadblock swizzle, a PersistentScheduler or a \
-StreamKThreadblockSwizzle of ptxdsl.schedule, or a TileSchedule of one's own |
-    | `split_k` | how many blocks share the K of a tile | 1 or more |
-    | `reduction` | how these add up: one after another, all in the last one, a share of the tile each, by way of \
-global memory or, of "wgmma", of a cluster's shared memory | "serial", "parallel", "scatter", "cluster" |
-    | `atom` | the tensor core instruction; "" is the usual one of the inputs and the GPU | "", the name of an atom, \
-or "wgmma": on sm_90a, products of warpgroups with tensor copies |
-    | `swap_ab` | whether tensor cores multiply the transposes, for products of few rows or columns, and for groups of \
-rows, whose tiles then have even shares: BᵀAᵀ | True or False; with "wgmma" alone, whose N is then 64, 128 or 192 and \
-M 8 or a multiple of 16 up to 256 |
-    | `pingpong` | whether two warpgroups take turns: one multiplies its tile while the other stores the tile before; \
-else they share each tile | True or False; with "wgmma" alone, whose M·N is then up to 26624, and persistent blocks |
-    | `stagger` | of how many iterations at the end of a tile each warpgroup multiplies its rows behind the one before \
-and stores while the next multiplies | 0 or more, less than `stages`, or twice it for three warpgroups; with "wgmma" \
-alone, tiles that several share, of gemm and conv2d, and swapped ones of groups and lists |
-    | `copies_rows` | whether rows of A that an index names are copied to a workspace before, quicker for tiles of \
-more than 64 rows; else warps beside those that multiply gather them | True or False; with "wgmma" alone, of groups of \
-rows |
+    | `tile` | the tile shape (M, N, K) of a thread block | multiples of 16, K a power of two. With "wgmma": M of 64, \
+128 or 192; N a multiple of 16 up to 256, or 192 with an M of 192; K of 128 bytes. With "wgmma" it may be omitted: \
+gemm then chooses it, together with all other fields if none is set, and otherwise takes 128×256 or 128×128; other \
+calls take 128×128 |
+    | `warp` | the warp tile (M, N), or (M, N, K) if several warps share the K of a tile | multiples of 16 that \
+divide `tile`; not with "wgmma" |
+    | `stages` | the number of shared-memory stages, each one tile along K | 2 or more |
+    | `schedule` | the assignment of tiles to blocks | a threadblock swizzle, a PersistentScheduler or a \
+StreamKThreadblockSwizzle of ptxdsl.schedule, or a custom TileSchedule |
+    | `split_k` | the number of blocks that share the K of a tile | 1 or more |
+    | `reduction` | how these blocks add their partial tiles: in turn, all in the last block, or one share of the \
+tile per block, through global memory or, with "wgmma", distributed shared memory | "serial", "parallel", "scatter", \
+"cluster" |
+    | `atom` | the tensor core instruction; "" selects the default for the types and the GPU | "", the name of an MMA \
+atom, or "wgmma": warp-specialised kernels with TMA loads, on sm_90a |
+    | `swap_ab` | True to compute the transpose BᵀAᵀ, for few rows or columns, and for groups of rows, whose tiles \
+then have equal shares | True or False; only with "wgmma", with an N of 64, 128 or 192 and an M of 8 or a multiple of \
+16 up to 256 |
+    | `pingpong` | True for ping-pong warpgroups, one in the mainloop while the other is in the epilogue; False for \
+cooperative ones, which share each tile | True or False; only with "wgmma", M·N up to 26624, and persistent blocks |
+    | `stagger` | the number of iterations at the end of a tile by which each warpgroup trails its predecessor, so \
+that its epilogue overlaps the mainloop of the next | 0 or more, less than `stages`, or twice `stages` for three \
+warpgroups; only with "wgmma", for tiles that several warpgroups share in gemm and conv2d, and for swapped tiles of \
+groups and lists |
+    | `copies_rows` | True to gather the rows of A into a workspace first, which is faster for tiles of more than 64 \
+rows; False to gather them in producer warps | True or False; only with "wgmma", for groups of rows |
     | `epilogue` | a function of each element before it is written | a function on traced values, such as gelu |
 
-    The arguments of `gemm` of the same name replace `schedule`, `split_k`, `reduction` and `epilogue`. Raises
-    LaunchError for what no kernel is written for.
+    The arguments of `gemm` of the same name override `schedule`, `split_k`, `reduction` and `epilogue`. Raises
+    LaunchError for values that no kernel supports.
     """
 
     tile: tuple[int, int, int] = LeftOut((128, 128, 32))

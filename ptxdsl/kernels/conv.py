@@ -1,8 +1,8 @@
-"""2-D convolution on every GPU since Ampere, as a GEMM whose first operand is gathered from the images on its way.
+"""2-D convolution as an implicit GEMM, with mma.sync on sm_80 and later and with wgmma on sm_90a.
 
-Rows of the product are output pixels, columns are filters, k runs over the window and the channels. The loop, the
-tensor cores, the epilogue and the schedule are those of `gemm`; only the copies of the images differ: by the threads of
-a block, or on Hopper by im2col tensor maps. One kernel of its Traits serves all sizes, strides, paddings and dilations.
+Rows of the GEMM are output pixels, columns are filters, and K runs over the filter window and the channels. Mainloop,
+MMA, epilogue and schedule are those of `gemm`; only the loads of the images differ: cp.async by the threads of a block,
+or im2col tensor maps on sm_90a. One kernel of given traits serves all sizes, strides, paddings and dilations.
 """
 
 from __future__ import annotations
@@ -91,25 +91,41 @@ def conv2d(
     split_k: int | None = None,
     reduction: str | None = None,
 ) -> Any:
-    """out = epilogue(x ∗ w, *operands): images (N, H, W, C), filters (K, R, S, C), output (N, P, Q, K). Returns out.
+    """Compute out = epilogue(x ∗ w, *operands), a 2-D convolution, and return out.
 
-    As in networks, filters are not turned round. `pad`, `stride` and `dilation` are one number, or one for height and
-    one for width; either of `pad` may be a pair (before, after). There are no groups: all C channels meet all filters.
+    Parameters
+    ----------
+    x : array of shape (N, H, W, C)
+    w : array of shape (K, R, S, C)
+        Images and filters of one type: float16, bfloat16, float32 (rounded to tf32; truncated by a `config` with
+        atom="wgmma"), float64, int8 or uint8; on sm_90a also float8_e4m3fn or float8_e5m2. Filters are not flipped
+        (cross-correlation, as in neural networks), and there are no groups. Channels have stride 1; the other strides
+        of `x` are arbitrary, so `x` and `out` may be channel slices of larger arrays. A C that is a multiple of 16
+        bytes is fastest. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
+    pad, stride, dilation : int or pair of int
+        In pixels: one number, or (height, width). Either entry of `pad` may be a pair (before, after).
+    out : array of shape (N, P, Q, K), optional
+        The output; types as in `gemm`. Allocated by default.
+    config : GemmConfig or "tune", optional
+        The kernel configuration; chosen from the shape by default. With atom="wgmma", the images are loaded by TMA,
+        which needs pixels of a multiple of 16 bytes, or of fewer than 16 bytes. "tune" measures candidates for this
+        exact shape.
+    epilogue : function, optional
+        As in `gemm`.
+    operands : sequence of arrays
+        Arrays of the shape of `out`, or `per_column(…)` of (K,), such as a bias; types as in `gemm`.
+    schedule, split_k, reduction
+        As in `gemm`.
 
-    x and w are of one type, float16, bfloat16, float32 (read as tf32: rounded to 11 bits; a `config` of wgmma cuts it
-    off there), float64, int8 or uint8, on sm_90a also float8_e4m3fn or float8_e5m2; out may be of those that gemm
-    writes for it. Channels lie side by side; beyond that x may have any strides, and x and out may be some channels of
-    a larger array. Copies are as wide as the channels of a pixel allow: C should be a multiple of 16 bytes, and pays
-    for less. numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit each other or the kernel. Nothing is written.
 
-    `epilogue` is a function of one element, and of one of each of `operands`: arrays of the shape of out, or
-    per_column(…) of (K,), such as a bias, of the types that gemm() takes there. `config` gives the tiles; with an atom
-    of "wgmma" tensor copies bring the images, whose pixels then have multiples of 16 bytes, or fewer; "tune" times
-    some, as in gemm(), for images and filters of just these sizes. `schedule` says which tiles a block computes,
-    `split_k` how many blocks share the sum of one and `reduction` how they add up, as in gemm(); what is not given is
-    chosen for the shape.
-
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Examples
+    --------
+    >>> out = conv2d(x, w, pad=1)
+    >>> out = conv2d(x, w, stride=2, epilogue=add_relu, operands=[per_column(bias)])
     """
     return run(CONVOLUTIONS, x, w, out, pad, stride, dilation, config, schedule, split_k, reduction, epilogue, operands)
 

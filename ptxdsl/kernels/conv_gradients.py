@@ -1,9 +1,9 @@
-"""The gradients of a convolution on Hopper, as GEMMs of which one operand is gathered by im2col tensor maps.
+"""Gradients of a 2-D convolution on sm_90a, as implicit GEMMs with im2col tensor maps.
 
-That of the images is a convolution of the gradient of the output, by the kernel of `conv2d`: k runs over the window
-from its last place to the first, and over the filters, whose channels are the columns. That of the filters has filters
-as its rows, the channels of each place of the window as its columns, and k runs over the output pixels. wgmma reads
-16-bit types that lie along rows and columns, so nothing is transposed, turned round or padded before.
+The data gradient is a convolution of the output gradient, by the kernel of `conv2d`: K runs over the filter window,
+last tap first, and over the filters; columns are channels. In the weight gradient, rows are filters, columns are the
+channels of each filter tap, and K runs over the output pixels. wgmma reads 16-bit operands in either major order, so
+nothing is transposed, flipped or padded beforehand.
 """
 
 from __future__ import annotations
@@ -54,16 +54,34 @@ def conv2d_wgrad(
     out: Any = None,
     config: GemmConfig | None = None,
 ) -> Any:
-    """The gradient (K, R, S, C) of the filters of `conv2d`, by that of its output, dy (N, P, Q, K), and its images x
-    (N, H, W, C). Returns out.
+    """Compute the weight gradient of `conv2d` and return it.
 
-    dy, x and out are float16 or bfloat16, all of one type; sums are float32. `window` is (R, S), `pad`, `stride` and
-    `dilation` are those of the convolution. C is a multiple of 64, K of 8; channels lie side by side, dy and out are
-    contiguous. On sm_90a alone, by tensor copies; on the emulator PTXDSL_ARCH=sm_90a says that it is such a GPU. The
-    pixels that blocks share, and their tiles, are chosen for the shape, or said by `config`, with atom="wgmma" and no
-    epilogue.
+    Parameters
+    ----------
+    dy : contiguous array of shape (N, P, Q, K)
+        The gradient of the output; K is a multiple of 8.
+    x : array of shape (N, H, W, C)
+        The images; C is a multiple of 64, with stride 1. `dy`, `x` and `out` are all float16 or all bfloat16;
+        accumulators are float32.
+    window : (int, int)
+        The filter size (R, S).
+    pad, stride, dilation
+        Those of the convolution.
+    out : contiguous array of shape (K, R, S, C), optional
+        The gradient of the filters; allocated by default.
+    config : GemmConfig, optional
+        A configuration with atom="wgmma" and no epilogue; chosen from the shape by default.
 
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or on another GPU than sm_90a; on the emulator, set PTXDSL_ARCH=sm_90a. Nothing is
+        written.
+
+    Examples
+    --------
+    >>> dw = conv2d_wgrad(dy, x, (3, 3), pad=1)  # dy (N, P, Q, K), x (N, H, W, C)
+    >>> dw.shape  # (K, 3, 3, C)
     """
     return wgrad.run(wgrad_kernel, dy, x, window, out, pad, stride, dilation, config)
 
@@ -79,15 +97,33 @@ def conv2d_dgrad(
     out: Any = None,
     config: GemmConfig | None = None,
 ) -> Any:
-    """The gradient (N, H, W, C) of the images of `conv2d`, whose windows move by single pixels, by that of its output,
-    dy (N, P, Q, K), and its filters w (K, R, S, C). Returns out.
+    """Compute the data gradient of a stride-1 `conv2d` and return it.
 
-    dy, w and out are float16 or bfloat16; sums are float32. `size` is (H, W), `pad` and `dilation` are those of the
-    convolution; outputs behind the last line and column of dy have gradients of 0, so that those of a larger stride may
-    stand in zeros. C is a multiple of 8, K of 16; dy has its channels side by side, w and out are contiguous. On sm_90a
-    alone, by tensor copies; on the emulator PTXDSL_ARCH=sm_90a says that it is such a GPU.
-    `config` is as in `conv2d_wgrad`.
+    Parameters
+    ----------
+    dy : array of shape (N, P, Q, K)
+        The gradient of the output; K is a multiple of 16, with stride 1.
+    w : contiguous array of shape (K, R, S, C)
+        The filters; C is a multiple of 8. `dy`, `w` and `out` are float16 or bfloat16; accumulators are float32.
+    size : (int, int)
+        The image size (H, W). Outputs past the last row and column of `dy` have gradient 0. For a larger stride, insert
+        zeros between the pixels of `dy`.
+    pad, dilation
+        Those of the convolution.
+    out : contiguous array of shape (N, H, W, C), optional
+        The gradient of the images; allocated by default.
+    config : GemmConfig, optional
+        As in `conv2d_wgrad`.
 
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or on another GPU than sm_90a; on the emulator, set PTXDSL_ARCH=sm_90a. Nothing is
+        written.
+
+    Examples
+    --------
+    >>> dx = conv2d_dgrad(dy, w, (224, 224), pad=1)
+    >>> dx.shape  # (N, 224, 224, C)
     """
     return dgrad.run(CONVOLUTIONS, dy, w, size, out, pad, dilation, config)

@@ -1,4 +1,4 @@
-"""Functions for `epilogue=`, and what says how its `operands=` lie. Any Python function on traced values is one too."""
+"""Functions for `epilogue=`, and wrappers that give the shape of `operands=`. Any function on traced values will do."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ TANH_LINEAR, TANH_CUBIC = 0.7978845608028654, 0.035677408136300125  # √(2/π),
 
 @dataclass(frozen=True)
 class VectorOperand:
-    """An operand of `epilogue` that is no matrix."""
+    """An epilogue operand that is a vector."""
 
     array: Any  # at a launch an array, in the kernel a value
 
 
 class per_row(VectorOperand):
-    """An operand of `epilogue` with one value for each row of the output: an array of shape (M,).
+    """An epilogue operand with one value per output row: an array of shape (M,).
 
-    Of groups in matrices of their own it is (groups, M).
+    For groups with separate matrices, the shape is (groups, M).
     """
 
 
 class per_column(VectorOperand):
-    """An operand of `epilogue` with one value for each column of the output, such as a bias: an array of (N,).
+    """An epilogue operand with one value per output column, such as a bias: an array of shape (N,).
 
-    Of groups of rows it may be (groups, N), too.
+    For groups of rows, the shape may also be (groups, N).
     """
 
 
 def relu(x: Scalar) -> Scalar:
-    """max(x, 0); NaN stays NaN."""
+    """Return max(x, 0); NaN stays NaN."""
     return pd.ptx.max.NaN.f32(x, 0.0) if x.type is f32 else pd.select(x < 0, 0, x)
 
 
 def add(x: Scalar, y: Scalar) -> Scalar:
-    """x + y: a bias, or a residual."""
+    """Return x + y: a bias or a residual."""
     return x + y
 
 
 def add_relu(x: Scalar, y: Scalar) -> Scalar:
-    """relu(x + y)"""
+    """Return relu(x + y)."""
     return relu(x + y)
 
 
 def gelu(x: Scalar) -> Scalar:
-    """x·Φ(x), off by at most 1e-6 + |x|·2^-22.
+    """Return x·Φ(x) with an absolute error of at most 1e-6 + |x|·2^-22.
 
-    It is max(x, 0) - |x|·Φ(-|x|), with the tail as one power of two: with exp and a division an epilogue would wait
-    twice as long for the unit that computes such functions.
+    Computed as max(x, 0) - |x|·Φ(-|x|), with the tail as a single power of two: exp and a division would double the
+    time spent in the special function unit.
     """
     _check_is_f32(x)
     distance = pd.ptx.min.NaN.f32(pd.ptx.abs.f32(x), FAR)  # so that 0 is not multiplied by infinity
@@ -72,16 +72,17 @@ def gelu(x: Scalar) -> Scalar:
 
 
 def add_gelu(x: Scalar, y: Scalar) -> Scalar:
-    """gelu(x + y)"""
+    """Return gelu(x + y)."""
     return gelu(x + y)
 
 
 def gelu_tanh(x: Scalar) -> Scalar:
-    """0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), the gelu of torch with approximate="tanh", in 7 instructions where
-    `gelu` takes 9. 0 at -infinity, where torch has NaN.
+    """Return 0.5·x·(1 + tanh(√(2/π)·(x + 0.044715·x³))), torch's gelu with approximate="tanh".
 
-    Off by at most |x|·2^-17 on an H200, and |x|·2^-12 where tanh.approx is no better than the PTX manual says. The
-    formula itself lies up to 4.8e-4 beside x·Φ(x).
+    7 instructions, compared to 9 for `gelu`. Returns 0 at -infinity, where torch returns NaN. The error is at most
+    |x|·2^-17 on an H200, and |x|·2^-12 if tanh.approx is only as accurate as the PTX manual promises. The formula \
+itself
+    differs from x·Φ(x) by up to 4.8e-4.
     """
     _check_is_f32(x)
     x = pd.ptx.max.NaN.f32(x, -FAR)  # so that -infinity gives 0
@@ -91,17 +92,17 @@ def gelu_tanh(x: Scalar) -> Scalar:
 
 
 def add_gelu_tanh(x: Scalar, y: Scalar) -> Scalar:
-    """gelu_tanh(x + y)"""
+    """Return gelu_tanh(x + y)."""
     return gelu_tanh(x + y)
 
 
 def silu(x: Scalar) -> Scalar:
-    """x·sigmoid(x)"""
+    """Return x·sigmoid(x)."""
     return x * sigmoid(x)
 
 
 def sigmoid(x: Scalar) -> Scalar:
-    """1 / (1 + exp(-x)) of an f32, with a relative error of at most (8 + |x|)·2^-23; 0 where that is below 2^-126."""
+    """Return 1 / (1 + exp(-x)) of an f32, with a relative error of at most (8 + |x|)·2^-23; 0 below 2^-126."""
     _check_is_f32(x)
     return pd.ptx.rcp.approx.ftz.f32(1.0 + pd.ptx.ex2.approx.ftz.f32(x * -1.4426950408889634))
 
@@ -116,10 +117,10 @@ def _check_is_f32(x: Scalar) -> None:
 
 
 def scale(x: Scalar, y: Scalar) -> Scalar:
-    """x·y: a factor for each row, or column."""
+    """Return x·y: a factor per row or column."""
     return x * y
 
 
 def scale_rows_and_columns(x: Scalar, rows: Scalar, columns: Scalar) -> Scalar:
-    """x·rows·columns, as quantised matrices need it."""
+    """Return x·rows·columns, for quantised matrices."""
     return x * rows * columns

@@ -1,8 +1,9 @@
-"""out = epilogue(alpha·a@b + beta·c): by cp.async, ldmatrix and mma.sync on every GPU since Ampere, by wgmma on Hopper.
+"""GEMM: out = epilogue(alpha·a@b + beta·c), with mma.sync on sm_80 and later and with wgmma on sm_90a.
 
-A thread block computes tiles of the output, by its schedule one or several. The tiles of A and B go through a ring in
-shared memory, several copies ahead of the tensor cores. In `gemm_kernel` all threads copy, multiply and store; in
-`warpgroup_gemm_kernel` each has its role. Copies and tensor cores are in `sm80` and `sm90`, schedules in `tiles`.
+A thread block computes one or more output tiles, as its schedule assigns them. Tiles of A and B pass through a ring of
+shared-memory stages that are loaded ahead of the tensor cores. In `gemm_kernel` every thread loads with cp.async,
+multiplies and stores. `warpgroup_gemm_kernel` is warp-specialised: a producer issues TMA loads, and consumer warpgroups
+run wgmma and the epilogue. `sm80` and `sm90` hold the loads and the MMAs, `tiles` the schedules.
 """
 
 from __future__ import annotations
@@ -168,31 +169,59 @@ def gemm(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out = epilogue(alpha·a@b + beta·c, *operands). Returns out.
+    """Compute out = epilogue(alpha·(a @ b) + beta·c, *operands) and return out.
 
-    a (M, K) and b (K, N) are float16, bfloat16, float32 (read as tf32: rounded to 11 bits; a `config` of wgmma cuts it
-    off there), float64, int8 or uint8; on sm_90a also float8_e4m3fn, float8_e5m2, or one of each. c and out (M, N) are
-    of one type: float16, bfloat16, float32 for these, float64 for float64, int32 or one of the three for integers; out
-    on sm_90a may be float8, of 8- and 16-bit floats, beside a c of those. Sums are float32, float64 or int32; of float8
-    they keep 13 fraction bits on a GPU. Each may be row- or column-major with any leading dimension; it is copied where
-    wgmma cannot read it so, or not rounded; M, N, K may be 0. numpy arrays run on the emulator, others on a GPU.
-    Without `out` a row-major one is made. c may be out itself. With a beta of 0, the default, c is checked, not read.
+    Parameters
+    ----------
+    a, b : array of shape (M, K) and (K, N)
+        float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8, both of one type. On sm_90a also
+        float8_e4m3fn and float8_e5m2, in any combination. float32 is rounded to tf32; a `config` with atom="wgmma"
+        truncates instead. Either may be row-major or column-major with any leading dimension; a layout that wgmma
+        cannot read is copied to a workspace first. M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays
+        on their GPU.
+    c : array of shape (M, N), optional
+        Added after scaling by `beta`. Required if beta is not 0, and not read if beta is 0. May be `out` itself.
+    out : array of shape (M, N), optional
+        The output; a row-major array is allocated by default. float16, bfloat16 or float32 for floating-point inputs,
+        float64 for float64, and int32 or one of these three for integers. On sm_90a it may also be float8 for 8- and
+        16-bit floating-point inputs. `c` has the type of `out`, or a 16- or 32-bit type if `out` is float8.
+        Accumulators are float32, float64 or int32; for float8 inputs the GPU keeps 13 fraction bits.
+    alpha, beta : float
+        Scale factors.
+    config : GemmConfig or "tune", optional
+        The kernel configuration; chosen from the shape by default. "tune" measures candidates at the first call of a
+        shape class and keeps the fastest on disk (see docs/howto/tune.md).
+    schedule : optional
+        The assignment of tiles to blocks: a threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a
+        StreamKThreadblockSwizzle. Overrides `config`, as do `split_k` and `reduction`.
+    split_k : int, optional
+        The number of blocks that share the K of each tile, with a threadblock swizzle. Stream-K chooses its own split.
+    reduction : str, optional
+        How these blocks add their partial tiles: in turn ("serial"), all in the last block ("parallel"), or one share
+        of the tile per block, through global memory ("scatter") or distributed shared memory ("cluster"). The order of
+        additions is fixed, so results are reproducible.
+    epilogue : function, optional
+        A function of one output element and one element of each operand, on traced values. It computes in float32, or
+        in the float64 or int32 of `out`. A kernel is compiled for each distinct function.
+    operands : sequence of arrays
+        Inputs of the epilogue: matrices (M, N), one of which may be `out`, `per_row(…)` of (M,) or `per_column(…)` of
+        (N,). float16, bfloat16, float32, float64 or int32; int32 only with an int32 `out`.
 
-    `epilogue` is a function of one element, and of one of each of `operands`: matrices (M, N), of which one may be out,
-    per_row(…) of (M,), per_column(…) of (N,), of float16, bfloat16, float32, float64 or int32; of int32 only for an
-    int32 out. It computes in float32, or in the float64 or int32 of out. A kernel is made for each function, by its
-    text and what it reads. `config` gives the tiles and, where the call has none, the epilogue; what it says of arrays
-    must be so. "tune" times tiles at the first call of a shape class (docs/howto/tune.md) and keeps the best on disk.
+    Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A two-dimensional matrix, or a batch stride of
+    0, is shared by all batches; this holds for `c` and `operands` too. Lists of equally shaped and strided matrices, at
+    any addresses, give a list.
 
-    Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A matrix of two dimensions, or a batch stride
-    of 0, is one for all; c and operands may be as well. Lists of matrices that lie alike, each anywhere, give a list.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit each other or the kernel. Nothing is written.
+    ScheduleError
+        If the schedule cannot run on this GPU. Nothing is written.
 
-    `schedule`, `split_k` and `reduction` say which block computes what, and replace what `config` says. `schedule` is a
-    threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a StreamKThreadblockSwizzle. With a swizzle,
-    split_k blocks share the K of each tile, and add up one after another ("serial"), all in the last ("parallel"), or a
-    share of the tile each ("scatter", "cluster"); stream-K chooses what is shared. Results are the same each time.
-
-    Raises LaunchError for arrays that do not fit and ScheduleError for schedules that do not run, and writes nothing.
+    Examples
+    --------
+    >>> out = gemm(a, b)
+    >>> out = gemm(a, b, epilogue=add_relu, operands=[per_column(bias)])
     """
     return run(KERNELS, a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue, operands)
 

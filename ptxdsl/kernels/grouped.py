@@ -1,7 +1,7 @@
-"""Many products in one launch: persistent blocks take tile after tile of problems of any sizes.
+"""Grouped GEMM: many problems of different sizes in one launch of persistent blocks.
 
-What a block does with a tile is that of `gemm.py`; here is which tile, and where its matrices are. On Hopper this is
-the work of a warp, and stands in `problems.py`.
+Each tile is computed as in `gemm.py`; this module assigns tiles to blocks and finds the matrices of each tile. On
+sm_90a a dedicated warp does this (`problems.py`).
 """
 
 from __future__ import annotations
@@ -168,21 +168,41 @@ def grouped_gemm(
     sort: bool = False,
     balance: str | None = None,
 ) -> list[Any]:
-    """out[i] = alpha·a[i]@b[i] + beta·c[i] for each problem, in one launch. Returns the list of outputs.
+    """Compute out[i] = alpha·(a[i] @ b[i]) + beta·c[i] for all problems in one launch; return the list of outputs.
 
-    Each problem has its own M, N, K (any of them may be 0) and leading dimensions. Types are those of `gemm`; the
-    matrices of a list are of one type, on one device, and all row-major or all column-major; those of c and out lie
-    alike. Without `out`, row-major arrays are made. c is not read when beta is 0, and c[i] may be out[i] itself.
+    Parameters
+    ----------
+    a, b : list of arrays of shape (M_i, K_i) and (K_i, N_i)
+        Types as in `gemm`. Each problem has its own sizes, any of which may be 0, and its own leading dimensions. All
+        matrices of one list have one type and one major order, and all arrays are on one device. numpy arrays run on
+        the emulator, CUDA arrays on their GPU, on torch's current stream.
+    c : list of arrays of shape (M_i, N_i), optional
+        Not read if beta is 0. c[i] may be out[i] itself. Of the type and major order of `out`.
+    out : list of arrays of shape (M_i, N_i), optional
+        The outputs; row-major arrays are allocated by default.
+    alpha, beta : float
+        Scale factors.
+    schedule : "device" or "host"
+        With "device", blocks find their tiles in the kernel, from the problem sizes. With "host", the host computes a
+        table of tiles, which is kept for lists of the same sizes. The list of problems reaches the GPU by one
+        asynchronous copy.
+    config : GemmConfig or "tune", optional
+        The kernel configuration; chosen from the sizes by default. "tune" measures candidates as in `gemm`; lists of
+        about as many problems with similar average and maximal M, N and K share one result.
+    sort : bool
+        Start the problems with the longest K first, spread over the multiprocessors.
+    balance : "k", optional
+        With schedule="host", give each block the same number of K iterations. Tiles longer than this share are split
+        along K, and their parts are added in a fixed order.
 
-    schedule="device": blocks find their tiles in the kernel, by the sizes alone. schedule="host": a table is worked out
-    before (and kept for lists of the same sizes). Either takes the longest K first with `sort`, spread over the
-    multiprocessors. With "host" also balance="k": each block gets as many iterations along K, tiles that are too long
-    for that in parts, whose sums are added up in an order that does not change.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit each other or the kernel. Nothing is written.
 
-    numpy arrays run on the emulator, CUDA arrays on their GPU, on torch's current stream; a table of the problems goes
-    there by one asynchronous copy. `config` gives the tiles, else they are chosen for the sizes; "tune" times some, as
-    in gemm: of a class are lists of about as many problems whose M, N and K are about the same, on average and at most.
-
-    Raises LaunchError for arrays that do not fit; nothing is written then.
+    Examples
+    --------
+    >>> out = grouped_gemm([a0, a1], [b0, b1])
+    >>> grouped_gemm(a, b, out=out, schedule="host", balance="k")
     """
     return run(KERNELS, a, b, c, out, alpha, beta, schedule, config, sort, balance)

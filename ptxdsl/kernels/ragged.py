@@ -1,7 +1,7 @@
-"""Products of groups of rows whose sizes only the GPU knows, as mixtures of experts have them: no copy, no waiting.
+"""Grouped GEMM over groups of rows whose sizes only the GPU knows, as in a mixture of experts.
 
-The groups lie one behind the other (`grouped_gemm_ragged`), or each at the start of a matrix of its own
-(`grouped_gemm_masked`). As for a single product there is a kernel for every GPU, and one for Hopper.
+The host reads no sizes and waits for nothing. Groups are consecutive rows of one matrix (`grouped_gemm_ragged`), or the
+first rows of one matrix per group (`grouped_gemm_masked`). There is one kernel for sm_80 and later and one for sm_90a.
 """
 
 from __future__ import annotations
@@ -430,33 +430,49 @@ def grouped_gemm_ragged(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[offsets[i - 1]:offsets[i]] = epilogue(a[offsets[i - 1]:offsets[i]] @ b[i], *operands) for each group i.
-    Returns out.
+    """Compute out[rows of i] = epilogue(a[rows of i] @ b[i], *operands) for each group i of rows; return out.
 
-    a is (rows, K), b (groups, K, N), out (rows, N) and row-major; `offsets`, int32 (groups,) on the same GPU, say where
-    the rows of each group end. The host does not read them: nothing waits, and a CUDA graph can capture the call.
-    Groups may be empty. Rows behind the last offset are not written; without `out`, these are not set.
+    The rows of group i are offsets[i - 1] to offsets[i], half-open. The host does not read the offsets: the call does
+    not synchronise, and a CUDA graph can capture it.
 
-    With `rows`, int32 without gaps on the same GPU, row n of out is of a[rows[n]] instead of a[n], of a row-major a:
-    tokens, each of which several experts may have, are gathered on their way to shared memory, or to a workspace before
-    where tiles are high, or `config` has copies_rows=True. A number that is none of a row stands for a row of zeros.
+    Parameters
+    ----------
+    a : array of shape (rows, K)
+    b : array of shape (groups, K, N)
+        Types as in `gemm`, both of one type.
+    offsets : int32 array of shape (groups,)
+        The end row of each group, on the device of `a`. Groups may be empty. An offset below 0 or below its predecessor
+        is raised to the larger of these; an offset past the last row is lowered to the number of rows.
+    rows : int32 array, optional
+        Gather: row n of the product uses a[rows[n]]; `a` is row-major. An index out of range gives a row of zeros. Rows
+        are gathered on their way to shared memory, or into a workspace first if tiles are tall or `config` has
+        copies_rows=True.
+    out_rows : int32 array, optional
+        Scatter: row n of the product is written to out[out_rows[n]]. `out` is then required and may have any number of
+        rows. Indices are unique; an index out of range drops its row.
+    out : row-major array of shape (rows, N), optional
+        Rows past the last offset are not written; without `out` they are uninitialised.
+    config : GemmConfig or "tune", optional
+        The kernel configuration; chosen for the average group size by default. "tune" measures candidates as in `gemm`,
+        with one result per class of average group size.
+    validate : bool
+        Treat invalid offsets as errors. Offsets in host memory raise LaunchError. Offsets on a GPU trap the kernel
+        before it writes anything; the next synchronising call reports the error, as after a failed assertion.
+    epilogue : function, optional
+        As in `gemm`.
+    operands : sequence
+        `per_row(…)` with one value for each row of the product, such as router weights, or `per_column(…)` of (N,) or
+        (groups, N), such as the biases of experts. Row n of the product uses value n wherever `out_rows` sends it.
 
-    With `out_rows`, int32 as `rows`, row n of the product goes to out[out_rows[n]], which may have any number of rows:
-    back to the order of tokens. No number stands there twice; one that is none of a row of out drops its row.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or for invalid offsets in host memory with `validate`. Nothing is written.
 
-    `epilogue` is a function of one element, and of one of each of `operands`, as that of `gemm`: per_row(…) of as many
-    values as the product has rows, such as the weights of a router, per_column(…) of (N,), or of (groups, N), such as
-    the biases of experts. Row n of the product has value n, wherever `out_rows` sends it.
-
-    `config` gives the tiles, else they are chosen for groups of average size; "tune" times some, as in gemm, for a
-    class by the rows of a group on average.
-
-    An offset below 0 or below one before it is taken for the largest of these, one past the rows for their number: no
-    row is of two groups. With `validate`, such offsets are errors. Those of CUDA arrays stop the kernel before it
-    writes anything: an error of the GPU, as from a failed assertion, which the next call that waits for it reports.
-
-    Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory; nothing is
-    written then.
+    Examples
+    --------
+    >>> ends = np.array([3, 3, 10], np.int32)  # groups of 3, 0 and 7 rows
+    >>> out = grouped_gemm_ragged(tokens, weights, ends)
     """
     return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows, epilogue, operands)
 
@@ -473,14 +489,32 @@ def grouped_gemm_masked(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[i, :counts[i]] = epilogue(a[i, :counts[i]] @ b[i], *operands) for each group i. Returns out.
+    """Compute out[i, :counts[i]] = epilogue(a[i, :counts[i]] @ b[i], *operands) for each group i; return out.
 
-    a is (groups, M, K), b (groups, K, N), out (groups, M, N) with row-major matrices; `counts`, int32 (groups,) on the
-    same GPU, say how many rows of each matrix count. Other rows are not written. A count below 0 is taken for 0, one
-    above M for M; with `validate`, these are errors as those of `grouped_gemm_ragged`, of which `config` is, too.
+    Parameters
+    ----------
+    a : array of shape (groups, M, K)
+    b : array of shape (groups, K, N)
+        Types as in `gemm`, both of one type.
+    counts : int32 array of shape (groups,)
+        The number of valid rows of each matrix, on the device of `a`. Values are clamped to 0 … M.
+    out : array of shape (groups, M, N), optional
+        Row-major matrices. Rows past the count are not written.
+    config, validate
+        As in `grouped_gemm_ragged`; `validate` treats counts outside 0 … M as errors.
+    epilogue : function, optional
+        As in `gemm`.
+    operands : sequence
+        `per_row(…)` of (groups, M), contiguous within each group, or `per_column(…)` of (N,) or (groups, N).
 
-    `epilogue` is a function of one element, and of one of each of `operands`, as that of `gemm`: per_row(…) of
-    (groups, M), one for each row of each matrix, of which those of a group lie without gaps; per_column(…) of (N,), or
-    of (groups, N).
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or for invalid counts in host memory with `validate`. Nothing is written.
+
+    Examples
+    --------
+    >>> counts = np.array([3, 0, 7], np.int32)
+    >>> out = grouped_gemm_masked(tokens, weights, counts)
     """
     return run(KERNELS, "masked", a, b, counts, out, config, validate, epilogue=epilogue, operands=operands)

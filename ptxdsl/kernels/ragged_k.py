@@ -1,7 +1,6 @@
-"""Products along groups of rows whose sizes only the GPU knows, as gradients of the weights of experts are.
+"""Grouped GEMM along groups of rows whose sizes only the GPU knows: the weight gradients of a mixture of experts.
 
-Each group has an output of its own, and its rows are the K of its product: what differs from `ragged.py` is where tiles
-along K end.
+Each group has its own output, and its rows are the K of its product. Unlike in `ragged.py`, groups end along K.
 """
 
 from __future__ import annotations
@@ -181,16 +180,36 @@ def grouped_gemm_ragged_k(
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
-    """out[i] = alpha·a[offsets[i - 1]:offsets[i]].T @ b[offsets[i - 1]:offsets[i]] + beta·c[i] for each group i.
-    Returns out.
+    """Compute out[i] = alpha·(a[rows of i].T @ b[rows of i]) + beta·c[i] for each group i of rows; return out.
 
-    a is (rows, M), b (rows, N), c and out (groups, M, N) with row-major matrices of one type; `offsets`, int32
-    (groups,) on the same GPU, say where the rows of each group end: with `a` of activations and `b` of gradients, the
-    gradients of the weights of a mixture of experts, which add up in place where c is out and beta 1. A group without
-    rows has a product of 0. With a beta of 0, the default, c is checked, not read. Offsets that make no sense are taken
-    for others, or are errors with `validate`, as in `grouped_gemm_ragged`; nothing waits for them either. `config` is
-    as there.
+    The rows of group i are offsets[i - 1] to offsets[i], half-open. With activations as `a` and output gradients as
+    `b`, these are the weight gradients of a mixture of experts. The host does not read the offsets.
 
-    Raises LaunchError for arrays that do not fit, and with `validate` for such offsets in host memory.
+    Parameters
+    ----------
+    a : array of shape (rows, M)
+    b : array of shape (rows, N)
+        Types as in `gemm`, both of one type.
+    offsets : int32 array of shape (groups,)
+        The end row of each group; invalid offsets are treated as in `grouped_gemm_ragged`. The product of an empty
+        group is 0.
+    c : array of shape (groups, M, N), optional
+        Of the type of `out`. Not read if beta is 0. With c=out and beta=1, gradients accumulate in place.
+    out : array of shape (groups, M, N), optional
+        Row-major matrices; allocated by default.
+    alpha, beta : float
+        Scale factors.
+    config, validate
+        As in `grouped_gemm_ragged`.
+
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or for invalid offsets in host memory with `validate`.
+
+    Examples
+    --------
+    >>> grads = grouped_gemm_ragged_k(activations, gradients, ends)
+    >>> grouped_gemm_ragged_k(activations, gradients, ends, grads, out=grads, beta=1.0)  # accumulate
     """
     return run(KERNELS, a, b, offsets, c, out, alpha, beta, config, validate)

@@ -1,7 +1,7 @@
-"""Products of scaled 8-bit floats along groups of K, as gradients of the weights of experts are, on Hopper.
+"""Scaled 8-bit grouped GEMM along groups of K on sm_90a: the weight gradients of a mixture of experts.
 
-What differs from `ragged_k.py` is that lines are the K of products, which wgmma reads so, and where scales come in:
-`sm90/scales.py`, `sm90/scales_along_k.py`.
+Unlike in `ragged_k.py`, the operands are K-major, as wgmma reads 8-bit types. `sm90/scales.py` and
+`sm90/scales_along_k.py` apply the scales.
 """
 
 from __future__ import annotations
@@ -137,25 +137,40 @@ def scaled_gemm_ragged_k(
     config: GemmConfig | Literal["tune"] | None = None,
     validate: bool = False,
 ) -> Any:
-    """out[i] = alpha·(scale_a·a)[:, K of i] @ (scale_b·b)[K of i] + beta·c[i] for each group i, of 8-bit floats on
-    sm_90a. Returns out.
+    """Compute out[i] = alpha·((scale_a·a)[:, K of i] @ (scale_b·b)[K of i]) + beta·c[i] for each group i; return out.
 
-    a is (M, K) and b (K, N), float8_e4m3fn or float8_e5m2, each of either, and copied before as in `scaled_gemm` where
-    they are not row-major and column-major; out is (groups, M, N) with row-major matrices, of the types of that;
-    `offsets`, int32 (groups,) on the same GPU, say where the K of each group ends: with a of the transposed gradients
-    and b of the activations, the gradients of the weights of a mixture of experts. An empty group has a product of 0.
-    Sums of 128 products are added up in float32. c, alpha and beta are as in `grouped_gemm_ragged_k`: gradients add up
-    in place where c is out and beta 1. Beside an out of 8 bits, c has 16 or more.
+    Group i spans offsets[i - 1] to offsets[i] of K, half-open. With transposed output gradients as `a` and activations
+    as `b`, these are the weight gradients of a mixture of experts.
 
-    Scales are float32, on the same GPU: one of each tensor, of the shape () or (1,); or one of each row and each column
-    in each group, (groups, M, 1) and (groups, 1, N); or one of each 128 along K of each row and of each column,
-    (M, ⌈K/128⌉) and (⌈K/128⌉, N), by blocks of all K wherever groups begin. Those of columns lie side by side.
+    Parameters
+    ----------
+    a, b : array of shape (M, K) and (K, N)
+        float8_e4m3fn or float8_e5m2, in any combination. Layouts as in `scaled_gemm`.
+    offsets : int32 array of shape (groups,)
+        The end of each group along K, on the same GPU: a multiple of 16, where TMA loads can start, or K itself. Other
+        offsets are rounded up to a multiple of 16; otherwise invalid offsets and `validate` are as in
+        `grouped_gemm_ragged`. The product of an empty group is 0.
+    scale_a, scale_b : float32 array
+        One scale per tensor, of shape () or (1,); or one per row and column of each group, (groups, M, 1) and
+        (groups, 1, N); or one per 128 elements of K, (M, ⌈K/128⌉) and (⌈K/128⌉, N), by blocks of the whole K wherever
+        groups start. Column scales are contiguous. Partial products over 128 elements of K are accumulated in float32.
+    c, alpha, beta
+        As in `grouped_gemm_ragged_k`. `c` has 16 bits or more if `out` has 8.
+    out : array of shape (groups, M, N), optional
+        Row-major matrices; types as in `scaled_gemm`.
+    config : GemmConfig or "tune", optional
+        A configuration with atom="wgmma" and a tile of up to 192 columns. "tune" measures candidates as in
+        `scaled_gemm`.
 
-    Groups end at multiples of 16, where tensor copies can begin, or at K. An offset between two of these is taken for
-    the next one; for others that make no sense, and with `validate`, see `grouped_gemm_ragged`. `config` has
-    atom="wgmma"; its tile has up to 192 columns; "tune" times some, as in `scaled_gemm`.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, on another GPU than sm_90a, or for invalid offsets in host memory with `validate`.
+        Nothing is written.
 
-    Raises LaunchError for arrays that do not fit, for other GPUs, and with `validate` for such offsets in host memory;
-    nothing is written then.
+    Examples
+    --------
+    >>> ends = np.array([64, 64, 160], np.int32)  # groups of 64, 0 and 96 along K
+    >>> grads = scaled_gemm_ragged_k(gradients_t, activations, ends, scale_a, scale_b)
     """
     return run(scaled_ragged_k_kernel, a, b, offsets, scale_a, scale_b, c, out, alpha, beta, config, validate)

@@ -1,6 +1,6 @@
-"""Groups of rows of scaled 8-bit floats on Hopper, as mixtures of experts have them.
+"""Scaled 8-bit grouped GEMM over groups of rows on sm_90a, as in a mixture of experts.
 
-What differs from `ragged.py` is where scales come in: `sm90/scales.py`, `sm90/scales_along_k.py`.
+The mainloop is that of `ragged.py`; `sm90/scales.py` and `sm90/scales_along_k.py` apply the scales.
 """
 
 from __future__ import annotations
@@ -82,16 +82,33 @@ def scaled_gemm_ragged(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[rows of i] = epilogue((scale_a·a)[rows of i] @ (scale_b[i]·b[i]), *operands) for each group i of rows.
-    Returns out.
+    """Compute out[rows of i] = epilogue((scale_a·a)[rows of i] @ (scale_b[i]·b[i]), *operands) for each group; return
+    out.
 
-    a is (rows, K), b (groups, K, N), out (rows, N); what is copied before is as in `scaled_gemm`, column-major matrices
-    of b are not. `offsets`, `rows`, `out_rows`, `validate`, `epilogue` and `operands` are as in `grouped_gemm_ragged`.
-    Scales are as in `scaled_gemm`: one of each tensor; or (rows, 1) and (groups, 1, N); or (rows, ⌈K/128⌉) and
-    (groups, ⌈K/128⌉, ⌈N/128⌉). With `rows`, row n is of a[rows[n]] with the scales of that row, which lie in rows as
-    well: those of A are gathered as in `grouped_gemm_ragged`, scales to a workspace before.
+    Parameters
+    ----------
+    a : array of shape (rows, K)
+    b : array of shape (groups, K, N)
+        float8 types and layouts as in `scaled_gemm`; matrices of `b` are not copied and must be column-major.
+    offsets, rows, out_rows, validate, epilogue, operands
+        As in `grouped_gemm_ragged`.
+    scale_a, scale_b : float32 array
+        One scale per tensor; or (rows, 1) and (groups, 1, N); or (rows, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉). With
+        `rows`, row n uses a[rows[n]] and its scales, which are then contiguous and gathered to a workspace first.
+    out : array of shape (rows, N), optional
+        Types as in `scaled_gemm`.
+    config : GemmConfig or "tune", optional
+        As in `scaled_gemm`.
 
-    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or on another GPU than sm_90a. Nothing is written.
+
+    Examples
+    --------
+    >>> ends = np.array([3, 3, 10], np.int32)  # groups of 3, 0 and 7 rows
+    >>> out = scaled_gemm_ragged(tokens, weights, ends, scale_a, scale_b)
     """
     moved = rows, out_rows, epilogue, operands
     return run(scaled_ragged_kernel, "ragged", a, b, scale_a, scale_b, offsets, out, config, validate, *moved)
@@ -111,14 +128,33 @@ def scaled_gemm_masked(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out[i, :counts[i]] = epilogue((scale_a[i]·a[i, :counts[i]]) @ (scale_b[i]·b[i]), *operands) for each group i.
-    Returns out.
+    """Compute out[i, :n] = epilogue((scale_a[i]·a[i, :n]) @ (scale_b[i]·b[i]), *operands) with n = counts[i]; return
+    out.
 
-    a is (groups, M, K), b (groups, K, N), out (groups, M, N); `counts`, `validate`, `epilogue` and `operands` are as in
-    `grouped_gemm_masked`, what is copied before as in `scaled_gemm`. So are scales: one of each tensor; or (groups, M,
-    1) and (groups, 1, N); or (groups, M, ⌈K/128⌉) and (groups, ⌈K/128⌉, ⌈N/128⌉).
+    Parameters
+    ----------
+    a : array of shape (groups, M, K)
+    b : array of shape (groups, K, N)
+        float8 types and layouts as in `scaled_gemm`.
+    counts, validate, epilogue, operands
+        As in `grouped_gemm_masked`.
+    scale_a, scale_b : float32 array
+        One scale per tensor; or (groups, M, 1) and (groups, 1, N); or (groups, M, ⌈K/128⌉) and
+        (groups, ⌈K/128⌉, ⌈N/128⌉).
+    out : array of shape (groups, M, N), optional
+        Types as in `scaled_gemm`.
+    config : GemmConfig or "tune", optional
+        As in `scaled_gemm`.
 
-    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or on another GPU than sm_90a. Nothing is written.
+
+    Examples
+    --------
+    >>> counts = np.array([3, 0, 7], np.int32)
+    >>> out = scaled_gemm_masked(tokens, weights, counts, scale_a, scale_b)
     """
     computed = None, None, epilogue, operands
     return run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate, *computed)

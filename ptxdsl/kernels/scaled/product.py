@@ -1,6 +1,6 @@
-"""A product of scaled 8-bit floats on Hopper: a scale for each tensor, each row and column, or each block of 128.
+"""Scaled 8-bit GEMM on sm_90a, with one scale per tensor, per row and column, or per block of 128.
 
-What differs from `gemm.py` is where scales come in: `sm90/scales.py`, `sm90/scales_along_k.py`.
+The mainloop is that of `gemm.py`; `sm90/scales.py` and `sm90/scales_along_k.py` apply the scales.
 """
 
 from __future__ import annotations
@@ -72,24 +72,37 @@ def scaled_gemm(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = NO_OPERANDS,
 ) -> Any:
-    """out = epilogue(alpha·(scale_a·a) @ (scale_b·b) + beta·c, *operands), of 8-bit floats on sm_90a. Returns out.
+    """Compute out = epilogue(alpha·((scale_a·a) @ (scale_b·b)) + beta·c, *operands) for 8-bit floats; return out.
 
-    a (M, K) and b (K, N) are float8_e4m3fn or float8_e5m2, each of either; they are read as they lie where a is
-    row-major and b column-major, with lines at multiples of 16 bytes, and else are copied before, to a workspace.
-    Either may be a batch, of three dimensions, as in gemm. M, N, K may be 0.
+    Parameters
+    ----------
+    a, b : array of shape (M, K) and (K, N)
+        float8_e4m3fn or float8_e5m2, in any combination; or batches of them, as in `gemm`. A row-major `a` and a
+        column-major `b` whose leading dimensions are multiples of 16 bytes are read in place; other layouts are copied
+        to a workspace first. M, N and K may be 0.
+    scale_a, scale_b : float32 array
+        One scale per tensor, of shape () or (1,); or one per row, (M, 1), and one per column, (1, N), each contiguous
+        (row scales are contiguous if `out` is column-major); or one per 128 elements of K, (M, ⌈K/128⌉), and one per
+        128×128 block of `b`, (⌈K/128⌉, ⌈N/128⌉). Three-dimensional for batches. With block scales, partial products
+        over 128 elements of K are scaled and accumulated in float32.
+    c, alpha, beta, epilogue, operands
+        As in `gemm`.
+    out : array of shape (M, N), optional
+        float32 by default; also float16, bfloat16, or an 8-bit type, which saturates. Row-major, or column-major
+        without block scales.
+    config : GemmConfig or "tune", optional
+        A configuration with atom="wgmma"; persistent by default. With block scales, a tile has 64 or 128 rows and up to
+        192 columns, or 256, or up to 32 rows with swap_ab, and no ping-pong. "tune" measures candidates as in `gemm`,
+        with one result for each kind of scale.
 
-    Scales are float32, on the same GPU, with any strides: one of each tensor, of the shape () or (1,); or one of each
-    row, (M, 1), and of each column, (1, N), which lie side by side (those of rows do where out is column-major); or
-    one of each 128 along K, (M, ⌈K/128⌉), and of each block of 128×128 of b, (⌈K/128⌉, ⌈N/128⌉). Of a batch, they have
-    three dimensions as well. By blocks, sums of 128 products are scaled and added up in float32.
+    Raises
+    ------
+    LaunchError
+        If the arrays do not fit, or on another GPU than sm_90a. Nothing is written.
 
-    out is float32, which is made without it, float16, bfloat16, or one of 8 bits, which saturates; row-major, or also
-    column-major but with scales of blocks. `c`, `alpha`, `beta`, `epilogue` and `operands` are as in gemm. `config` has
-    atom="wgmma" and says, as in gemm, which tiles there are and how blocks share them; where it has no `schedule`,
-    blocks are persistent. With scales of blocks a tile has 64 or 128 rows and up to 192 columns, or 256, or up to 32
-    rows where A and B are swapped; and warpgroups multiply at the same time. "tune" times some, as in gemm, of classes
-    for each kind of scales.
-
-    Raises LaunchError for arrays that do not fit, and for other GPUs; nothing is written then.
+    Examples
+    --------
+    >>> scale_a, scale_b = np.full(1, 0.5, np.float32), np.full(1, 2.0, np.float32)
+    >>> out = scaled_gemm(a, b, scale_a, scale_b)
     """
     return run(scaled_kernel, a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue, operands)

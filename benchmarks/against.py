@@ -1,9 +1,9 @@
-"""Other versions of ptxdsl in the same run: each in a process of its own, on the same GPU, timed when it is told to.
+"""Another version of ptxdsl as a contender in the same run, in a process of its own on the same GPU.
 
-Two packages of one name cannot be imported side by side. So a benchmark starts itself again with `--serve`, once for
-each tree, with that tree first on the path; the child makes the arrays of a case, and runs its rounds and turns on
-command, timed by its own events. Only one process at a time has work on the GPU. Every version runs so, this one too,
-that what it costs to hand over the GPU is the same for all.
+One process cannot import two packages of the same name. A benchmark therefore starts itself again with `--serve`, once
+for each checkout, with that checkout first on the path. The child makes the arrays of a case and times its rounds and
+turns on command, with its own events. Only one process at a time uses the GPU. Both versions run in a child, so the
+cost of switching processes is the same for all.
 """
 
 from __future__ import annotations

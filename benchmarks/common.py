@@ -1,6 +1,6 @@
-"""What every benchmark shares: its options, the run over its cases, and a result file that says whence its numbers.
+"""The command line, the run over all cases, and the result file that every benchmark shares.
 
-`protocols.py` says how contenders are timed, `against.py` how another version of ptxdsl takes part.
+`protocols.py` times contenders; `against.py` adds another version of ptxdsl as a contender.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from dataclasses import dataclass
 
 import protocols
 from against import Case, Make, Server, Tree, serve
-from clocks import COLUMNS as CLOCKS
-from clocks import Sample, Samples, Watch
 from protocols import Budget, Contender, Extent, Gpu, Local, Times
 
 import ptxdsl
@@ -34,36 +32,41 @@ Row = dict[str, object]
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """The options that all benchmarks take."""
+    """Return a parser with the options of every benchmark."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--rounds", type=int, default=11, help="timed rounds of each contender (default 11)")
-    options.add_argument("--json", type=pathlib.Path, help="the result file (default benchmarks/results/NAME.json)")
+    options.add_argument("--json", type=pathlib.Path, help="the result file (default NAME.json in the current folder)")
     return options
 
 
 def against_parser(description: str) -> argparse.ArgumentParser:
-    """The options of benchmarks in which another checkout may take part."""
+    """Return a parser with the options of a benchmark that can time another checkout too."""
     options = parser(description)
     options.add_argument(
-        "--against", type=pathlib.Path, metavar="DIR", help="another checkout, whose ptxdsl runs too, as `before`"
+        "--against", type=pathlib.Path, metavar="DIR", help="time the ptxdsl of this checkout too, as `before`"
     )
     options.add_argument("--serve", type=int, metavar="FD", help=argparse.SUPPRESS)  # see against.py
     return options
 
 
 def gpu_parser(description: str) -> argparse.ArgumentParser:
-    """The options of benchmarks that `main` runs."""
+    """Return a parser with the options of a benchmark that `main` runs."""
     options = against_parser(description)
-    options.add_argument("--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="default: both")
-    options.add_argument("--turns", type=int, default=3, help="of a second a contender, held (default 3)")
-    options.add_argument("--budget", type=float, metavar="SECONDS", help="for all; fewer rounds, then fewer cases")
-    options.add_argument("--clocks", action="store_true", help="sample clock and power of each, held, by nvidia-smi")
+    options.add_argument(
+        "--protocol", choices=[*protocols.PROTOCOLS, "both"], default="both", help="the timing protocol (default both)"
+    )
+    options.add_argument(
+        "--turns", type=int, default=3, help="turns of one second for each contender, held (default 3)"
+    )
+    options.add_argument(
+        "--budget", type=float, metavar="SECONDS", help="time for the whole run; fewer rounds, then fewer cases"
+    )
     return options
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What is timed: for a case, the contenders of other libraries and those of ptxdsl."""
+    """A benchmark: for each case, the contenders of other libraries and those of ptxdsl."""
 
     others: Make
     ours: Make
@@ -73,21 +76,21 @@ class Benchmark:
 
 
 def main(benchmark: Benchmark, cases: Sequence[Case], options: argparse.Namespace, more: Iterable[Row] = ()) -> None:
-    """Times all cases and reports them, with rows that are measured otherwise behind."""
+    """Time all cases and report them, followed by the rows in `more`."""
     gpu = protocols.TorchGpu()
     if options.serve is not None:
         serve(Server(gpu, benchmark.ours, ptxdsl.__file__, benchmark.wait_cycles), options.serve)
         return
-    with versions(options.against) as children, contextlib.closing(Samples()) as samples:
-        if options.clocks:
-            samples.start()
-        report(itertools.chain(rows(gpu, benchmark, cases, options, children, samples.samples), more), options.json)
+    with versions(options.against) as children:
+        report(itertools.chain(rows(gpu, benchmark, cases, options, children), more), options.json)
 
 
 @contextlib.contextmanager
 def versions(against: pathlib.Path | None, apart: bool = False) -> Iterator[dict[str, Tree]]:
-    """This checkout and another one, each in a process of its own, by what stands before the names of its contenders;
-    none without another one, unless this one is to run `apart` from this process too."""
+    """Start one process for this checkout and one for `against`, and yield them by the prefix of their contenders.
+
+    Without `against` there are no processes, unless `apart` asks for one that runs this checkout.
+    """
     trees = ({"": ROOT} if against or apart else {}) | ({BEFORE: against} if against else {})
     children = {label: Tree(directory, pathlib.Path(sys.argv[0])) for label, directory in trees.items()}
     try:
@@ -105,16 +108,13 @@ def rows(
     cases: Sequence[Case],
     options: argparse.Namespace,
     children: dict[str, Tree],
-    samples: Sequence[Sample] = (),
 ) -> Iterator[Row]:
-    """A row for each contender of each case; a case that there is no time for says so."""
+    """Yield a row for each contender of each case, or one row that says the time ran out."""
     budget, wanted = Budget(gpu, options.budget, START), extent(options)
     for number, case in enumerate(cases):
-        share, watch = budget.left() / (len(cases) - number), Watch(samples, time.perf_counter)
-        if share > 0 and (result := measured(gpu, benchmark, case, children, budget, wanted, share, watch)):
-            sampled = watch.medians()
-            for row in rows_of(benchmark, case, *result):
-                yield row | dict(zip(CLOCKS, sampled.get(str(row["contender"]), ()), strict=False))
+        share = budget.left() / (len(cases) - number)
+        if share > 0 and (result := measured(gpu, benchmark, case, children, budget, wanted, share)):
+            yield from rows_of(benchmark, case, *result)
         else:
             yield {**benchmark.label(case), "contender": "left out: no time"}
 
@@ -127,18 +127,17 @@ def measured(
     budget: Budget,
     wanted: Extent,
     share: float,
-    watch: Watch | None = None,
 ) -> tuple[Times, Extent] | None:
-    """A case, timed for about `share` seconds, and how long it was; None where the time is up."""
+    """Time one case for about `share` seconds; return None if the time is up."""
     start = gpu.now()
     contenders = gathered(gpu, benchmark, case, children)
     launch_seconds = protocols.warm(gpu, contenders)
     fits = budget.extent(wanted, share - (gpu.now() - start), launch_seconds, len(contenders))
-    return (protocols.timed(gpu, contenders, fits, watch), fits) if fits else None
+    return (protocols.timed(gpu, contenders, fits), fits) if fits else None
 
 
 def rows_of(benchmark: Benchmark, case: Case, times: Times, timed: Extent) -> Iterator[Row]:
-    """What each contender reached; `ratio` is against the first one, `now/before` against the other checkout."""
+    """Yield the result of each contender: `ratio` against the first one, `now/before` against the other checkout."""
     names = list(next(iter(times.values())))
     for name in names:
         row = {**benchmark.label(case), "contender": name}
@@ -158,7 +157,7 @@ def extent(options: argparse.Namespace) -> Extent:
 
 
 def gathered(gpu: Gpu, benchmark: Benchmark, case: Case, children: dict[str, Tree]) -> dict[str, Contender]:
-    """All contenders of a case; versions of one of ours stand side by side."""
+    """Return all contenders of a case, the versions of one contender next to each other."""
     contenders: dict[str, Contender] = {
         name: Local(gpu, run, benchmark.wait_cycles) for name, run in benchmark.others(case).items()
     }
@@ -171,7 +170,7 @@ def gathered(gpu: Gpu, benchmark: Benchmark, case: Case, children: dict[str, Tre
 
 
 def environment() -> dict[str, str]:
-    """GPU, driver, processor, Python and date of this run."""
+    """Return the GPU, driver, processor, Python, date and command of this run."""
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         name, driver = (
@@ -190,11 +189,11 @@ def environment() -> dict[str, str]:
 
 
 def report(rows: Iterable[Row], path: pathlib.Path | None = None) -> None:
-    """Writes rows, with the environment, as JSON, and prints them as a table.
+    """Write rows and the environment as JSON, and print the rows as a table.
 
-    Rows may still be to be measured: what came before an error is kept.
+    `rows` may measure as it is iterated: rows that precede an error are written.
     """
-    path = path or RESULTS / f"{pathlib.Path(sys.argv[0]).stem}.json"
+    path = path or pathlib.Path(f"{pathlib.Path(sys.argv[0]).stem}.json")
     complete: list[Row] = []
     try:
         for row in rows:

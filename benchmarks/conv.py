@@ -1,9 +1,8 @@
-"""TFLOP/s of conv2d() against cuDNN through torch, in one run, each through its public call, on layers of ResNet-50.
+"""Time conv2d() against cuDNN (through torch) on layers of ResNet-50.
 
-Images have their channels last; float32 is multiplied as tf32 by both. cuDNN may try all its kernels first
-(`torch.backends.cudnn.benchmark`). With --fused a bias and relu follow: by kernels of their own in torch, within the
-convolution in cuDNN and ptxdsl. With --tiles those of the sm_90a path take part one by one, which says how well the
-choice is made, and what `choose/conv_windows.py` has to know.
+Images are channels-last; both libraries compute float32 as tf32. cuDNN may try all its kernels first
+(`torch.backends.cudnn.benchmark`). `--fused` adds a bias and relu: separate kernels in torch, fused in cuDNN and
+ptxdsl. `--tiles` times the tiles of the sm_90a path one by one, for the fit of `choose/conv_windows.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Speed of gemm() with f64, tf32, s8, e4m3 and bf16 operands, and with fused epilogues, against cuBLAS through torch.
+"""Time gemm() with f64, tf32, s8, e4m3 and bf16 operands, and with fused epilogues, against cuBLAS through torch.
 
-An epilogue is held against what torch users write: the product and the bias in one call (addmm), then the activation,
-then the residual; and against addmm alone.
+The reference of an epilogue is what a torch user writes (addmm, then the activation, then the residual), and addmm
+alone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Measures candidates over many problems on this GPU, and fits the rates of the model by which kernels are chosen.
+"""Measure candidates of the sm_80 path on this GPU, and fit the rates of the cost model to them.
 
-`fit.py measure` writes what each took to benchmarks/results/fit.json, and with `--budget SECONDS` ends in time:
-problems come in a random order, so that fewer are fewer of each kind. `fit.py measure --tables` adds rows of the shapes
-of published tables (`shapes.py`), with the candidates that rates near those of now choose. `fit.py fit` turns such rows
-into the file of the GPU in ptxdsl/kernels/choose/, and says how far off the model is then. Without either, both.
+`fit.py measure` writes the times to benchmarks/results/fit.json. `--budget SECONDS` stops in time; problems come in
+random order, so a short run covers every kind. `--tables` adds the shapes of published tables (`shapes.py`), with the
+candidates that rates close to the present ones would choose. `fit.py fit` fits the rates file of this GPU in
+ptxdsl/kernels/choose/ and prints the remaining error. Without a step, both run.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ from fitting import (
     lost,
     predicted,
     quality,
+    read,
     starts_of,
     values_of,
     with_values,
+    write,
 )
 from protocols import REST_SECONDS, Budget, Gpu, Local, TorchGpu, rest, warm
 from shapes import ALIGNED, GROUPED
@@ -293,8 +295,8 @@ def gpu_facts() -> choose_rates.Gpu:
 def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) -> None:
     """Writes rows of these kinds, one a line, behind those of other kinds that are in the file, with the environment;
     what came before an error is kept. Rows of tables are added to all others."""
-    earlier = json.loads(path.read_text()) if path.exists() and {*kinds} != {*KINDS} else {"rows": []}
-    others = [Row.of(row) for row in earlier["rows"] if row["kind"] not in kinds]
+    earlier, kept = read(path) if path.exists() and {*kinds} != {*KINDS} else ({}, [])
+    others = [row for row in kept if row.kind not in kinds]
     known: list[Row] = []
     try:
         known.extend(rows)
@@ -302,15 +304,7 @@ def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) 
         environment, gpu = common.environment(), gpu_facts()
         if others:
             environment["command"] = f"{earlier['environment']['command']}; {environment['command']}"
-        write(path, environment, gpu, [*others, *known])
-
-
-def write(path: pathlib.Path, environment: dict[str, str], gpu: choose_rates.Gpu, rows: Sequence[Row]) -> None:
-    """A file of rows, one a line."""
-    lines = (json.dumps({**asdict(row), "us": round(row.us, 2)}, separators=(",", ":")) for row in rows)
-    head = f'{{"environment": {json.dumps(environment)},\n"gpu": {json.dumps(asdict(gpu))},\n"rows": [\n'
-    path.write_text(head + ",\n".join(lines) + "\n]}\n")
-    print(f"{len(rows)} rows written to {path}")
+        write(path, {"environment": environment, "gpu": asdict(gpu)}, [*others, *known])
 
 
 def improved(rates: choose_rates.Rates, rows: Sequence[Row], starts: int = 0) -> choose_rates.Rates:
@@ -370,8 +364,8 @@ def fit_file(
 
     What rows tell nothing about is left as it was for this GPU, or as it follows from the rates of the default one.
     """
-    data = json.loads(path.read_text())
-    rows, gpu = [Row.of(row) for row in data["rows"]], choose_rates.Gpu(**data["gpu"])
+    data, rows = read(path)
+    gpu = choose_rates.Gpu(**data["gpu"])
     start = known()[gpu.name] if gpu.name in known() else known()[DEFAULT].on(gpu)
     start = replace(start, gpu=gpu)
     fitted = [row for row in rows if row.kind in kinds]

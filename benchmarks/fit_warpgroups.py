@@ -1,9 +1,8 @@
-"""The rates of the sm_90a path in the data of a GPU, from what variants.py measured.
+"""Fit the rates of the sm_90a path to the rows that variants.py measured.
 
-Least squares of logarithms bring rates from anywhere to where times are about right; then random steps are made where
-the configurations that the rates choose take less time, and what they say of all others is nearer. `python
-benchmarks/fit_warpgroups.py --starts 4` does so from the present rates, from ones and from random numbers, and says
-what the choices lose of each; with `--write` the best go to the file of the GPU.
+Least squares of logarithms bring the rates close from any start; random steps then reduce the time that the chosen
+configurations lose. `--starts 4` fits from the present rates, from ones and from random numbers, and prints what each
+result loses; `--write` stores the best in the rates file of the GPU.
 """
 
 from __future__ import annotations

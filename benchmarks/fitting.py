@@ -1,16 +1,23 @@
-"""From what candidates took to the rates of a GPU: least squares of the logarithms, by Levenberg and Marquardt; then
-random steps from there that lose less by the choices among candidates, which is what the rates are for."""
+"""Rows of measured candidates, and the fit of rates to them.
+
+The fit minimises squared logarithms (Levenberg-Marquardt), then takes random steps that reduce the time lost by the
+chosen candidates, which is the purpose of the rates.
+"""
 
 from __future__ import annotations
 
+import json
+import pathlib
 import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from itertools import groupby
 from math import log
+from operator import attrgetter
 from statistics import fmean, median, quantiles
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from shapes import ALIGNED, GROUPED
@@ -63,7 +70,7 @@ class Row:
 
     @staticmethod
     def of(data: Mapping[str, object]) -> Row:
-        """From a result file, where tuples are lists."""
+        """Make a row from JSON, where tuples are lists."""
         return Row(**{name: _tuples(value) for name, value in data.items()})  # type: ignore[arg-type]
 
     @property
@@ -78,6 +85,32 @@ class Row:
 
 def _tuples(value: object) -> object:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+PROBLEM = ("kind", "inputs", "sizes", "width", "is_balanced")
+TIMED = ("tile", "warp", "stages", "us", "slices", "is_streamed")
+
+
+def read(path: pathlib.Path) -> tuple[dict[str, Any], list[Row]]:
+    """Read a file of rows; return its header (the environment and the GPU) and the rows."""
+    data = json.loads(path.read_text())
+    rows = [
+        Row.of(dict(zip(PROBLEM, problem, strict=True)) | dict(zip(TIMED, timed, strict=True)))
+        for *problem, all_timed in data.pop("problems")
+        for timed in all_timed
+    ]
+    return data, rows
+
+
+def write(path: pathlib.Path, header: Mapping[str, object], rows: Sequence[Row]) -> None:
+    """Write rows in order, those of one problem on one line: the columns PROBLEM, then a list of the columns TIMED."""
+    lines = []
+    for problem, timed in groupby(rows, attrgetter(*PROBLEM)):
+        columns = [[round(row.us, 2) if name == "us" else getattr(row, name) for name in TIMED] for row in timed]
+        lines.append(json.dumps([*problem, columns], separators=(",", ":")))
+    head = "".join(f'"{name}": {json.dumps(value)},\n' for name, value in header.items())
+    path.write_text("{" + head + '"problems": [\n' + ",\n".join(lines) + "\n]}\n")
+    print(f"{len(rows)} rows written to {path}")
 
 
 def predicted(model: CostModel, row: Row) -> float:

@@ -1,11 +1,11 @@
-"""Calls from torch and JAX: what they cost on the host, and convolutions with their gradients beside cuDNN.
+"""Time calls from torch and JAX on the host, and convolutions with their gradients against cuDNN.
 
     python benchmarks/frameworks.py torch    # host µs of eager calls, with and without a gradient
-    python benchmarks/frameworks.py jax      # µs of jitted calls, the device included
-    python benchmarks/frameworks.py conv     # µs of forward, gradient of images, gradient of filters; bfloat16
+    python benchmarks/frameworks.py jax      # µs of jitted calls, including the device
+    python benchmarks/frameworks.py conv     # µs of forward, input gradient and filter gradient; bfloat16
 
-Host times are the least of several means of many calls; times of convolutions are medians of single launches, of both
-in turn, on a cold L2 cache after a rest.
+Host times are the least of several means of many calls. Times of convolutions are medians of interleaved single
+launches with a cold L2 cache after a rest.
 """
 
 from __future__ import annotations

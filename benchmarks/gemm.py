@@ -1,8 +1,8 @@
-"""TFLOP/s of gemm() against cuBLAS through torch, in one run, each through its public call; and against a persistent
-kernel of Triton that copies by TMA, where Triton is installed and tensor copies can address the matrices.
+"""Time gemm() against cuBLAS (through torch) and, if Triton is installed, a persistent Triton kernel that uses TMA.
 
-float32 goes through tensor cores as tf32, to which cuBLAS cuts it off, and gemm() where wgmma is chosen; else it is
-rounded."""
+Every library runs through its public call, all in one run. Tensor cores compute float32 as tf32: cuBLAS truncates the
+operands, gemm() rounds them; `ptxdsl, wgmma` truncates too.
+"""
 
 from __future__ import annotations
 

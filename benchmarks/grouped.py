@@ -1,10 +1,9 @@
-"""TFLOP/s of grouped GEMM against cuBLAS in a loop, on streams and in batches, and against torch._grouped_mm.
+"""Time grouped GEMM against cuBLAS (in a loop, on streams, in batches) and torch._grouped_mm.
 
-Everything in one run, each through its public call. At rest the GPU waits before each run until the host has sent it
-off, so that a loop of launches is measured as the GPU sees it; held, a loop of small launches takes what the host needs
-for them. What calls cost the host is in rows of their own. `integers` are numbers from -5 to 5, as example 24 of
-CUTLASS fills its matrices: they take less power than N(0,1). `reading` is the rate that the products would have if they
-took as long as torch.amax of as many bytes as their matrices have.
+All contenders run through their public call in one run. At rest the GPU waits until the host has launched everything,
+so a loop of launches is timed as the GPU sees it; held, a loop of small launches shows the host. Host times of calls
+have their own rows. `integers` are numbers from -5 to 5, as in example 24 of CUTLASS; they draw less power than N(0,1).
+`reading` is the rate of a product that takes as long as torch.amax over the bytes of its matrices.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Times on the host: import, trace + lower, parse, assemble, a choice of tiles, and the emulator on GEMMs; with a GPU
-and torch, also what a call of each public function takes until it returns, with and without `out`.
+"""Time the host: import, trace and lower, parse, assemble, the choice of tiles, and the emulator on GEMMs.
 
-On one core: `OPENBLAS_NUM_THREADS=1 taskset -c 2 python benchmarks/host.py`; `host.py calls` times the calls alone.
+With a GPU and torch, also time a call of each public function, with and without `out`. On one core:
+`OPENBLAS_NUM_THREADS=1 taskset -c 2 python benchmarks/host.py`; `host.py calls` times only the calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TFLOP/s of tiles of large products on sm_90a, shared, staggered or in turns, against cuBLAS, in one run."""
+"""Time tiles of large sm_90a products (cooperative, staggered or ping-pong) against cuBLAS, all in one run."""
 
 from __future__ import annotations
 

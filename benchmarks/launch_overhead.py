@@ -1,13 +1,11 @@
-"""Host microseconds of one kernel launch, for empty kernels, against the other ways to launch from Python.
+"""Time the launch of an empty kernel on the host, against the other ways to launch from Python.
 
-Each figure is the median over rounds of the mean of a thousand launches, with the queue of the GPU emptied in between,
-so that no launch waits for the GPU. In a round all take turns, with --against another checkout's launches too, so that
-what else the host does meets all of them. `k[grid, block]`, `handle` and `gemm` check every argument; cuLaunchKernel
-and cuda.core look at none.
+Each figure is the median over rounds of the mean of a thousand launches into an empty queue, so no launch waits for the
+GPU. Contenders are interleaved, including another checkout with `--against`. `k[grid, block]`, `handle` and `gemm`
+check every argument; cuLaunchKernel and cuda.core check none.
 
-Processes differ by up to 30 % for as long as they live, whichever code they have. With --processes N each checkout is
-timed in N processes, a pair of them after the other, and a figure is the least of the N medians; those of other
-libraries are taken in this process, as often.
+Processes differ by up to 30 % for their whole life, whatever code they run. `--processes N` times each checkout in N
+pairs of processes and reports the least of the N medians.
 """
 
 from __future__ import annotations

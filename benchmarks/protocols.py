@@ -1,15 +1,15 @@
-"""Two ways to time contenders on one GPU, medians of interleaved turns in both.
+"""Two protocols that time contenders on one GPU. Both interleave the contenders and report medians.
 
-*rest*: after half a second without load, rounds of one launch of each contender in turn, the L2 cache flushed before
-each launch. It shows what a single product takes: a GPU under full load lowers its clock after some 50 ms.
+*rest*: after half a second without load, each round launches every contender once, with the L2 cache flushed before
+each launch. It measures a single launch at full clock; under full load the clock drops after about 50 ms.
 
-*held*: contenders take turns of a second of back-to-back launches, caches as they are; the first slice of 150 ms of a
-turn does not count. It shows what a GPU gives that works all the time, at the clock that its power limit allows. Where
-a launch takes the host longer than the GPU, the host is what it shows.
+*held*: contenders take turns of one second of back-to-back launches, with warm caches; the first 150 ms of a turn are
+discarded. It measures a busy GPU at the clock its power limit allows. If a launch takes the host longer than the GPU,
+it measures the host.
 
-A slice inherits the clock that the contender before it has left, and the power limit is approached in swings of some
-0.8 s: at 8192³ on an H200 slices of one kernel had 626 to 706 TFLOP/s, and whole turns of it 685 to 687. Medians of
-slices therefore depended on who came before whom, by 5 % and more.
+A turn must be long: a short slice inherits the clock that the previous contender left, and the clock oscillates for
+about 0.8 s. At 8192³ on an H200, 150 ms slices of one kernel ranged from 626 to 706 TFLOP/s, one-second turns from 685
+to 687.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,16 +33,16 @@ FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU
 
 
 class Gpu(Protocol):
-    """What timing needs of a GPU; tests give one whose clock they turn."""
+    """The GPU operations that timing needs. Tests pass a GPU with a simulated clock."""
 
     def mark(self) -> object:
-        """An event, recorded behind all that was launched."""
+        """Record an event after all launches so far."""
 
     def elapsed_ms(self, start: object, end: object) -> float:
-        """Between two marks, once the GPU has passed the second."""
+        """Wait for the second mark; return the milliseconds between both."""
 
     def flush(self) -> None:
-        """Empties the L2 cache."""
+        """Flush the L2 cache."""
 
     def wait(self, cycles: int) -> None:
         """Lets the GPU wait, while the host launches what comes next."""
@@ -88,21 +87,21 @@ class TorchGpu:
 
 
 class Contender(Protocol):
-    """Something that is timed, in this process or in another one. The GPU is idle when a method returns."""
+    """A timed function, in this process or in another one. The GPU is idle when a method returns."""
 
     def single_ms(self) -> float:
-        """One launch after a flush of the L2 cache."""
+        """Time one launch after a flush of the L2 cache."""
 
     def slice_ms(self, launches: int) -> float:
-        """The mean of so many launches back to back."""
+        """Return the mean time of `launches` back-to-back launches."""
 
     def host_us(self, launches: int) -> float:
-        """The mean microseconds until a launch returns, of so many into an empty queue."""
+        """Return the mean host time of a call, over `launches` calls into an empty queue."""
 
 
 @dataclass(frozen=True)
 class Local:
-    """A contender in this process. Before a single run, a loop of launches maybe, the GPU waits `wait_cycles`."""
+    """A contender in this process. `wait_cycles` delays the GPU before a single run that launches many kernels."""
 
     gpu: Gpu
     run: Run
@@ -137,20 +136,20 @@ Contenders = Mapping[str, Contender]
 
 @dataclass(frozen=True)
 class Extent:
-    """How long a case is timed: rounds at rest, turns held; 0 leaves a protocol out."""
+    """The number of rounds (rest) and turns (held) of a case; 0 skips a protocol."""
 
     rounds: int
     turns: int
 
     def seconds(self, launch_seconds: float, contenders: int) -> float:
-        """An upper bound, by what one launch of each contender takes together, flush and all."""
+        """Return an upper bound; `launch_seconds` is the time of one flushed launch of every contender."""
         at_rest = REST_SECONDS + (self.rounds + 1) * launch_seconds if self.rounds else 0.0
         # A slice is a whole number of launches; one of each tells how many.
         turn = (1 + COUNTED_SLICES) * (contenders * SLICE_SECONDS + launch_seconds)
         return at_rest + self.turns * turn + launch_seconds
 
     def within(self, seconds: float, launch_seconds: float, contenders: int) -> Extent:
-        """The same, or fewer of both, so that it ends in time; never fewer than medians need."""
+        """Reduce rounds and turns to fit into `seconds`, down to the fewest that a median needs."""
         fixed = Extent(min(self.rounds, 1), 0).seconds(launch_seconds, contenders)
         share = max(0.0, min(1.0, (seconds - fixed) / (self.seconds(launch_seconds, contenders) - fixed)))
         return Extent(
@@ -160,49 +159,40 @@ class Extent:
 
 
 def rest(gpu: Gpu, contenders: Contenders, rounds: int, seconds: float = REST_SECONDS) -> dict[str, float]:
-    """Median milliseconds of single launches. The first round after the rest of so many seconds wakes the GPU, and does
-    not count."""
+    """Return the median milliseconds of single launches. The first round after the rest is discarded."""
     gpu.rest(seconds)
     turns = [{name: contender.single_ms() for name, contender in contenders.items()} for _ in range(rounds + 1)]
     return _medians(turns[1:])
 
 
-class Watcher(Protocol):
-    """Something that looks on while launches are counted."""
-
-    def turn(self, name: str) -> AbstractContextManager[None]:
-        """Around the slices of a contender's turn that count."""
-
-
-def held(contenders: Contenders, turns: int, watcher: Watcher | None = None) -> dict[str, float]:
-    """Median milliseconds of a launch over so many turns of each contender."""
+def held(contenders: Contenders, turns: int) -> dict[str, float]:
+    """Return the median milliseconds of a launch over `turns` turns of each contender."""
     latest = {name: contender.slice_ms(1) for name, contender in contenders.items()}
     counted = []
     for _ in range(turns):
         turn = {}
         for name, contender in contenders.items():
             launches = _launches(contender.slice_ms(_launches(latest[name])))
-            with watcher.turn(name) if watcher else nullcontext():
-                turn[name] = contender.slice_ms(COUNTED_SLICES * launches)
+            turn[name] = contender.slice_ms(COUNTED_SLICES * launches)
         latest = turn
         counted.append(turn)
     return _medians(counted)
 
 
 def host(contenders: Contenders, rounds: int, launches: int) -> dict[str, float]:
-    """Median microseconds of the host until a launch returns, over rounds in which each contender launches so often.
-    The first round does not count."""
+    """Return the median host microseconds of a call, over `rounds` rounds of `launches` calls. The first round is
+    discarded."""
     turns = [{name: contender.host_us(launches) for name, contender in contenders.items()} for _ in range(rounds + 1)]
     return _medians(turns[1:])
 
 
 def least(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The least of each figure: of processes, of which some are slower than others for as long as they live."""
+    """Return the minimum of each figure over several processes, since some processes are slower for their whole life."""
     return {name: min(run[name] for run in runs) for name in runs[0]}
 
 
 def warm(gpu: Gpu, contenders: Contenders) -> float:
-    """Runs everything twice, which traces, assembles and loads it; the seconds of the second time."""
+    """Run every contender twice (tracing, assembling, loading); return the seconds of the second run."""
     for _ in range(2):
         start = gpu.now()
         for contender in contenders.values():
@@ -210,29 +200,28 @@ def warm(gpu: Gpu, contenders: Contenders) -> float:
     return gpu.now() - start
 
 
-def timed(gpu: Gpu, contenders: Contenders, extent: Extent, watcher: Watcher | None = None) -> Times:
-    """Contenders that are warm, by the protocols that `extent` has time for; a watcher looks on while they are
-    held."""
+def timed(gpu: Gpu, contenders: Contenders, extent: Extent) -> Times:
+    """Time warm contenders by the protocols that `extent` asks for."""
     times: Times = {}
     if extent.rounds:
         times["rest"] = rest(gpu, contenders, extent.rounds)
     if extent.turns:
-        times["held"] = held(contenders, extent.turns, watcher)
+        times["held"] = held(contenders, extent.turns)
     return times
 
 
 class Budget:
-    """Seconds for a whole run on the host's clock, from `start`; without a number there is no end."""
+    """The time budget of a whole run, in seconds of the host's clock from `start`; None is unlimited."""
 
     def __init__(self, gpu: Gpu, seconds: float | None, start: float) -> None:
         self._gpu, self._end = gpu, math.inf if seconds is None else start + seconds
 
     def left(self) -> float:
-        """Seconds; negative when the time is up."""
+        """Return the seconds left; negative after the end."""
         return self._end - self._gpu.now()
 
     def extent(self, wanted: Extent, share: float, launch_seconds: float, contenders: int) -> Extent | None:
-        """What fits into `share` seconds; at least what medians need, and None where not even that is left."""
+        """Return the extent that fits into `share` seconds, or None if not even the fewest rounds fit."""
         extent = wanted.within(share, launch_seconds, contenders)
         return extent if extent.seconds(launch_seconds, contenders) <= self.left() else None
 

@@ -1,11 +1,10 @@
-"""TFLOP/s of scaled_gemm, 8-bit floats with scales, against torch._scaled_mm (cuBLAS, and CUTLASS for scales of rows).
+"""Time scaled_gemm (8-bit floats with scales) against torch._scaled_mm.
 
-a and b are N(0,1) rounded to float8_e4m3fn, out is bfloat16. torch takes no scales of blocks of 128 here; "fast" is its
-use_fast_accum, which as ours of tensors and rows leaves sums to the tensor cores along all of K.
+a and b are N(0,1) rounded to float8_e4m3fn; out is bfloat16. torch has no 128-block scales here. "fast" is torch's
+use_fast_accum: the tensor cores accumulate over all of K, as ptxdsl does with tensor and row scales.
 
-With --few, products of few rows, as models have them that decode, by CUDA graphs, so that no host is waited for: of
-launches that go through copies of the operands, more than the L2 cache holds, and of single launches behind a flush of
-it. --count says how many of the configurations that should take least are timed beside what is chosen.
+`--few` times products of few rows by CUDA graphs: launches that rotate through copies of the operands, and single
+launches after a flush of the L2 cache. `--count` adds the configurations with the best estimates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""TFLOP/s of scaled groups of 8-bit floats, with scales of rows and columns and of blocks of 128: ragged rows against
-torch._scaled_grouped_mm, which has scales of rows and columns alone; masked rows, and groups along K, against a loop of
-torch._scaled_mm with such scales. A and B are N(0,1) rounded to float8_e4m3fn, B is column-major as weights of (N, K)
-are, rows are spread over the groups at random, out is bfloat16."""
+"""Time scaled grouped GEMM of 8-bit floats, with row and column scales and with 128-block scales.
+
+Ragged rows run against torch._scaled_grouped_mm, which has row and column scales; masked rows and groups along K
+against a loop of torch._scaled_mm. A and B are N(0,1) rounded to float8_e4m3fn, B is column-major, rows are spread over
+the groups at random, out is bfloat16.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""TFLOP/s of gemm() by schedule against cuBLAS through torch, in one run, at shapes where the schedule matters.
+"""Time the schedules of gemm() against cuBLAS at shapes where the schedule matters.
 
-f16, A row-major, B column-major, f32 accumulation. Shapes: whole waves of tiles; long K with few tiles; a little more
-than a whole wave of tiles; many small products.
+f16, A row-major, B column-major, float32 accumulation. Shapes: whole waves of tiles; few tiles with a long K; slightly
+more than a whole wave; many small products.
 """
 
 from __future__ import annotations

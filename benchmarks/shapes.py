@@ -1,4 +1,4 @@
-"""The shapes of products, (M, N, K), that the tables of BENCHMARKS.md and docs/measured have."""
+"""The shapes (M, N, K) of the tables in BENCHMARKS.md."""
 
 import numpy as np
 

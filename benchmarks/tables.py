@@ -1,6 +1,6 @@
-"""Tables of result files: a row for a case, a column for a contender, rest / held in a cell, as in BENCHMARKS.md.
+"""Print a result file as a Markdown table: a row for each case, a column for each contender, rest / held in a cell.
 
-python benchmarks/tables.py benchmarks/results/gemm.json --value TFLOP/s
+python benchmarks/tables.py gemm.json --value TFLOP/s
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A GEMM of Triton beside ours: persistent programs, tensor descriptors (TMA), the fastest of a few configurations.
+"""A Triton GEMM to compare with: persistent programs, tensor descriptors (TMA), the fastest of a few configurations.
 
-Written as Triton's tutorial on persistent matmul tells: a program takes tile after tile, and a loop that is flattened
-lets the copies of the next tile begin while one is stored.
+Following Triton's tutorial on persistent matmul, the loop over tiles is flattened, so loads of the next tile overlap
+the store of the previous one.
 """
 
 from __future__ import annotations

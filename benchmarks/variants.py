@@ -1,16 +1,13 @@
-"""Products, groups and convolutions by many configurations of the sm_90a path, beside what is chosen and cuBLAS.
+"""Time many sm_90a configurations of GEMM, grouped GEMM and convolution against the chosen one and cuBLAS.
 
-Contenders take turns: each is a CUDA graph of launches that go through copies of the operands, more than the L2 cache
-holds where they are not tiny, so that a launch finds its operands in DRAM and no host is waited for. Medians of the
-turns. Each configuration is held against torch before it is timed, in processes that assemble side by side. The result
-file has a line for each problem, behind those of kinds that are not measured this time; `fit_warpgroups.py` fits the
-rates of the model to them.
+Contenders are interleaved. Each is a CUDA graph of launches that rotate through copies of the operands, more than the
+L2 cache holds unless they are tiny, so operands come from DRAM and the host is never the limit. Results are medians.
+Every configuration is compared with torch first, in parallel processes. The result file has one line a problem and
+keeps the lines of kinds that this run does not measure; `fit_warpgroups.py` fits the rates of the model to it.
 
-With `--all-tiles` products are timed by tiles that the model thinks little of, too (`all_tiles.py`).
-
-Products "by protocols", tall ones and batches have a geometric mean of two times, both by graphs, so that no host is
-waited for: of a launch at rest, behind a flush of the L2 cache; and held, of launches back to back, caches as they are.
-Their lines have both of what is chosen and of cuBLAS.
+Products "by protocols", tall products and batches are timed twice, both by graphs: one launch after a flush of the L2
+cache (rest), and back-to-back launches with warm caches (held). `us` is their geometric mean; both times are kept for
+the chosen configuration and for cuBLAS.
 """
 
 from __future__ import annotations
@@ -35,7 +32,6 @@ from unittest import mock
 import common
 import numpy as np
 import torch
-from all_tiles import all_tiles
 from protocols import FLUSHED_BYTES
 from warpgroup_cases import BATCHES, BY_PROTOCOLS, PROBLEMS, PROTOCOLS, TALL, Problem, candidates, lined
 
@@ -64,15 +60,14 @@ NOTHING = b".version 7.8 .target sm_90 .address_size 64 .visible .entry nothing(
 CLUSTER_BYTES, CLUSTER_THREADS = 200 << 10, 384  # of a block that is alone on a multiprocessor
 PROCESSES = 12  # that assemble and check
 Launch = Callable[..., object]
-PRODUCTS = (BY_PROTOCOLS, TALL)  # kinds of products that all tiles are known of
+PRODUCTS = (BY_PROTOCOLS, TALL)  # kinds of products that --problem takes
 Tensors = list[torch.Tensor]
 
 
 class Wanted(NamedTuple):
-    """How many configurations are timed: of those that the model finds best, or of all tiles."""
+    """The number of configurations to time, those with the best estimates first."""
 
     count: int
-    all_tiles: bool = False
 
 
 def random(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -272,7 +267,7 @@ def contenders(kind: str, problem: Problem, wanted: Wanted) -> dict[str, tuple[L
     """Launches by name, and within what each is to be made: those of configurations, what is chosen, and cuBLAS."""
     ours, here = partial(OURS[kind], problem), contextlib.nullcontext
     model = model_of(0)
-    configs = all_tiles(*problem, wanted.count) if wanted.all_tiles else candidates(kind, problem, model, wanted.count)
+    configs = candidates(kind, problem, model, wanted.count)
     known: dict[str, tuple[Launch, Any]] = {
         name: (partial(ours, config=config), here) for name, config in configs.items()
     }
@@ -363,7 +358,7 @@ def by_protocols(kind: str, problem: Problem, wanted: Wanted, failures: dict[str
     known = {name: each for name, each in contenders(kind, problem, wanted).items() if name not in failures}
     rest, held = rest_and_held(known, ARRAYS[kind](*problem))
     us = {name: round(statistics.geometric_mean((rest[name], held[name])), 2) for name in known}
-    told = known if wanted.all_tiles else [name for name in ("chosen", "cublas") if name in known]
+    told = [name for name in ("chosen", "cublas") if name in known]
     both = {name: [round(times[name], 2) for times in (rest, held)] for name in told}
     return {"us": us, "rest, held": both}
 
@@ -488,18 +483,19 @@ def write(path: Path, rows: Sequence[dict[str, Any]], kinds: Sequence[str]) -> N
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=PROBLEMS, default=[*PROBLEMS], help="default: all")
-    parser.add_argument("--count", type=int, default=9, help="of the best estimates that are timed; 0: what is chosen")
-    parser.add_argument("--all-tiles", action="store_true", help="not by estimates: of all tiles of products")
-    parser.add_argument("--problem", action="append", default=[], help="MxNxK, of products alone; may be repeated")
-    parser.add_argument("--seconds", type=float, default=0.12, help="of a problem's turns")
-    parser.add_argument("--budget", type=float, default=1e9, help="seconds, after which no problem begins")
+    parser.add_argument(
+        "--count", type=int, default=9, help="configurations to time, best estimates first; 0: only the chosen one"
+    )
+    parser.add_argument("--problem", action="append", default=[], help="MxNxK, products only; may be repeated")
+    parser.add_argument("--seconds", type=float, default=0.12, help="time for the turns of one problem")
+    parser.add_argument("--budget", type=float, default=1e9, help="seconds after which no new problem starts")
     parser.add_argument("--json", type=Path, default=common.RESULTS / "warpgroups.json")
     chosen = parser.parse_args()
     named = [tuple(map(int, each.split("x"))) for each in chosen.problem]
     problems = [(kind, problem) for kind in chosen.kinds for problem in named or PROBLEMS[kind]]
-    if (chosen.all_tiles or named) and not {*chosen.kinds} <= {*PRODUCTS}:
-        parser.error(f"--all-tiles and --problem are of products: --kinds {' or '.join(map(repr, PRODUCTS))}")
-    wanted = Wanted(chosen.count, chosen.all_tiles)
+    if named and not {*chosen.kinds} <= {*PRODUCTS}:
+        parser.error(f"--problem is for products: --kinds {' or '.join(map(repr, PRODUCTS))}")
+    wanted = Wanted(chosen.count)
     start, rows = time.perf_counter(), []
     # The kinds in turn, that no process has all that takes long
     with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:

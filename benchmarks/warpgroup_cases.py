@@ -1,22 +1,23 @@
-"""What is measured and fitted of the sm_90a path: kinds of problems, what the model knows of each, and configurations
-by name. Needs no GPU.
+"""The problems that the rates of the sm_90a path are measured on and fitted to, and configurations by name.
 
-| kind | a problem |
+| kind | problem |
 |---|---|
-| product | M, N, K, in bf16: few rows, and squares |
-| product by protocols | the same of few rows and of medium sizes, at rest and held |
-| tall | the same of many rows and few columns; no rates are fitted to them |
-| batches | how many products, M, N, K, likewise |
+| product | M, N, K in bf16: few rows, and squares |
+| product by protocols | M, N, K: few rows and medium sizes, at rest and held |
+| tall | M, N, K: many rows, few columns, at rest and held |
+| batches | batches, M, N, K, at rest and held |
 | large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
-| large by protocols | the same, at rest and held: by `large_tiles.py`, not by `variants.py`, whose turns are short |
-| bytes | M, N, K, and a type of 8 bits |
+| large by protocols | the same, at rest and held; measured by `large_tiles.py`, since turns of `variants.py` are short |
+| bytes | M, N, K, and an 8-bit type |
 | list | (M, N, K) of each product of a list, in bf16 |
-| ragged | groups, rows of all, N, K |
+| ragged | groups, total rows, N, K |
 | masked | groups, rows of each matrix, N, K |
-| along k | groups, rows of all, M, N: the gradient of weights of such groups |
-| conv | images, pixels along a side, channels, filters, pixels along a window's side, stride, in f16 |
-| conv at rest | the same, one launch after the L2 cache was flushed: by `conv.py --tiles`, not by `variants.py` |
-| dgrad, wgrad | the same; dgrad with a stride of 1 |
+| along k | groups, total rows, M, N: the weight gradient of ragged groups |
+| conv | images, image size, channels, filters, window size, stride, in f16 |
+| conv at rest | the same, one launch after a flush of the L2 cache; measured by `conv.py --tiles` |
+| dgrad, wgrad | the same as conv; dgrad with a stride of 1 |
+
+Needs no GPU.
 """
 
 from __future__ import annotations

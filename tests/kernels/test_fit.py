@@ -116,7 +116,7 @@ def test_steps_by_choices_lose_less_where_times_mislead(fitting):
 def test_kept_rows_and_the_file_of_rates_belong_together(fitting):
     """What choices lose among the rows is what the file says."""
     fit, source = importlib.import_module("fit"), json.loads((FOLDER / "h200.json").read_text())["source"]
-    rows = [fitting.Row.of(row) for row in json.loads((BENCHMARKS / "results" / "fit.json").read_text())["rows"]]
+    _, rows = fitting.read(BENCHMARKS / "results" / "fit.json")
     lost = fit.lost_of(known()[DEFAULT], rows)
     assert lost == source["choices"]
     assert all(lost[kind][0] < 3 for kind in fitting.KINDS)
@@ -125,7 +125,7 @@ def test_kept_rows_and_the_file_of_rates_belong_together(fitting):
 @pytest.mark.parametrize("inputs", ["s8", "f32"])
 def test_what_rates_that_choose_do_not_count_is_counted_beside_other_paths(fitting, inputs):
     """Of large products in the kept rows, by the choice among them."""
-    rows = [fitting.Row.of(row) for row in json.loads((BENCHMARKS / "results" / "fit.json").read_text())["rows"]]
+    _, rows = fitting.read(BENCHMARKS / "results" / "fit.json")
     cases = fitting.cases_of([row for row in rows if row.kind == "product" and row.inputs == inputs])
     model, off = model_of(), {False: [], True: []}
     for case in cases:
@@ -169,9 +169,7 @@ def test_a_file_of_rows_becomes_a_file_of_rates(fitting, tmp_path, capsys):
     rows = [row for row in rows_of(fitting, other(start)) if row.kind == "product"]
     environment = {"gpu": "NVIDIA Test", "command": "python benchmarks/fit.py"}
     gpu = {**asdict(start.gpu), "name": "NVIDIA Test"}
-    (tmp_path / "rows.json").write_text(
-        json.dumps({"environment": environment, "gpu": gpu, "rows": [*map(asdict, rows)]})
-    )
+    fitting.write(tmp_path / "rows.json", {"environment": environment, "gpu": gpu}, rows)
     out = fit.fit_file(tmp_path / "rows.json", tmp_path / "rates.json")
     rates = read(out)
     assert rates.gpu.name == "NVIDIA Test"
@@ -186,7 +184,7 @@ def test_rates_that_are_of_no_kind_that_is_fitted_stay(fitting, tmp_path):
     start = known()[DEFAULT]
     rows = [row for row in rows_of(fitting, other(start)) if row.kind == "convolution"]
     gpu = asdict(start.gpu)
-    (tmp_path / "rows.json").write_text(json.dumps({"environment": {}, "gpu": gpu, "rows": [*map(asdict, rows)]}))
+    fitting.write(tmp_path / "rows.json", {"environment": {}, "gpu": gpu}, rows)
     fitted = read(fit.fit_file(tmp_path / "rows.json", tmp_path / "rates.json", ["product"]))
     assert fitted == start
 
@@ -256,8 +254,7 @@ def test_rows_of_other_kinds_stay_in_the_file(fitting, fit, tmp_path):
     with installed(FakeCuda()):
         fit.save(tmp_path / "rows.json", rows)
         fit.save(tmp_path / "rows.json", [replace(row, us=1.0) for row in rows if row.kind == "group"], ["group"])
-    data = json.loads((tmp_path / "rows.json").read_text())
-    kept = [fitting.Row.of(row) for row in data["rows"]]
+    data, kept = fitting.read(tmp_path / "rows.json")
     assert sorted(kept, key=str) == sorted([replace(r, us=1.0) if r.kind == "group" else r for r in rows], key=str)
     assert data["environment"]["command"].count("; python benchmarks/") == 1
 

@@ -55,9 +55,10 @@ wheel: $(READY)-package ## build wheel and sdist, look into them, and use the wh
 gpu: $(READY)-test ## the tests that need a GPU
 	$(BIN)/python -m pytest --exhaustive -m gpu
 
-bench: $(READY)-test ## every benchmark; each prints the machine, the shapes and the contenders
-	@set -e; for name in host launch_overhead gemm schedules dtypes grouped conv; do \
+bench: $(READY)-test $(READY)-bench ## run the main benchmarks on this GPU; write BENCHMARKS.md again from benchmarks/results
+	@set -e; for name in host launch_overhead gemm dtypes epilogues grouped scaled conv; do \
 		echo "== $$name"; $(BIN)/python benchmarks/$$name.py; done
+	$(BIN)/python benchmarks/report.py
 
 corpus: $(READY)-test $(READY)-corpus ## the corpus with Triton and numba (1.7 GB); its CUDA C++ takes nvcc on the PATH
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --exhaustive tests/corpus

@@ -69,7 +69,7 @@ KINDS = {
 CONSTANTS = {
     "warpgroups": {"in_clusters": "cuOccupancyMaxActiveClusters, by benchmarks/variants.py"},
     "large": {},
-    "groups": {"low": "16x64x128 on groups of 32 and 64 rows, results/ragged_few_rows.json, over the rates of lists"},
+    "groups": {"low": "16x64x128 on groups of 32 and 64 rows, measured 2026-11-23, over the rates of lists"},
     "windows": {
         "cache": "the L2 cache, as the driver says",
         "slow_line": "the first layer of ResNet-50 by lines of 56 and 64 channels, benchmarks/conv.py",

@@ -187,7 +187,7 @@ def host(contenders: Contenders, rounds: int, launches: int) -> dict[str, float]
 
 
 def least(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return the minimum of each figure over several processes, since some processes are slower for their whole life."""
+    """Return the minimum of each figure over several processes; some are slower for their whole life."""
     return {name: min(run[name] for run in runs) for name in runs[0]}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import exp, log
 from typing import Any
@@ -29,13 +29,14 @@ class Run:
 
     @property
     def origin(self) -> str:
-        """The GPU, driver, date and command, as the caption of a table."""
-        where = "{gpu}, driver {driver}" if self.environment["gpu"] != "none" else "no GPU"
-        command = self.environment["command"].split(" --json")[0]
-        return f"{where.format(**self.environment)}, {self.environment['date']}: `{command[:COMMAND]}`"
+        """The GPU, date and command, as the caption of a table."""
+        gpu = self.environment["gpu"].removeprefix("NVIDIA ").removesuffix(" 80GB HBM3")
+        command = self.environment["command"].split(" --json")[0].removeprefix("python benchmarks/")
+        short = command if len(command) <= COMMAND else command[:COMMAND].rpartition(" ")[0] + " …"
+        return f"{gpu if gpu != 'none' else 'no GPU'}, {self.environment['date']}: `{short}`"
 
 
-COMMAND = 100  # characters of a command in a caption; the result file has all of it
+COMMAND = 48  # characters of a command in a caption; the result file has all of it
 
 
 def runs(name: str) -> list[Run]:
@@ -72,7 +73,7 @@ def pairs(
         times: dict[str, dict[str, list[dict[str, float]]]] = {}
         for row in run.rows:
             if label := case(row):
-                side = "library" if row["contender"] in library else "ours" if row["contender"] in ours else ""
+                side = "library" if row.get("contender") in library else "ours" if row.get("contender") in ours else ""
                 times.setdefault(label, {}).setdefault(side, []).append(microseconds(row))
         for label, sides in times.items():
             if "library" in sides and "ours" in sides:
@@ -87,7 +88,9 @@ def microseconds(row: Row) -> dict[str, float]:
 
 def best(times: list[dict[str, float]]) -> dict[str, float]:
     """The least time by protocol."""
-    return {protocol: min(t[protocol] for t in times if protocol in t) for protocol in PROTOCOLS if protocol in times[0]}
+    return {
+        protocol: min(t[protocol] for t in times if protocol in t) for protocol in PROTOCOLS if protocol in times[0]
+    }
 
 
 def graph_pairs(name: str, kind: str, gpu: str = H200) -> dict[tuple[int, ...], Pair]:
@@ -134,9 +137,3 @@ def gemm_case(dtype: str, layout: str, accept: Callable[[str], bool]) -> Callabl
         return row["shape"] if matches else None
 
     return case
-
-
-def chunks(lines: list[str], of: int) -> Iterator[list[str]]:
-    """Split a list."""
-    for first in range(0, len(lines), of):
-        yield lines[first : first + of]

@@ -484,7 +484,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kinds", nargs="+", choices=PROBLEMS, default=[*PROBLEMS], help="default: all")
     parser.add_argument(
-        "--count", type=int, default=9, help="configurations to time, best estimates first; 0: only the chosen one"
+        "--count", type=int, default=9, help="configurations to time, best estimates first; 0: the chosen one"
     )
     parser.add_argument("--problem", action="append", default=[], help="MxNxK, products only; may be repeated")
     parser.add_argument("--seconds", type=float, default=0.12, help="time for the turns of one problem")

@@ -7,7 +7,7 @@
 | tall | M, N, K: many rows, few columns, at rest and held |
 | batches | batches, M, N, K, at rest and held |
 | large | M, N, K, and an epilogue: "none", "gelu" or "residual" |
-| large by protocols | the same, at rest and held; measured by `large_tiles.py`, since turns of `variants.py` are short |
+| large by protocols | the same, at rest and held; measured by `large_tiles.py`, in longer turns |
 | bytes | M, N, K, and an 8-bit type |
 | list | (M, N, K) of each product of a list, in bf16 |
 | ragged | groups, total rows, N, K |

@@ -1,0 +1,491 @@
+"""Write BENCHMARKS.md, docs/performance.md and the pictures in docs/images from benchmarks/results.
+
+pip install -e '.[bench]'
+python benchmarks/report.py           # the pages and the pictures
+python benchmarks/report.py --text    # the pages only; needs no matplotlib
+"""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from records import (
+    H100,
+    Pair,
+    Row,
+    Run,
+    extents,
+    gemm_case,
+    geometric_mean,
+    graph_pairs,
+    is_aligned,
+    mean_ratio,
+    microseconds,
+    pairs,
+    runs,
+)
+from tables import digits
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = {ROOT / "BENCHMARKS.md": "docs/", ROOT / "docs" / "performance.md": ""}  # and where docs/ lies from there
+PICTURES = {
+    "size": "TFLOP/s of square bf16 products against their size",
+    "classes": "speed of ptxdsl relative to the library, by class of shapes",
+    "roofline": "TFLOP/s against FLOP per byte, with the limits of memory and tensor cores",
+    "few_rows": "time of products of few rows against the number of rows",
+    "epilogues": "cost of epilogues in percent of the product",
+}
+Cell = Callable[[Pair], str]
+
+LARGE = [
+    "8192x8192x8192", "16384x16384x16384", "4096x4096x4096", "16384x4096x7168", "4096x14336x4096",
+    "2048x2048x2048", "512x7168x16384", "256x7168x16384", "2048x2112x7168",
+    "512x7168x2048", "1024x1024x1024", "256x256x256",
+]  # fmt: skip
+UNALIGNED = ["3000x3000x3000", "4104x4104x4104", "5000x5000x5000", "6008x6008x6008", "8200x8200x8200", "4095x4095x4095"]
+ROWS, WEIGHTS = (1, 16, 32, 64, 128), ((7168, 16384), (4096, 4096), (2112, 7168), (4096, 7168), (24576, 1536))
+
+
+def shape(case: str) -> str:
+    """Write 4096x4096x4096 as 4096³ and other shapes with ×."""
+    sizes = case.split("x")
+    return f"{sizes[0]}³" if len(set(sizes)) == 1 and len(sizes) == 3 else case.replace("x", "×")
+
+
+def times(text: str) -> str:
+    """Write × between numbers."""
+    return re.sub(r"(?<=\d)x(?=\d)", "×", text)
+
+
+def both(values: dict[str, float], of: Callable[[float], float] = lambda us: us) -> str:
+    """Write rest / held."""
+    return " / ".join(digits(of(values[protocol])) if protocol in values else "–" for protocol in ("rest", "held"))
+
+
+def ratio(pair: Pair) -> str:
+    """Write the ratio, rest / held."""
+    found = [pair.ratio(protocol) for protocol in ("rest", "held")]
+    return " / ".join("–" if each is None else f"{each:.2f}" for each in found)
+
+
+def tflops(pair: Pair, times: dict[str, float]) -> str:
+    m, n, k = extents(pair.case)
+    return both(times, lambda us: 2e-6 * m * n * k / us)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [f"| {' | '.join(line)} |\n" for line in (head, *rows)]
+    return "".join([lines[0], "|---" * len(head) + "|\n", *lines[1:]])
+
+
+def origins(of: Iterable[Run]) -> str:
+    """The captions of several runs."""
+    return "".join(f"- {origin}\n" for origin in dict.fromkeys(run.origin for run in of))
+
+
+def of_gemm(cases: Sequence[str], dtype: str = "bf16") -> dict[str, Pair]:
+    found = pairs("gemm", gemm_case(dtype, "tn", lambda each: each in cases))
+    return {case: found[case] for case in cases if case in found}
+
+
+# Classes of shapes: name, pairs, the library
+
+
+def classes() -> list[tuple[str, list[Pair], str]]:
+    """Every class of shapes with its pairs and the library it is compared with."""
+    everything = pairs("gemm", gemm_case("bf16", "tn", lambda _: True)).values()
+    aligned = [pair for pair in everything if is_aligned(pair.case)]
+    few = graph_pairs("few_rows", "product by protocols")
+    layers = {batch: of_conv(batch) for batch in (32, 128)}
+    grouped = of_grouped()
+    return [
+        ("GEMM, 2048³ and larger", [p for p in aligned if min(extents(p.case)) >= 2048], "cuBLAS"),
+        ("GEMM, rows not 32-byte aligned", [p for p in everything if p.case in UNALIGNED[:-1]], "cuBLAS"),
+        ("GEMM, f16", list(pairs("gemm", gemm_case("f16", "tn", lambda _: True)).values()), "cuBLAS"),
+        ("GEMM, tf32 rounded", list(pairs("gemm_tf32", tf32_case).values()), "cuBLAS"),
+        ("GEMM, 1 to 64 rows", [p for problem, p in few.items() if problem[0] <= 64], "cuBLAS"),
+        ("GEMM, 80 to 128 rows", [p for problem, p in few.items() if 64 < problem[0] <= 128], "cuBLAS"),
+        ("GEMM, 136 to 448 rows", [p for problem, p in few.items() if 128 < problem[0] <= 448], "cuBLAS"),
+        ("GEMM, 8 to 512 columns", list(graph_pairs("tall_and_batches", "tall").values()), "cuBLAS"),
+        ("GEMM, batches", list(graph_pairs("tall_and_batches", "batches").values()), "cuBLAS"),
+        ("grouped, ragged rows", [p for case, p in grouped.items() if case.startswith("ragged")], "torch, cuBLAS loop"),
+        ("grouped, ragged K", [p for case, p in grouped.items() if case.startswith("along K")], "torch, cuBLAS loop"),
+        ("scaled e4m3, rows", list(of_scaled("rows", "torch, rows, fast").values()), "torch._scaled_mm"),
+        ("scaled e4m3, ragged rows", list(of_scaled_groups("rows", " ragged").values()), "torch._scaled_grouped_mm"),
+        ("convolution, batch 32", list(layers[32].values()), "cuDNN"),
+        ("convolution, batch 128", list(layers[128].values()), "cuDNN"),
+    ]
+
+
+def tf32_case(row: dict[str, str]) -> str:
+    return f"{row['shape']} {row['layout'].upper()}"
+
+
+def of_conv(batch: int, dtype: str = "f16") -> dict[str, Pair]:
+    """The layers of ResNet-50 without a fused bias."""
+
+    def case(row: dict[str, object]) -> str | None:
+        plain = "bias" not in str(row["layer"]) and (row["batch"], row["dtype"]) == (batch, dtype)
+        return str(row["layer"]) if plain else None
+
+    return pairs("conv", case, ("cudnn",))
+
+
+def of_grouped() -> dict[str, Pair]:
+    """Ragged rows and ragged K against the better of torch and a loop of cuBLAS; lists against the loop."""
+    return pairs(
+        "grouped",
+        lambda row: str(row["set"]) if row.get("orders", "rcr") == "rcr" and "masked" not in row["set"] else None,
+        ("torch._grouped_mm", "cuBLAS loop"),
+        ("ptxdsl", "device"),
+    )
+
+
+def of_scaled(ours: str, library: str) -> dict[str, Pair]:
+    found = pairs("scaled", lambda row: row.get("shape"), (library,), (ours,))
+    return {case: pair for case, pair in found.items() if extents(case)[0] >= 1024}
+
+
+def of_scaled_groups(ours: str, kind: str) -> dict[str, Pair]:
+    library = ("torch, rows, fast", "loop of torch._scaled_mm, rows, fast")
+    found = pairs("scaled", lambda row: row.get("set"), library, (ours,))
+    return {case: pair for case, pair in found.items() if kind in case}
+
+
+# Sections
+
+
+def summary() -> str:
+    rows = []
+    for name, of, library in classes():
+        means = [mean_ratio(of, protocol) for protocol in ("rest", "held")]
+        least = [min((r for p in of if (r := p.ratio(protocol))), default=None) for protocol in ("rest", "held")]
+        cells = [" / ".join("–" if each is None else f"{each:.2f}" for each in group) for group in (means, least)]
+        rows.append((name, str(len(of)), library, *cells))
+    head = ("class of shapes", "shapes", "library", "geometric mean", "slowest shape")
+    return table(head, rows)
+
+
+def gemm_section() -> str:
+    triton = pairs("gemm", gemm_case("bf16", "tn", lambda _: True), ours=("triton",))
+    rows = []
+    chosen = of_gemm([*LARGE, *UNALIGNED])
+    for case, pair in chosen.items():
+        other = ratio(triton[case]) if case in triton and min(extents(case)) >= 4096 else ""
+        rows.append((shape(case), tflops(pair, pair.library), tflops(pair, pair.ours), ratio(pair), other))
+    head = ("M×N×K", "cuBLAS", "ptxdsl", "ptxdsl / cuBLAS", "Triton / cuBLAS")
+    h100 = pairs("gemm_h100", gemm_case("bf16", "tn", lambda _: True))
+    mean = mean_ratio([pair for case, pair in h100.items() if case in LARGE[:6]], "held")
+    return f"""bf16, A row-major, B column-major, TFLOP/s. The rows of the last six shapes are not 32-byte aligned; TMA cannot
+address those of 4095³. On an H100 80GB the first six shapes reach {mean:.2f} of cuBLAS, held.
+
+{table(head, rows)}
+{origins(pair.run for pair in chosen.values())}"""
+
+
+def few_rows_section() -> str:
+    few = graph_pairs("few_rows", "product by protocols")
+    rows = []
+    for m in ROWS:
+        cells = [f"{both(few[m, n, k].ours)}: {ratio(few[m, n, k])}" for n, k in WEIGHTS if (m, n, k) in few]
+        rows.append((str(m), *cells))
+    head = ("M", *(f"{n}×{k}" for n, k in WEIGHTS))
+    h100 = graph_pairs("few_rows", "product by protocols", H100)
+    means = [[mean_ratio(of.values(), protocol) for protocol in ("rest", "held")] for of in (few, h100)]
+    tall = graph_pairs("tall_and_batches", "tall")
+    return f"""bf16, by CUDA graphs: one launch after a flush of the L2 cache / back-to-back launches. Each cell is the time of
+`gemm()` in µs, then its speed relative to cuBLAS, for a weight of N×K. The geometric mean of all {len(few)} shapes of 1 to
+2048 rows is {means[0][0]:.2f} / {means[0][1]:.2f} on the H200 and {means[1][0]:.2f} / {means[1][1]:.2f} on the H100.
+
+{table(head, rows)}
+{origins([*(p.run for p in list(few.values())[:1]), *(p.run for p in list(tall.values())[:1])])}"""
+
+
+def dtypes_section() -> str:
+    cube, layouts = "4096x4096x4096", ("tn", "nn", "nt", "tt")
+
+    def cell(name: str, dtype: str, layout: str, ours: str = "ptxdsl") -> Pair | None:
+        def case(row: Row) -> str | None:
+            size = row.get("shape", cube if row.get("size") == "4096^3" else "")
+            return cube if (row["dtype"], row["layout"], size) == (dtype, layout, cube) else None
+
+        return pairs(name, case, ours=(ours,)).get(cube)
+
+    kinds = {
+        "bf16": ("gemm", "bf16"),
+        "f16": ("gemm", "f16"),
+        "s8, s32 out": ("dtypes", "s8"),
+        "e4m3, bf16 out": ("dtypes", "e4m3"),
+        "tf32, rounded": ("gemm_tf32", "tf32"),
+        "tf32, truncated": ("gemm_tf32", "tf32", "ptxdsl, wgmma"),
+    }
+    rows, used = [], []
+    for kind, (name, dtype, *ours) in kinds.items():
+        found = [cell(name, dtype, layout, *ours) for layout in layouts]
+        rows.append((kind, *("" if pair is None else f"{tflops(pair, pair.ours)}: {ratio(pair)}" for pair in found)))
+        used += [pair.run for pair in found if pair]
+    return f"""4096³: TFLOP/s of `gemm()`, then its speed relative to cuBLAS; columns are the BLAS letters of A and B. cuBLAS is
+`torch._int_mm` for s8 and `torch._scaled_mm` with scales of 1 for e4m3. cuBLAS truncates float32 to tf32; `gemm()` rounds it, and truncates with `GemmConfig(atom="wgmma")`.
+
+{table(("type", *map(str.upper, layouts)), rows)}
+{origins(used)}"""
+
+
+def two(pair: Pair) -> tuple[str, str]:
+    return tflops(pair, pair.library), tflops(pair, pair.ours)
+
+
+def costs(case: str, protocol: str) -> dict[str, float]:
+    """Percent that each epilogue adds to the plain product of the same library."""
+    (run,) = runs("epilogues")
+    us = {row["contender"]: microseconds(row) for row in run.rows if row.get("shape") == case}
+    plain = {True: us["cuBLAS"][protocol], False: us["product"][protocol]}
+    return {
+        name: 100 * (times[protocol] / plain[name.startswith("cuBLAS")] - 1)
+        for name, times in us.items()
+        if name not in ("cuBLAS", "product")
+    }
+
+
+def epilogues_section() -> str:
+    (run,) = runs("epilogues")
+    small, large = costs("4096x4096x4096", "held"), costs("8192x8192x8192", "held")
+    rows = [(name, f"{small[name]:.1f} %", f"{large[name]:.1f} %") for name in small]
+    return f"""Time that an epilogue adds to the plain product of the same library, bf16, held.
+
+{table(("epilogue", "4096³", "8192³"), rows)}
+{origins([run])}"""
+
+
+def grouped_section() -> str:
+    found = of_grouped()
+    rows = [(times(case), both(pair.library), both(pair.ours), ratio(pair)) for case, pair in found.items()]
+    for run in runs("grouped"):
+        for name in dict.fromkeys(row["set"] for row in run.rows if "masked" in row["set"]):
+            of = {row["contender"]: row for row in run.rows if row["set"] == name}
+            rates = [of[who].get("TFLOP/s, rest") for who in ("cuBLAS loop", "ptxdsl")]
+            if all(rates):
+                rows.append(
+                    (f"{times(name)}, TFLOP/s", *(digits(each) for each in rates), f"{rates[1] / rates[0]:.2f} / –")
+                )
+    gathered = {}
+    for run in runs("grouped"):
+        for row in run.rows:
+            if row["set"].startswith("gathered"):
+                gathered.setdefault(row["set"], {})[row["contender"]] = microseconds(row)
+    for name, of in gathered.items():
+        ours = min(
+            (of[who] for who in of if who.startswith("copied before") or who == "ptxdsl"), key=lambda t: t["rest"]
+        )
+        library = of["torch: index, _grouped_mm"]
+        pair = Pair(name, library, ours, run)
+        rows.append((times(name), both(library), both(ours), ratio(pair)))
+    head = ("groups, rows×N×K", "best library", "ptxdsl", "ratio")
+    return f"""bf16 (lists: f16), µs. The library is the faster of `torch._grouped_mm` and a loop of cuBLAS; for gathered rows it is
+indexing, then `torch._grouped_mm`. "8 large", "64 small" and "32 mixed" are lists of problems.
+
+{table(head, rows)}
+{origins(runs("grouped"))}"""
+
+
+SCALES = {"tensors": "torch, tensors, fast", "rows": "torch, rows, fast", "blocks": "torch, rows"}
+
+
+def scaled_section() -> str:
+    rows = [(kind, library, *(f"{tflops(pair, pair.ours)}: {ratio(pair)}" for pair in of_scaled(kind, library).values()))
+            for kind, library in SCALES.items()]  # fmt: skip
+    of_kind = {kind: of_scaled_groups(kind, " ") for kind in ("rows", "blocks")}
+    groups = [
+        (times(case), both(pair.library), *(f"{both(of[case].ours)}: {ratio(of[case])}" for of in of_kind.values()))
+        for case, pair in of_kind["rows"].items()
+        if case.startswith(("8 ", "256 ", "4 ", "32 masked"))
+    ]
+    few = {}
+    for kind in ("tensors", "rows"):
+        means = []
+        for key in ("us, rotated", "us, rest"):
+            of: dict[str, dict[str, float]] = {}
+            for row in runs("scaled")[1].rows:
+                of.setdefault(row["shape"], {})[row["contender"]] = row[key]
+            means.append(geometric_mean(us[f"torch, {kind}"] / us[kind] for us in of.values()))
+        few[kind] = f"{means[0]:.2f} / {means[1]:.2f}"
+    return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`. "fast" is torch's `use_fast_accum`;
+ptxdsl adds 128-block scales, and all groups along K, in float32. torch has no 128-block scales here. Products of 1 to 128 rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of
+`torch._scaled_mm`, operands from DRAM / after a flush.
+
+{table(("scales", "compared with", *(shape(case) for case in of_scaled("rows", "torch, rows"))), rows)}
+Groups, µs, against `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both fast:
+
+{table(("groups", "torch, row scales", "row scales", "128-block scales"), groups)}
+{origins(runs("scaled"))}"""
+
+
+def conv_section() -> str:
+    layers = {batch: of_conv(batch) for batch in (32, 128)}
+    tf32 = of_conv(128, "f32")
+    rows = [
+        (name, both(layers[128][name].ours), ratio(pair), ratio(layers[128][name]), ratio(tf32[name]))
+        for name, pair in layers[32].items()
+    ]
+    head = ("layer", "µs, batch 128", "batch 32", "batch 128", "tf32, batch 128")
+    used = [pair.run for of in (layers[32], tf32) for pair in of.values()]
+    return f"""Layers of ResNet-50, f16, channels-last: the time of `conv2d`, and its speed relative to cuDNN.
+
+{table(head, rows)}
+{origins(used)}"""
+
+
+def host_section() -> str:
+    launch, calls, emulator, *_ = runs("host")
+    us = {row["what"]: row["measured"] for row in calls.rows}
+    names = ("gemm", "gemm with a bias and relu", "conv2d", "grouped_gemm_ragged", "grouped_gemm of 8", "torch mm")
+    rows = [(name, digits(us[f"{name}, out given, us"]), digits(us[f"{name}, us"])) for name in names]
+    kernels = [
+        (row["kernel"].replace("_", " "), *(digits(row[key]) for key in LAUNCHES))
+        for row in launch.rows
+        if LAUNCHES[0] in row
+    ]
+    steps = [
+        (row["what"].replace(", ms of CPU time", ""), digits(row["least"]), digits(row["median"]))
+        for row in emulator.rows
+    ]
+    keep = [row for row in steps if any(word in row[0] for word in EMULATED)]
+    return f"""Host time until a call returns, µs, arguments as in the previous call:
+
+{table(("call", "with `out=`", "without"), rows)}
+Launch of an empty kernel, µs:
+
+{table(("arguments", *(key.removesuffix(" us") for key in LAUNCHES)), kernels)}
+Without a GPU, ms of CPU time on one core:
+
+{table(("step", "least", "median"), keep)}
+{origins([launch, calls, emulator])}"""
+
+
+LAUNCHES = ("k[grid, block] us", "handle us", "cuLaunchKernel us", "cuda.core us", "torch add_ us")
+EMULATED = ("emulate 128^3", "emulate 1024^3", "trace", "import", "assemble")
+
+
+def sm80_section() -> str:
+    run, types = runs("sm80")
+    products = {row["shape"]: row for row in run.rows}
+    cases = ("1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192")
+    rows = [(f"{shape(case)}, bf16", ratio_of(products[case])) for case in cases]
+    rows += [
+        (f"{row['size'].replace('^3', '³')}, {row['what']}", ratio_of(row))
+        for row in types.rows
+        if (row["size"], row["layout"]) == ("4096^3", "tn") and row["what"] in ("f64", "s8", "tf32")
+    ]
+    return f"""The `mma.sync` path of every GPU since Ampere, on the H200, relative to cuBLAS (which uses `wgmma`), at rest.
+
+{table(("product", "ptxdsl / cuBLAS"), rows)}
+{origins([run, types])}"""
+
+
+def ratio_of(row: dict[str, float]) -> str:
+    return f"{row['cublas us'] / row['ptxdsl us']:.2f}"
+
+
+def trailing_section() -> str:
+    few = graph_pairs("few_rows", "product by protocols")
+    slow = [p for p in few.values() if geometric_mean((p.ratio("rest") or 1, p.ratio("held") or 1)) < 0.97]
+    gemm = of_gemm([*UNALIGNED, *LARGE])
+    tf32 = pairs("gemm_tf32", tf32_case)
+    conv = of_conv(128, "f32")
+    tall, batches = graph_pairs("tall_and_batches", "tall"), graph_pairs("tall_and_batches", "batches")
+    blocks = of_scaled("blocks", "torch, rows, fast")
+    lines = [
+        ("4104³, 6008³", f"{ratio(gemm['4104x4104x4104'])}, {ratio(gemm['6008x6008x6008'])}",
+         "a 128-byte row of a TMA box spans two L2 lines: 4.6 cycles, not 2.2"),
+        ("5000³, held", ratio(gemm["5000x5000x5000"]), "the same; TMA loads alone take 0.93 of the time"),
+        ("512×7168×2048", ratio(gemm["512x7168x2048"]), "one full wave; held figures of launches this short vary by 4 %"),
+        (f"few rows: {len(slow)} of {len(few)} shapes under 0.97", ", ".join(ratio(p) for p in slow[:3]),
+         "the TMA loads alone take 92 to 99 % of the time"),
+        ("4096³ TN, tf32 rounded", ratio(tf32["4096x4096x4096 TN"]),
+         "one operand is rounded in registers, the other by a copy of 33 µs; cuBLAS truncates"),
+        ("tf32 convolutions, 3x3, batch 128", ratio(conv["7² 512→512 3x3"]), "pixels pass through registers to be rounded"),
+        ("8192×384×8192", ratio(tall[8192, 384, 8192]), "DRAM-bound; runs vary"),
+        ("100 batches of 200×304×400", ratio(batches[100, 200, 304, 400]), "200 rows need a tile of 208"),
+        ("e4m3, scales of 128-blocks, 4096³", ratio(blocks["4096x4096x4096"]),
+         "promoting accumulators takes 256 of 1024 issue cycles (torch: row scales)"),
+        ("gelu and residual epilogues", "2 to 5 %", "64 elements of gelu take 1880 cycles next to wgmma; cuBLAS pays as much"),
+        ("`mma.sync` path, bf16", "0.6 to 0.8", "`mma.sync` moves operands through registers, `wgmma` reads shared memory"),
+    ]  # fmt: skip
+    return table(("where", "ptxdsl / library", "why"), lines)
+
+
+def page(docs: str) -> str:
+    """The page; `docs` is the path to the docs folder."""
+    pictures = "\n\n".join(f"![{text}]({docs}images/{name}.svg)" for name, text in PICTURES.items())
+    return f"""# Performance
+
+This page is written by `python benchmarks/report.py` from the result files in `benchmarks/results/`; do not edit it.
+[Lessons]({docs}lessons.md) tells what was tried to get here.
+
+{pictures}
+
+## How figures are taken
+
+- All contenders of a table row run interleaved in one process, through their public call, on N(0,1) data. A figure is a median.
+- *Rest*: half a second idle, then rounds of one launch of each contender, with the L2 cache flushed before each launch.
+- *Held*: turns of one second of back-to-back launches with warm caches; the first 150 ms are discarded. The GPU is at its power limit.
+- A cell `a / b` is rest / held; – means not measured. Ratios are speeds relative to the library: above 1, ptxdsl is faster.
+- Repeated runs differ by about 1 % at rest and 2 % held; launches under 20 µs by up to 10 %.
+- A table ends with the GPU, date and script of its runs; the result file has the whole command. Drivers are 580.159.04.
+  If a shape was measured several times, the latest run counts.
+
+## Summary
+
+{summary()}
+## Where ptxdsl is behind, and why
+
+{trailing_section()}
+## GEMM
+
+{gemm_section()}
+### Few rows
+
+{few_rows_section()}
+### Types and layouts
+
+{dtypes_section()}
+### Epilogues
+
+{epilogues_section()}
+## Grouped GEMM
+
+{grouped_section()}
+## Scaled 8-bit floats
+
+{scaled_section()}
+## Convolution
+
+{conv_section()}
+## Host time
+
+{host_section()}
+## The sm_80 path
+
+{sm80_section()}"""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--text", action="store_true", help="write the pages only, without the pictures")
+    chosen = options.parse_args()
+    for path, docs in PAGES.items():
+        path.write_text(page(docs))
+        print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+    if not chosen.text:
+        import pictures  # matplotlib is an extra
+
+        for path in pictures.write(ROOT / "docs" / "images"):
+            print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()

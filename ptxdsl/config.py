@@ -1,21 +1,21 @@
-"""What users set in the environment, as one typed object: the cache, the dumps, the device, the target, the assembler.
+"""Settings from environment variables, as one typed object.
 
 | variable | field | values |
 |---|---|---|
 | PTXDSL_CACHE_DIR | cache_dir | a folder, or `off`; default `$XDG_CACHE_HOME/ptxdsl`, `~/.cache/ptxdsl` |
 | PTXDSL_DUMP | dump | `ptx`, `cubin`, `sass` (comma-separated) or `all`; default none |
 | PTXDSL_DUMP_DIR | dump_dir | a folder; default `ptxdsl-dump` |
-| PTXDSL_DEVICE | device | `emulator` or `cuda`; default: where the arrays are |
+| PTXDSL_DEVICE | device | `emulator` or `cuda`; default: the device of the arrays |
 | PTXDSL_ARCH | arch | `sm_80` … `sm_121f`; default: that of the GPU |
 | PTXDSL_LINEINFO | lineinfo | `on` or `off`: Python lines in the PTX and the cubin; default on |
-| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: mma and .approx on the emulator, bit for bit as an H200 |
-| PTXDSL_CHECKS | checks | `on` or `off`: what launches on the emulator check beside bounds and alignment; default on |
-| PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: who runs first |
-| PTXDSL_STEPS | steps | how many steps a launch on the emulator may take; default: no limit |
-| PTXDSL_SECONDS | seconds | how long it may take; default: no limit |
-| PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first that is there |
-| PTXDSL_SPILLS | spills | `error` (default) or `warn`: what spilled registers are in a kernel of wgmma or setmaxnreg |
-| PTXDSL_DEPENDENT_LAUNCH | dependent_launch | `on` (default) or `off`: may kernels begin while those before run |
+| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: emulate mma and .approx bit for bit as on an H200 |
+| PTXDSL_CHECKS | checks | `on` or `off`: checks on the emulator besides bounds and alignment; default on |
+| PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: the order of warps |
+| PTXDSL_STEPS | steps | the maximal number of steps of a launch on the emulator; default: no limit |
+| PTXDSL_SECONDS | seconds | the maximal duration of a launch on the emulator; default: no limit |
+| PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first one available |
+| PTXDSL_SPILLS | spills | `error` (default) or `warn`: register spills in a kernel with wgmma or setmaxnreg |
+| PTXDSL_DEPENDENT_LAUNCH | dependent_launch | `on` (default) or `off`: programmatic dependent launch |
 """
 
 from __future__ import annotations
@@ -37,7 +37,17 @@ ARCHITECTURES = (
     "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_100a", "sm_100f", "sm_103", "sm_103a",
     "sm_103f", "sm_110", "sm_110a", "sm_110f", "sm_120", "sm_120a", "sm_120f", "sm_121", "sm_121a", "sm_121f",
 )  # fmt: skip
-OLDER = ("sm_50", "sm_52", "sm_53", "sm_60", "sm_61", "sm_62", "sm_70", "sm_72", "sm_75")  # which nothing is made for
+OLDER = (
+    "sm_50",
+    "sm_52",
+    "sm_53",
+    "sm_60",
+    "sm_61",
+    "sm_62",
+    "sm_70",
+    "sm_72",
+    "sm_75",
+)  # no kernels are written for these
 ASSEMBLERS = ("nvjitlink", "ptxas", "driver")
 DEVICES = ("emulator", "cuda")
 NUMERICS = ("rounded", "h200")
@@ -52,12 +62,12 @@ def _architecture(text: str) -> str:
 
 
 def why_no_target(arch: str) -> tuple[str, str]:
-    """What is said of a target that is none of ARCHITECTURES: a message, and its help."""
-    known = f"the known ones are {', '.join(ARCHITECTURES)}"
+    """Return the message and the help for a target outside ARCHITECTURES."""
+    known = f"known architectures are {', '.join(ARCHITECTURES)}"
     if arch in OLDER:
-        return f"`{arch}` is older than the least target, sm_80", known
+        return f"`{arch}` is not supported; the oldest target is sm_80", known
     near = meant(f"sm_{arch}" if str(arch)[:1].isdigit() else str(arch), ARCHITECTURES, cutoff=0.75)
-    return f"there is no architecture `{arch}`", f"{f'{near} ' if near else ''}{known}"
+    return f"unknown architecture `{arch}`", f"{f'{near} ' if near else ''}{known}"
 
 
 def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
@@ -87,7 +97,7 @@ def _schedule(text: str) -> str:
 def _count(text: str) -> int:
     if text.isascii() and text.isdigit() and len(text) < 19 and int(text) > 0:
         return int(text)
-    raise ValueError("a whole number from 1 on")
+    raise ValueError("a whole number of 1 or more")
 
 
 def _duration(text: str) -> float:
@@ -96,7 +106,7 @@ def _duration(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise ValueError("a number of seconds, more than 0")
+        raise ValueError("a number of seconds above 0")
     return seconds
 
 
@@ -112,13 +122,13 @@ def _folder_or_off(text: str) -> Path | None:
 
 
 def _default_cache() -> Path | None:
-    """None, as if switched off, where the user has no home folder."""
+    """Return None, as if the cache were off, if the user has no home folder."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     return Path(base, "ptxdsl") if os.path.isabs(base) else None
 
 
 def _from(variable: str, read: Callable[[str], Any], *, in_key: bool) -> dict[str, Any]:
-    """The variable that a field mirrors, how its text is read, and whether a compiled kernel depends on it."""
+    """Return field metadata: its variable, its parser, and True in `in_key` if a compiled kernel depends on it."""
     return {"variable": variable, "read": read, "in_key": in_key}
 
 
@@ -146,7 +156,7 @@ class Config:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The settings that a compiled kernel depends on, for the key of a cache of compiled kernels."""
+        """Return the settings that a compiled kernel depends on, for cache keys."""
         return tuple(getattr(self, f.name) for f in fields(self) if f.metadata["in_key"])
 
 
@@ -155,7 +165,9 @@ _VARIABLES = (*(f.metadata["variable"] for f in _SETTINGS.values()), "XDG_CACHE_
 _override: ContextVar[Config | None] = ContextVar("ptxdsl_config", default=None)
 
 
-_environment: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)  # what os.environ reads, without its steps
+_environment: Mapping[Any, Any] = getattr(
+    os.environ, "_data", os.environ
+)  # the mapping that os.environ reads, without its overhead
 _encoded: Callable[[str], Any] = getattr(os.environ, "encodekey", str)
 _overriding, _of_environment = _override.get, _environment.get
 _NAMES = tuple(map(_encoded, _VARIABLES))
@@ -163,16 +175,15 @@ _DEVICE, _ARCH, _DEPENDENT_LAUNCH = map(_encoded, ("PTXDSL_DEVICE", "PTXDSL_ARCH
 
 
 def deciding() -> tuple[Any, ...]:
-    """What decides where a kernel runs, for which target, and whether it may begin before the kernel in front of it has
-    ended, as it is now: equal where nothing has changed.
+    """Return the current values that decide the device, the target and dependent launch of a kernel.
 
-    Costs a tenth of a microsecond, so that each launch can ask.
+    Equal as long as nothing has changed. Takes 0.1 µs, so that each launch can call it.
     """
     return _overriding(), _of_environment(_DEVICE), _of_environment(_ARCH), _of_environment(_DEPENDENT_LAUNCH)
 
 
 def allows_dependent_launches() -> bool:
-    """`current().dependent_launch`, for a tenth of a microsecond where the environment does not say it."""
+    """Return `current().dependent_launch`, in 0.1 µs if the environment does not set it."""
     override = _overriding()
     if override is None and not _of_environment(_DEPENDENT_LAUNCH):
         return True
@@ -180,23 +191,23 @@ def allows_dependent_launches() -> bool:
 
 
 def current() -> Config:
-    """The settings in force: those of `using`, else those of the environment as it is now.
+    """Return the settings in force: those of `using`, else those of the environment.
 
-    An empty variable counts as not set. Costs a microsecond: a launch on a GPU asks `deciding` instead.
-    Raises Error for a value that a variable cannot have.
+    An empty variable counts as not set. Takes 1 µs; a launch on a GPU calls `deciding` instead. Raises Error for an
+    invalid value.
     """
     return _override.get() or _read(tuple(map(_environment.get, _NAMES)))
 
 
 @contextmanager
 def using(**changes: Any) -> Iterator[Config]:
-    """Other settings for the body of a `with`, in this thread or task: `with config.using(arch="sm_90a"):`.
+    """Override settings for the body of a `with`, in this thread or task: `with config.using(arch="sm_90a"):`.
 
-    A string is read as the variable would be. Raises Error for an unknown setting or value.
+    A string is parsed like the variable. Raises Error for an unknown setting or an invalid value.
     """
     for name in changes.keys() - _SETTINGS.keys():
         near, listing = meant(name, _SETTINGS), f"the settings are {', '.join(_SETTINGS)}"
-        raise Error(f"there is no setting `{name}`", at=caller(), help=f"{near} {listing}" if near else listing)
+        raise Error(f"unknown setting `{name}`", at=caller(), help=f"{near} {listing}" if near else listing)
     texts = {name: value for name, value in changes.items() if isinstance(value, str)}
     read = {name: _value(name, _SETTINGS[name], text) for name, text in texts.items()}
     changed = replace(current(), **changes | read)
@@ -209,7 +220,7 @@ def using(**changes: Any) -> Iterator[Config]:
 
 @lru_cache(maxsize=16)
 def _read(values: tuple[bytes | None, ...]) -> Config:
-    """The settings for the values of `_VARIABLES`; the last two are there for the default of `cache_dir`."""
+    """Parse the values of `_VARIABLES`; the last two serve the default of `cache_dir`."""
     texts = [os.fsdecode(value or b"") for value in values[:-2]]
     settings = zip(_SETTINGS.values(), texts, strict=True)
     return Config(**{f.name: _value(f.metadata["variable"], f, text) for f, text in settings if text})

@@ -1,7 +1,7 @@
-"""The CUDA driver: what GPUs there are, their contexts, and each failure of a driver call as one sentence.
+"""The CUDA driver: GPUs, their contexts, and driver errors as LaunchError.
 
-Importing this module loads neither the bindings nor the driver; the first call does. Nothing here creates a context
-until it is asked to.
+Importing this module loads neither cuda-python nor the driver; the first call does. No context is created until one is
+requested.
 """
 
 from __future__ import annotations
@@ -45,24 +45,26 @@ class Bindings(Late):
 cuda: Any = Bindings("cuda.bindings.driver")
 pathfinder: Any = Bindings("cuda.pathfinder")
 
-# Faults of a kernel, which the driver reports at some later call.
+# Kernel faults, which the driver reports from a later call.
 _FAULTS = frozenset({
     "CUDA_ERROR_ILLEGAL_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_ILLEGAL_INSTRUCTION",
     "CUDA_ERROR_INVALID_ADDRESS_SPACE", "CUDA_ERROR_INVALID_PC", "CUDA_ERROR_LAUNCH_FAILED",
     "CUDA_ERROR_HARDWARE_STACK_ERROR", "CUDA_ERROR_LAUNCH_TIMEOUT", "CUDA_ERROR_ASSERT",
 })  # fmt: skip
 _HELP = {
-    "CUDA_ERROR_NO_BINARY_FOR_GPU": "assemble the kernel for this GPU's own architecture",
-    "CUDA_ERROR_INVALID_PTX": "the PTX is newer than the driver: update the driver, or install ptxdsl[asm] to assemble",
+    "CUDA_ERROR_NO_BINARY_FOR_GPU": "assemble the kernel for the architecture of this GPU",
+    "CUDA_ERROR_INVALID_PTX": "the PTX version is newer than the driver: update the driver, or install ptxdsl[asm] "
+    "to assemble",
     "CUDA_ERROR_OUT_OF_MEMORY": "free device memory, or use smaller arrays",
-    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "use fewer threads a block, fewer registers or less shared memory",
-    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": "a cooperative grid must be resident at once: launch fewer blocks",
-    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "run the kernel once before the capture, so that it is loaded",
-    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "run the kernel once before the capture, so that it is loaded",
+    "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES": "use fewer threads per block, fewer registers or less shared memory",
+    "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE": "all blocks of a cooperative grid must be resident at the same "
+    "time: launch fewer blocks",
+    "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED": "run the kernel once before the capture to load it",
+    "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED": "run the kernel once before the capture to load it",
 }
 _FAULT_HELP = (
-    "a kernel that ran earlier on this GPU failed and the process must be restarted; "
-    "run it on the emulator (numpy arrays), which names the Python line and the thread"
+    "an earlier kernel on this GPU failed, and the process must be restarted; run that kernel on the emulator "
+    "(numpy arrays) to find the Python line and the thread"
 )
 
 
@@ -73,9 +75,9 @@ ELSEWHERE = (
 
 
 def call(doing: str, function: Any, *arguments: Any) -> Any:
-    """The result of a driver function (a tuple where it has several, None where it has none).
+    """Call a driver function and return its result: a tuple if it has several, None if it has none.
 
-    Raises LaunchError that says what we were doing.
+    Raises LaunchError that begins with `doing`, the operation in progress.
     """
     status, *results = function(*arguments)
     if status != cuda.CUresult.CUDA_SUCCESS:
@@ -86,7 +88,7 @@ def call(doing: str, function: Any, *arguments: Any) -> Any:
 
 
 def failure(doing: str, status: Any) -> LaunchError:
-    """The error for a driver status: `while loading saxpy: CUDA_ERROR_…: explanation`."""
+    """Return the error for a driver status, such as `loading saxpy: CUDA_ERROR_…: explanation`."""
     name = getattr(status, "name", None) or f"driver status {int(status)}"
     help = _FAULT_HELP if name in _FAULTS else _HELP.get(name)
     return LaunchError(f"{doing}: {name}: {_explanation(status)}", help=help)
@@ -94,32 +96,32 @@ def failure(doing: str, status: Any) -> LaunchError:
 
 def _explanation(status: object) -> str:
     answer, text = cuda.cuGetErrorString(status)
-    return text.decode() if answer == cuda.CUresult.CUDA_SUCCESS and text else "the driver has no explanation"
+    return text.decode() if answer == cuda.CUresult.CUDA_SUCCESS and text else "the driver gives no explanation"
 
 
 @cache
 def why_no_gpu() -> str | None:
-    """None where a kernel can be launched; else the reason why not, as the driver gives it. Asked once a process."""
+    """Return None if kernels can be launched, else the reason why not. Computed once per process."""
     try:
         (status,) = cuda.cuInit(0)
     except LaunchError as missing:
         return missing.message
     except pathfinder.DynamicLibNotFoundError:
-        return "no CUDA driver (libcuda) is installed"
+        return "the CUDA driver (libcuda) is not installed"
     except (RuntimeError, OSError) as broken:
-        return f"the CUDA driver does not load ({str(broken).splitlines()[0]})"
+        return f"the CUDA driver cannot be loaded ({str(broken).splitlines()[0]})"
     if status != cuda.CUresult.CUDA_SUCCESS:
-        return f"the CUDA driver does not start ({status.name})"
+        return f"the CUDA driver cannot be initialised ({status.name})"
     if device_count() == 0:
-        return "the CUDA driver sees no GPU"
+        return "the CUDA driver finds no GPU"
     return None
 
 
 def require_gpu() -> None:
-    """Raises LaunchError with the reason where there is no GPU."""
+    """Raise LaunchError with the reason if there is no GPU."""
     if reason := why_no_gpu():
         help = _INSTALL if reason == NO_BINDINGS else "pass numpy arrays, which run on the emulator"
-        raise LaunchError(f"there is no GPU to launch on: {reason}", help=help)
+        raise LaunchError(f"no GPU to launch on: {reason}", help=help)
 
 
 @cache
@@ -129,7 +131,7 @@ def device_count() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a launch must know of a GPU. Sizes in bytes; `shared_bytes` is the most that a block may use."""
+    """The properties of a GPU that a launch needs. `shared_bytes` is the largest shared memory of a block, in bytes."""
 
     ordinal: int
     name: str
@@ -140,7 +142,7 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """The target with all of this GPU's instructions: `sm_90a` of an H200, `sm_80` of an A100."""
+        """The target with all instructions of this GPU: `sm_90a` for an H200, `sm_80` for an A100."""
         major, minor = self.capability
         return f"sm_{major}{minor}" + ("a" if self.capability >= (9, 0) else "")
 
@@ -150,11 +152,11 @@ class Device:
 
 @cache
 def device(ordinal: int) -> Device:
-    """The GPU with this number. Raises LaunchError where there is none."""
+    """Return the GPU with this ordinal. Raises LaunchError if it does not exist."""
     require_gpu()
     if not 0 <= ordinal < device_count():
         raise LaunchError(
-            f"there is no GPU cuda:{ordinal}; this machine has {device_count()}",
+            f"GPU cuda:{ordinal} does not exist; this machine has {device_count()}",
             help=f"use cuda:0 … cuda:{device_count() - 1}",
         )
     handle = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal)
@@ -178,29 +180,29 @@ def _attribute(handle: object, name: str) -> int:
 
 
 def clock_khz(ordinal: int) -> int:
-    """The clock of a GPU's multiprocessors at best, in kHz."""
+    """Return the maximal multiprocessor clock in kHz."""
     return _attribute(call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal), "CLOCK_RATE")
 
 
 def memory_bandwidth(ordinal: int) -> float:
-    """What a GPU's memory could deliver at best, in bytes a microsecond: two transfers a clock over the whole bus."""
+    """Return the peak memory bandwidth in bytes per microsecond: two transfers per clock over the whole bus."""
     handle = call(f"asking for cuda:{ordinal}", cuda.cuDeviceGet, ordinal)
     return _attribute(handle, "MEMORY_CLOCK_RATE") * _attribute(handle, "GLOBAL_MEMORY_BUS_WIDTH") / 4000
 
 
 def device_arch(ordinal: int = 0) -> str:
-    """The target with all instructions of a GPU, such as `sm_90a`."""
+    """Return the target with all instructions of a GPU, such as `sm_90a`."""
     return device(ordinal).arch
 
 
 @cache
 def primary_context(ordinal: int) -> Any:
-    """The context that the CUDA runtime, and so torch, CuPy and JAX, use on this GPU; kept until the process ends."""
+    """Return the primary context of a GPU, which the CUDA runtime, torch, CuPy and JAX share; retained until exit."""
     return call(f"opening cuda:{ordinal}", cuda.cuDevicePrimaryCtxRetain, device(ordinal).ordinal)
 
 
 class _Opened:
-    """A context of a GPU for the body of a `with`. A class of its own takes a third of what a generator does."""
+    """A context manager that makes a context current. As a class it takes a third of the time of a generator."""
 
     __slots__ = ("_ordinal",)
 
@@ -211,21 +213,23 @@ class _Opened:
         call(f"opening cuda:{self._ordinal}", cuda.cuCtxPushCurrent, primary_context(self._ordinal))
 
     def __exit__(self, *_: object) -> None:
-        cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is on its way up
+        cuda.cuCtxPopCurrent()  # after a fault every call fails, and the first failure is already being raised
 
 
 def on(ordinal: int) -> AbstractContextManager[None]:
-    """The primary context of a GPU for the body of a `with`; the thread's own choice of GPU is put back after it."""
+    """Make the primary context of a GPU current for the body of a `with`, then restore the previous context."""
     return _Opened(ordinal)
 
 
 def gpu_at(address: int) -> int | None:
-    """The GPU that holds an address; None for the null address of an empty array."""
+    """Return the GPU that holds an address; None for the null address of an empty array."""
     ordinal = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-    return int(call("asking where an array is", cuda.cuPointerGetAttribute, ordinal, address)) if address else None
+    return (
+        int(call("querying the device of an array", cuda.cuPointerGetAttribute, ordinal, address)) if address else None
+    )
 
 
 def synchronize(ordinal: int = 0) -> None:
-    """Wait for all work on a GPU. Raises LaunchError where a kernel failed."""
+    """Wait for all work on a GPU. Raises LaunchError if a kernel failed."""
     with on(ordinal):
         call(f"waiting for cuda:{ordinal}", cuda.cuCtxSynchronize)

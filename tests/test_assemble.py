@@ -181,19 +181,19 @@ CALLED = "  { .param .b32 p; st.param.b32 [p], %r1; call opaque, (p); }\n"
     (
         FENCED + MULTIPLIED + CALLED,
         "(C7519)",
-        "write wgmma.fence between the last use of these registers and the first wgmma.mma_async",
+        "place wgmma.fence between the last access to these registers and the first wgmma.mma_async",
     ),
     (
         FENCED + MULTIPLIED + "  st.global.f32 [%rd1+64], %f0;\n",
         "(C7517)",
-        "wait for the products before their sums are used: wgmma.wait_group",
+        "wait with wgmma.wait_group before reading the accumulators",
     ),
 ])  # fmt: skip
 def test_wgmma_that_had_to_be_serialised_is_refused_with_kernel_and_python_line(route, body, message, help):
     with config.using(assembler=route), pytest.raises(AssembleError) as refusal:
         assemble(SERIALISED.replace("BODY", body), "sm_90a")
     lines = refusal.value.message.splitlines()
-    assert lines[0] == "the assembler changed `multiply`, which would run slower than it is written:"
+    assert lines[0] == "the assembler changed `multiply`, which would run slower than written:"
     assert lines[1].startswith("  PTX line ") and f"(gemm.py:41): {message}" in lines[1]
     assert str(refusal.value.at) == "gemm.py:41"
     assert refusal.value.help == help
@@ -207,18 +207,18 @@ def test_a_missing_fence_is_refused():
     with config.using(assembler="ptxas"), pytest.raises(AssembleError) as refusal:
         assemble(SERIALISED.replace("BODY", MULTIPLIED), "sm_90a")
     assert "(C7519) warpgroup.arrive is injected" in refusal.value.message
-    assert refusal.value.help.startswith("write wgmma.fence between")
+    assert refusal.value.help.startswith("place wgmma.fence between")
 
 
 @needs_ptxas
 def test_registers_that_nobody_gets_are_refused():
     body = "  .loc 1 42 5\n  setmaxnreg.dec.sync.aligned.u32 40;\n" + FENCED + MULTIPLIED
     for route, code, help in (
-        ("ptxas", "(C7508)", "say how large a block is and how many a multiprocessor holds"),
+        ("ptxas", "(C7508)", "set the block size and the blocks per multiprocessor"),
         (
             "nvjitlink",
             "(C7504)",
-            "let the command ptxas assemble it, which pip install 'ptxdsl[ptxas]' or the CUDA toolkit brings",
+            "assemble it with ptxas, from pip install 'ptxdsl[ptxas]' or the CUDA toolkit",
         ),
     ):
         with config.using(assembler=route), pytest.raises(AssembleError) as refusal:
@@ -246,11 +246,13 @@ def test_registers_spilled_beside_wgmma_are_refused_with_kernel_and_python_line(
     with config.using(assembler=route, spills="error"), pytest.raises(AssembleError) as refusal:
         assemble(crowded(), "sm_90a")
     first, second, *_ = refusal.value.message.splitlines()
-    assert first == "`multiply` has more in registers than there are, beside the sums of wgmma:"
-    assert re.fullmatch(r"  PTX line \d+ \(gemm.py:44\): \d+ bytes of registers a thread are spilled to memory", second)
+    assert first == "`multiply` needs more registers than a thread can have, in addition to its wgmma accumulators:"
+    assert re.fullmatch(
+        r"  PTX line \d+ \(gemm.py:44\): \d+ bytes of registers per thread are spilled to memory", second
+    )
     assert str(refusal.value.at) == "gemm.py:44"
     assert refusal.value.help == (
-        "give each warpgroup fewer sums: a smaller N, or more warpgroups; or set PTXDSL_SPILLS=warn"
+        "use fewer accumulator registers per warpgroup: a smaller N, or more warpgroups; or set PTXDSL_SPILLS=warn"
     )
     with config.using(assembler=route, spills="warn"):
         assert assemble(crowded(), "sm_90a").kernels["multiply"].spill_store_bytes > 0
@@ -323,7 +325,7 @@ def test_a_missing_semicolon_is_explained(route):
         "the PTX does not assemble for sm_80:\n"
         "  PTX line 13: Parsing error near 'st': syntax error\n"
         "    st.global.u32 [%rd1], %r1;\n"
-        "  help: ptxas names the place where it stopped reading; a missing `;` is on the line before"
+        "  help: ptxas reports the place where it stopped parsing; a missing `;` is on the line before"
     )
 
 
@@ -341,8 +343,8 @@ def test_too_much_static_shared_memory_is_refused_with_both_sizes(route):
         assemble(STORE.replace("tile[256]", "tile[60000]"), "sm_80")
     assert str(refused.value) == (
         "the PTX does not assemble for sm_80:\n"
-        "  `store` declares 60000 bytes of shared memory; a static declaration may have 49152\n"
-        "  help: declare it `.extern .shared` without a size, and give the launch `shared_bytes`"
+        "  `store` declares 60000 bytes of static shared memory; the limit is 49152\n"
+        "  help: declare it `.extern .shared` without a size, and pass `shared_bytes` at launch"
     )
 
 
@@ -371,8 +373,8 @@ def test_an_unknown_architecture_is_refused_before_any_assembler_is_asked(monkey
     with pytest.raises(AssembleError) as refused:
         assemble(STORE, "sm_42")
     assert str(refused.value) == (
-        f"there is no architecture `sm_42`\n{refused.value.at.excerpt()}\n"
-        "  help: the known ones are sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, "
+        f"unknown architecture `sm_42`\n{refused.value.at.excerpt()}\n"
+        "  help: known architectures are sm_80, sm_86, sm_87, sm_88, sm_89, sm_90, sm_90a, sm_100, sm_100a, sm_100f, "
         "sm_103, sm_103a, sm_103f, sm_110, sm_110a, sm_110f, sm_120, sm_120a, sm_120f, sm_121, sm_121a, sm_121f"
     )
 
@@ -381,7 +383,7 @@ def test_an_unknown_architecture_is_refused_before_any_assembler_is_asked(monkey
 def test_a_text_that_is_no_ptx_is_refused(modules, called):
     with pytest.raises(AssembleError) as refused:
         assemble(modules, "sm_80")
-    assert str(refused.value) == (f"{called} is no PTX: it has no `.version`\n  help: pass the text of a PTX module")
+    assert str(refused.value) == (f"{called} is not PTX: it has no `.version`\n  help: pass the text of a PTX module")
 
 
 VARIABLE = HEADER + ".visible .global .align 4 .b8 table[16] = {1, 2, 3};\n"
@@ -400,8 +402,8 @@ def test_a_name_that_two_modules_define_is_refused(modules, name):
     with pytest.raises(AssembleError) as refused:
         assemble(modules, "sm_80")
     assert str(refused.value) == (
-        f"`{name}` is defined in module 1 and in module {len(modules)}\n"
-        "  help: define it in one module, and declare it `.extern` in the others"
+        f"`{name}` is defined in both module 1 and module {len(modules)}\n"
+        "  help: define it in one module and declare it `.extern` in the others"
     )
 
 
@@ -452,14 +454,14 @@ def test_the_first_assembler_that_can_be_used_is_taken(monkeypatch):
     with pytest.raises(AssembleError) as refused:
         assemblers.choose("nvjitlink")
     assert str(refused.value) == (
-        "the assembler `nvjitlink` that PTXDSL_ASSEMBLER asks for cannot be used: it is not installed\n"
-        "  help: unset PTXDSL_ASSEMBLER to take the first that can"
+        "PTXDSL_ASSEMBLER selects `nvjitlink`, which is not available: it is not installed\n"
+        "  help: unset PTXDSL_ASSEMBLER to use the first assembler available"
     )
     monkeypatch.setattr(ptxas, "why_not", lambda: "there is none")
     with pytest.raises(AssembleError) as refused:
         assemblers.choose()
     assert str(refused.value) == (
-        "there is no assembler for PTX: it is not installed; there is none\n"
+        "no assembler for PTX is available: it is not installed; there is none\n"
         "  help: pip install 'ptxdsl[asm]'; it needs no GPU and no CUDA toolkit"
     )
 
@@ -467,7 +469,7 @@ def test_the_first_assembler_that_can_be_used_is_taken(monkeypatch):
 def test_several_modules_without_nvlink_are_refused(monkeypatch):
     monkeypatch.setattr(assemblers, "tool", lambda name: None)
     outcome = assemblers.Ptxas().assemble([CALLER, HELPER], "sm_80", [])
-    assert outcome.log == "error : linking several PTX modules takes nvlink, which is not on the PATH"
+    assert outcome.log == "error : linking several PTX modules requires nvlink, which is not on the PATH"
 
 
 NO_SECTIONS = b"\x7fELF\n".ljust(64, b"\0")
@@ -586,7 +588,7 @@ def test_a_dump_that_cannot_be_written_is_an_error(tmp_path):
     with config.using(dump="ptx", dump_dir=tmp_path / "file" / "folder"), pytest.raises(Error) as refused:
         assemble(STORE, "sm_80")
     assert refused.value.message.startswith(f"cannot write the dump {tmp_path}/file/folder/store.sm_80.")
-    assert refused.value.help == "set PTXDSL_DUMP_DIR to a folder you can write"
+    assert refused.value.help == "set PTXDSL_DUMP_DIR to a writable folder"
 
 
 def test_sass_shows_the_machine_instructions():
@@ -601,7 +603,7 @@ def test_sass_without_a_disassembler_says_what_to_install(monkeypatch):
     with pytest.raises(AssembleError) as refused:
         cubin.sass()
     assert str(refused.value) == (
-        "there is no disassembler: neither nvdisasm nor cuobjdump is installed\n  help: pip install 'ptxdsl[sass]'"
+        "no disassembler is installed, neither nvdisasm nor cuobjdump\n  help: pip install 'ptxdsl[sass]'"
     )
 
 

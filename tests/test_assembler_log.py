@@ -129,7 +129,7 @@ def test_an_aborted_run_without_a_cause_is_an_error_too():
 
 def test_too_much_static_shared_memory_is_said_in_bytes():
     (remark,) = errors("error   : Entry function 'k' uses too much shared data (0xeac4 bytes, 0xc000 max)")
-    assert remark.message == "`k` declares 60100 bytes of shared memory; a static declaration may have 49152"
+    assert remark.message == "`k` declares 60100 bytes of static shared memory; the limit is 49152"
 
 
 PTX = """\

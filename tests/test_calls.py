@@ -345,8 +345,8 @@ def test_static_shared_memory_counts():
     )
     text = k.ptx().replace("[8]", "[16384]")
     assert refused(lambda: pd.parse(text)["k"][1, 1, 16](X)) == (
-        "`k` declares 65536 bytes of shared memory; a static declaration may have 49152",
-        "declare it `.extern .shared` without a size, and give the launch `shared_bytes`",
+        "`k` declares 65536 bytes of static shared memory; the limit is 49152",
+        "declare it `.extern .shared` without a size, and pass `shared_bytes` at launch",
     )
 
 

@@ -168,15 +168,15 @@ SOURCES = "write package.module:kernel, file.py:kernel, file.ptx, or - for PTX f
 REFUSED = [
     (
         ["dump", GEMM, "--arch", "sm_81"],
-        f"there is no architecture `sm_81`\n  help: did you mean `sm_89`? the known ones are {KNOWN}",
+        f"unknown architecture `sm_81`\n  help: did you mean `sm_89`? known architectures are {KNOWN}",
     ),
     (
         ["dump", GEMM, "--arch", "90a"],
-        f"there is no architecture `90a`\n  help: did you mean `sm_90a`? the known ones are {KNOWN}",
+        f"unknown architecture `90a`\n  help: did you mean `sm_90a`? known architectures are {KNOWN}",
     ),
     (
         ["dump", GEMM, "--arch", "sm_75"],
-        f"`sm_75` is older than the least target, sm_80\n  help: the known ones are {KNOWN}",
+        f"`sm_75` is not supported; the oldest target is sm_80\n  help: known architectures are {KNOWN}",
     ),
     (["dump", "nothing:kernel"], f"there is no module `nothing`\n  help: {SOURCES}"),
     (["dump", "ptxdsl.nothing:kernel"], f"there is no module `ptxdsl.nothing`\n  help: {SOURCES}"),
@@ -470,7 +470,7 @@ class TestRunGemm:
     def test_no_gpu(self, run):
         done = run("run", "gemm", "--device", "cuda")
         assert done.code == 1
-        assert done.err.startswith("ptxdsl: there is no GPU to launch on: ")
+        assert done.err.startswith("ptxdsl: no GPU to launch on: ")
 
     def test_bf16_without_ml_dtypes(self, run, monkeypatch):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -42,7 +42,7 @@ REFUSED = {
         "ptxdsl check: error: the following arguments are required: TARGET; write it before --json, which takes the word "
         "behind it\n"
     ),
-    "build k.py --arch 90": f"ptxdsl: there is no architecture `90`\n  help: did you mean `sm_90`? the known ones are {KNOWN}\n",
+    "build k.py --arch 90": f"ptxdsl: unknown architecture `90`\n  help: did you mean `sm_90`? known architectures are {KNOWN}\n",
     "dump k.py:twice": "ptxdsl: `twice` of k.py is a device function, not a kernel\n  help: name a kernel that calls it\n",
     f"debug k.py {WHOLE} -c thread\x0099": "ptxdsl: `thread` names thread (99, 0, 0) of block (0, 0, 0); the block is (32, 1, 1)\n",
     "dump k.py --stage sas": "invalid choice: 'sas' (choose from 'ir', 'ptx', 'cubin', 'sass'); did you mean `sass`?\n",

@@ -103,7 +103,7 @@ def test_using_refuses_an_unknown_setting():
     with pytest.raises(Error) as refused, config.using(architecture="sm_80"):
         pass
     assert str(refused.value) == (
-        "there is no setting `architecture`\n"
+        "unknown setting `architecture`\n"
         f"{refused.value.at.excerpt()}\n"
         "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
         "seconds, assembler, spills, dependent_launch"

@@ -22,9 +22,9 @@ def raising(error):
 @pytest.mark.parametrize(
     "fake, reason",
     [
-        (raising(DynamicLibNotFoundError("search path\nmore")), "no CUDA driver (libcuda) is installed"),
-        (raising(RuntimeError("Failed to dlopen\nmore")), "the CUDA driver does not load (Failed to dlopen)"),
-        (FakeCuda(gpus=0), "the CUDA driver sees no GPU"),
+        (raising(DynamicLibNotFoundError("search path\nmore")), "the CUDA driver (libcuda) is not installed"),
+        (raising(RuntimeError("Failed to dlopen\nmore")), "the CUDA driver cannot be loaded (Failed to dlopen)"),
+        (FakeCuda(gpus=0), "the CUDA driver finds no GPU"),
         (FakeCuda(), None),
     ],
 )
@@ -37,7 +37,7 @@ def test_a_driver_that_does_not_start_is_a_reason():
     fake = FakeCuda()
     fake.failing["cuInit"] = CUresult.CUDA_ERROR_NO_DEVICE
     with installed(fake):
-        assert driver.why_no_gpu() == "the CUDA driver does not start (CUDA_ERROR_NO_DEVICE)"
+        assert driver.why_no_gpu() == "the CUDA driver cannot be initialised (CUDA_ERROR_NO_DEVICE)"
 
 
 def test_without_a_gpu_a_launch_points_to_the_emulator():
@@ -45,7 +45,7 @@ def test_without_a_gpu_a_launch_points_to_the_emulator():
         driver.device(0)
     line = refused.value.at.line
     assert str(refused.value) == (
-        "there is no GPU to launch on: the CUDA driver sees no GPU\n"
+        "no GPU to launch on: the CUDA driver finds no GPU\n"
         f"  test_driver.py:{line} | driver.device(0)\n"
         f"{' ' * (20 + len(str(line)))}^^^^^^^^^^^^^^^^\n"
         "  help: pass numpy arrays, which run on the emulator"
@@ -55,7 +55,7 @@ def test_without_a_gpu_a_launch_points_to_the_emulator():
 def test_a_gpu_that_is_not_there():
     with installed(FakeCuda(gpus=2)), pytest.raises(LaunchError) as refused:
         driver.device(2)
-    assert refused.value.message == "there is no GPU cuda:2; this machine has 2"
+    assert refused.value.message == "GPU cuda:2 does not exist; this machine has 2"
     assert refused.value.help == "use cuda:0 … cuda:1"
     assert refused.value.at.text.strip() == "driver.device(2)"
 
@@ -96,8 +96,8 @@ def test_a_call_gives_what_the_driver_gives(given, result):
         ("CUDA_ERROR_OUT_OF_MEMORY", "free device memory, or use smaller arrays"),
         (
             "CUDA_ERROR_ILLEGAL_ADDRESS",
-            "a kernel that ran earlier on this GPU failed and the process must be restarted; "
-            "run it on the emulator (numpy arrays), which names the Python line and the thread",
+            "an earlier kernel on this GPU failed, and the process must be restarted; run that kernel on the emulator "
+            "(numpy arrays) to find the Python line and the thread",
         ),
     ],
 )

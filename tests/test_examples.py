@@ -80,11 +80,11 @@ def test_what_is_off_by_more_than_rounding_and_what_is_no_number_fails(wrong, mo
 
 def test_a_gpu_that_is_not_there(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["example.py", "--device", "cuda"])
-    monkeypatch.setattr(driver, "why_no_gpu", lambda: "no CUDA driver (libcuda) is installed")
+    monkeypatch.setattr(driver, "why_no_gpu", lambda: "the CUDA driver (libcuda) is not installed")
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(ARRAYS))
     assert str(ended.value) == (
-        "--device cuda: no CUDA driver (libcuda) is installed\n"
+        "--device cuda: the CUDA driver (libcuda) is not installed\n"
         "  help: leave it out, and the kernels run on the emulator"
     )
 

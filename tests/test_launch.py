@@ -555,7 +555,9 @@ def test_a_failing_launch_says_which_kernel_and_where(gpu):
     assert failed.value.message == (
         "launching k on cuda:0 (Fake 0, sm_90a): CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: explanation of 720"
     )
-    assert failed.value.help == "a cooperative grid must be resident at once: launch fewer blocks"
+    assert (
+        failed.value.help == "all blocks of a cooperative grid must be resident at the same time: launch fewer blocks"
+    )
 
 
 def test_a_cubin_that_does_not_load_says_so(gpu):

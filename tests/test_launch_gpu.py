@@ -308,8 +308,8 @@ def test_a_fault_is_reported_later_with_the_way_to_find_it():
     assert done.returncode == 0, done.stderr
     waiting_at = 1 + next(n for n, line in enumerate(FAULT.splitlines()) if "driver.synchronize()" in line)
     help = (
-        "a kernel that ran earlier on this GPU failed and the process must be restarted; "
-        "run it on the emulator (numpy arrays), which names the Python line and the thread"
+        "an earlier kernel on this GPU failed, and the process must be restarted; run that kernel on the emulator "
+        "(numpy arrays) to find the Python line and the thread"
     )
     first, place, advice, *_, last = done.stdout.splitlines()
     assert first.startswith("waiting for cuda:0: CUDA_ERROR_ILLEGAL_ADDRESS: ")

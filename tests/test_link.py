@@ -269,49 +269,49 @@ def helper(x):
 REFUSED = {
     "nobody defines it": (
         (misspelt, PTX),
-        "`smoothe` is called by kernel `misspelt` (test_link.py:LINE), and no part of the link defines it",
-        "did you mean `smooth`, of module 2?",
+        "`smoothe` is called by kernel `misspelt` (test_link.py:LINE), but no module of the link defines it",
+        "did you mean `smooth` in module 2?",
     ),
     "a variable that nobody defines": (
         (smoothed, PTX, f"{HEADER}.extern .global .u32 later;"),
-        "`later` is used by module 3, and no part of the link defines it",
-        "give pd.link the module that defines it",
+        "`later` is used by module 3, but no module of the link defines it",
+        "pass the module that defines it to pd.link",
     ),
     "two define it": (
         (smoothed, PTX, PTX),
         "`weights` is defined by module 2 and by module 3",
-        "leave one of them out, or rename one; functions that may be in many modules are .weak (C++: inline)",
+        "omit one of them or rename it; functions defined in many modules are .weak (C++: inline)",
     ),
     "two kernels of a name": (
         (smoothed, smoothed, PTX),
         "`smoothed` is defined by kernel `smoothed` and by kernel `smoothed`",
-        "leave one of them out, or rename one; functions that may be in many modules are .weak (C++: inline)",
+        "omit one of them or rename it; functions defined in many modules are .weak (C++: inline)",
     ),
     "not as it is declared": (
         (mistaken, PTX),
-        "`smooth` is declared by kernel `mistaken` as a function that takes 8 bytes and gives 2 bytes; module 2 defines "
-        "a function that takes 8 bytes and 4 bytes and gives 4 bytes",
-        "declare it as it is defined",
+        "`smooth` is declared by kernel `mistaken` as a function that takes 8 bytes and returns 2 bytes; module 2 defines "
+        "a function that takes 8 bytes and 4 bytes and returns 4 bytes",
+        "change the declaration to match the definition",
     ),
     "another variable": (
         (smoothed, PTX, f"{HEADER}.extern .global .f64 calls;"),
         "`calls` is declared by module 3 as a .f64 in .global; module 2 defines a .u32 in .global",
-        "declare it as it is defined",
+        "change the declaration to match the definition",
     ),
     "a module for another target": (
         (smoothed, PTX.replace("sm_80", "sm_90a"), PTX.replace("sm_80", "sm_100a")),
-        "module 2 is made for sm_90a; the program is linked for sm_100a",
-        'ask for arch="sm_90a"',
+        "module 2 targets sm_90a; the program is linked for sm_100a",
+        'link for arch="sm_90a"',
     ),
     "no kernel": (
         (smoothed, 3),
         "pd.link takes kernels and PTX; found 3",
-        "take kernels, modules of pd.parse, texts of PTX and functions of pd.function",
+        "pass kernels, modules from pd.parse, PTX text or functions made with pd.function",
     ),
     "a list": (
         ([3, 4],),
         "pd.link takes kernels and PTX; found [3, 4]",
-        "give the parts one by one: `pd.link(*parts)`",
+        "pass the parts one by one: `pd.link(*parts)`",
     ),
     "a Python function": (
         (smoothed, helper),
@@ -323,7 +323,7 @@ REFUSED = {
         "pd.link takes kernels and PTX; found PurePosixPath('a/smooth.ptx')",
         "read it: 'smooth.ptx' holds PTX as text, path.read_text()",
     ),
-    "nothing": ((), "pd.link of nothing", "give it kernels, and the modules that define what they call"),
+    "nothing": ((), "pd.link without parts", "pass kernels and the modules that define what they call"),
     "a declaration": (
         (smoothed, smooth),
         "pd.link takes kernels and PTX; found <extern function smooth>",
@@ -379,7 +379,7 @@ def test_a_program_is_no_kernel(use, message):
         (
             lambda: pd.link(smoothed, PTX, arch="sm_90"),
             "no kernel of the link has a constant `arch`",
-            'the target is that of its parts: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH',
+            'set the target on the kernels: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH',
         ),
     ],
 )

@@ -329,17 +329,17 @@ def test_constants_among_the_parameters_are_told_to_be_keywords():
     )
 
 
-KNOWN = "the known ones are sm_80, sm_86, "
+KNOWN = "known architectures are sm_80, sm_86, "
 
 
 def test_a_misspelt_target_or_setting_says_which_was_meant():
     with pytest.raises(pd.AssembleError) as refused:
         source_kernel("pass").ptx("sm90a")
-    assert refused.value.message == "there is no architecture `sm90a`"
+    assert refused.value.message == "unknown architecture `sm90a`"
     assert refused.value.help.startswith(f"did you mean `sm_90a`? {KNOWN}")
     with pytest.raises(pd.Error) as refused, pd.config.using(arhc="sm_90a"):
         pass
-    assert refused.value.message == "there is no setting `arhc`"
+    assert refused.value.message == "unknown setting `arhc`"
     assert refused.value.help.startswith("did you mean `arch`? the settings are cache_dir, ")
 
 

@@ -70,7 +70,7 @@ def test_a_launch_on_a_gpu_says_what_to_install(tmp_path):
     out = reported(tmp_path, "double[1, 4](np.arange(4, dtype=np.int32), 4)", PTXDSL_DEVICE="cuda")
     assert out == (
         "LaunchError\n"
-        "there is no GPU to launch on: the Python package cuda-python is not installed\n"
+        "no GPU to launch on: the Python package cuda-python is not installed\n"
         "  script.py:15 | double[1, 4](np.arange(4, dtype=np.int32), 4)\n"
         "                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  help: pip install cuda-python, which has wheels for Linux and Windows; numpy arrays run on the emulator "
@@ -107,7 +107,7 @@ def test_an_array_on_a_gpu_says_what_to_install(tmp_path):
 def test_machine_code_says_what_to_install(tmp_path, platform, help):
     assert reported(tmp_path, "double.cubin()", platform) == (
         "AssembleError\n"
-        "there is no assembler for PTX: the Python package cuda-python is not installed; there is no ptxas on the PATH\n"
+        "no assembler for PTX is available: the Python package cuda-python is not installed; ptxas is not on the PATH\n"
         f"  help: {help}\n"
     )
 
@@ -117,8 +117,8 @@ def test_the_demo_skips_machine_code(tmp_path):
     lines = out.splitlines()
     assert (status, err) == (0, "")
     assert (
-        "skipped    machine code: there is no assembler for PTX: the Python package cuda-python is not installed; "
-        "there is no ptxas on the PATH"
+        "skipped    machine code: no assembler for PTX is available: the Python package cuda-python is not installed; "
+        "ptxas is not on the PATH"
     ) in lines
     assert "no launch  the Python package cuda-python is not installed" in lines
     assert lines[-1] == "ok: the same PTX is right on the emulator"

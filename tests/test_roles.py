@@ -197,13 +197,13 @@ def test_a_role_that_needs_more_registers_than_it_asks_for_is_refused_at_its_lin
     if "(C7504)" in refusal.value.message:
         pytest.skip("nvJitLink ignores setmaxnreg, and there is no ptxas")
     first, second, *_ = refusal.value.message.splitlines()
-    assert first == "`crowded_role` has more in registers than its warpgroups ask for:"
+    assert first == "`crowded_role` needs more registers than its warpgroups request:"
     line = crowded_role.__code__.co_firstlineno + 1
     assert re.fullmatch(
-        rf"  PTX line \d+ \(test_roles.py:{line}\): \d+ bytes of registers a thread are spilled to memory", second
+        rf"  PTX line \d+ \(test_roles.py:{line}\): \d+ bytes of registers per thread are spilled to memory", second
     )
     assert refusal.value.help == (
-        "give more to the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`; or set PTXDSL_SPILLS=warn"
+        "request more for the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`; or set PTXDSL_SPILLS=warn"
     )
 
 

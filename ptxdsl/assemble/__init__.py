@@ -27,7 +27,7 @@ _FORMAT = "cubin 4"  # of a cache entry; part of its key
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """Machine code for one architecture: the image to load, what each kernel in it needs, what ptxas warned of."""
+    """Machine code for one architecture: the image to load, the resources of each kernel, and the warnings of ptxas."""
 
     image: bytes = field(repr=False)
     arch: str
@@ -42,12 +42,12 @@ class Cubin:
         return replace(self, kernels=kernels)
 
     def sass(self) -> str:
-        """The machine instructions as text. Raises AssembleError where no disassembler is installed."""
+        """Return the disassembled machine code. Raises AssembleError if no disassembler is installed."""
         for name, *flags in (("nvdisasm", "--print-code"), ("cuobjdump", "-sass")):
             if path := assemblers.tool(name):
                 return _disassemble(self.image, path, *flags)
         raise AssembleError(
-            "there is no disassembler: neither nvdisasm nor cuobjdump is installed",
+            "no disassembler is installed, neither nvdisasm nor cuobjdump",
             help="pip install 'ptxdsl[sass]'",
         )
 
@@ -65,8 +65,8 @@ def _disassemble(image: bytes, *command: str) -> str:
 def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()) -> Cubin:
     """Assemble one PTX module, or several that call each other's functions, for an architecture such as `sm_90a`.
 
-    `options` are those of the command ptxas. Raises AssembleError with every error of the assembler, each with its PTX
-    line and the Python line that the `.loc` before it names.
+    `options` are ptxas options. Raises AssembleError with every error of the assembler, each with its PTX line and the
+    Python line of the preceding `.loc`.
     """
     modules = (ptx,) if isinstance(ptx, str) else tuple(ptx)
     check_arch(arch)
@@ -98,7 +98,7 @@ def assemble(ptx: str | Sequence[str], arch: str, *, options: Sequence[str] = ()
 
 
 def _entry_name(version: str, modules: Sequence[str], arch: str, options: Sequence[str]) -> str:
-    """Where the cubin of such an assembler is kept."""
+    """Return the name of the cache entry of this cubin."""
     return cache.key((_FORMAT, version, arch, *options, "", *modules))
 
 
@@ -109,14 +109,14 @@ def _kept(
 
 
 def _load(settings: config.Config, whole_program: bool) -> assemblers.Assembler:
-    """The assembler that is to be used, whose version is noted."""
+    """Load the assembler to use, and note its version."""
     chosen = assemblers.choose(settings.assembler, whole_program)
     assembler_version.note(settings.cache_dir, chosen)
     return chosen
 
 
 def check_arch(arch: str) -> None:
-    """Raises AssembleError for an architecture that we do not know."""
+    """Raise AssembleError for an unknown architecture."""
     if arch not in config.ARCHITECTURES:
         message, help = config.why_no_target(arch)
         raise AssembleError(message, at=caller(), help=help)
@@ -130,19 +130,19 @@ _DEFINITION = re.compile(
 
 
 def _check_modules(modules: Sequence[str]) -> None:
-    """What nvJitLink takes in silence, or refuses without a reason."""
+    """Reject modules that nvJitLink accepts silently, or rejects without a reason."""
     owner: dict[str, int] = {}
     for number, text in enumerate(modules):
         if ".version" not in text:
             raise AssembleError(
-                f"{_called(number, modules)} is no PTX: it has no `.version`", help="pass the text of a PTX module"
+                f"{_called(number, modules)} is not PTX: it has no `.version`", help="pass the text of a PTX module"
             )
         for definition in _DEFINITION.finditer(text) if len(modules) > 1 else ():
             name = definition[1] or definition[2]
             if owner.setdefault(name, number) != number:
                 raise AssembleError(
-                    f"`{name}` is defined in module {owner[name] + 1} and in module {number + 1}",
-                    help="define it in one module, and declare it `.extern` in the others",
+                    f"`{name}` is defined in both module {owner[name] + 1} and module {number + 1}",
+                    help="define it in one module and declare it `.extern` in the others",
                 )
 
 
@@ -161,14 +161,14 @@ def _assemble(chosen: assemblers.Assembler, modules: Sequence[str], arch: str, o
 
 
 def _resources(image: bytes, arch: str, log: str) -> dict[str, Resources]:
-    """What the kernels need: shared memory by the cubin, the rest by the log."""
+    """Return the resources of the kernels: shared memory from the cubin, the rest from the log."""
     shared = sections.shared_bytes(image, arch)
     by_kernel = assembler_log.resources(log)
     return {name: replace(needs, shared_bytes=shared.get(name, 0)) for name, needs in by_kernel.items()}
 
 
 def _warning(remark: Remark, modules: Sequence[str]) -> str:
-    # The log does not say which of several modules a warning is about.
+    # The log does not name the module of a warning.
     location = _python_location(remark, modules[0]) if len(modules) == 1 else None
     return f"{remark.message} ({location})" if location else remark.message
 
@@ -180,15 +180,15 @@ def _python_location(remark: Remark, text: str) -> Location | None:
 _HELP = (
     ("Unsupported .version", "update the assembler (pip install -U 'ptxdsl[asm]'), or emit a lower .version"),
     ("cannot be compiled to architecture", "assemble for the architecture that `.target` names, or a later one"),
-    ("declares", "declare it `.extern .shared` without a size, and give the launch `shared_bytes`"),
+    ("declares", "declare it `.extern .shared` without a size, and pass `shared_bytes` at launch"),
     ("Undefined reference", "link it with the module that defines it: pd.link(kernel, module)"),
     ("Unresolved extern", "link it with the module that defines it: pd.link(kernel, module)"),
-    ("Parsing error", "ptxas names the place where it stopped reading; a missing `;` is on the line before"),
+    ("Parsing error", "ptxas reports the place where it stopped parsing; a missing `;` is on the line before"),
 )
 
 
 def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> AssembleError:
-    """The error for a failed run: every error of the log, with the PTX and the Python line."""
+    """Return the error for a failed run: every error of the log, with the PTX and the Python line."""
     errors = assembler_log.errors(outcome.log) or [Remark("error", outcome.log.strip() or "no reason given")]
     text = modules[outcome.module]
     prefix = f"module {outcome.module + 1}, " if len(modules) > 1 else ""
@@ -201,24 +201,26 @@ def _refusal(outcome: assemblers.Outcome, modules: Sequence[str], arch: str) -> 
 
 
 _LOSS_HELP = {
-    7504: "let the command ptxas assemble it, which pip install 'ptxdsl[ptxas]' or the CUDA toolkit brings",
-    7508: "say how large a block is and how many a multiprocessor holds: @pd.kernel(reqntid=384, min_blocks=1)",
+    7504: "assemble it with ptxas, from pip install 'ptxdsl[ptxas]' or the CUDA toolkit",
+    7508: "set the block size and the blocks per multiprocessor: @pd.kernel(reqntid=384, min_blocks=1)",
     7509: "call no function between the first wgmma.mma_async and its wgmma.wait_group",
     7510: "call no function between the first wgmma.mma_async and its wgmma.wait_group",
-    7511: "give each warpgroup fewer sums: a smaller N, or more warpgroups",
-    7512: "give each warpgroup fewer sums: a smaller N, or more warpgroups",
-    7517: "wait for the products before their sums are used: wgmma.wait_group",
-    7518: "let wgmma.wait_group stand where all threads of the warpgroup come by",
-    7519: "write wgmma.fence between the last use of these registers and the first wgmma.mma_async",
-    7520: "let wgmma.fence stand where all threads of the warpgroup come by",
+    7511: "use fewer accumulator registers per warpgroup: a smaller N, or more warpgroups",
+    7512: "use fewer accumulator registers per warpgroup: a smaller N, or more warpgroups",
+    7517: "wait with wgmma.wait_group before reading the accumulators",
+    7518: "place wgmma.wait_group where all threads of the warpgroup execute it",
+    7519: "place wgmma.fence between the last access to these registers and the first wgmma.mma_async",
+    7520: "place wgmma.fence where all threads of the warpgroup execute it",
 }
 _ADDED = (7517, 7519)
-"""Waits and fences that the assembler adds; what else it says weighs more."""
-_USED_EARLY = "use the registers of wgmma.mma_async only behind wgmma.wait_group, and write wgmma.fence before the next"
+"""Codes for waits and fences that the assembler inserts; other codes take precedence."""
+_USED_EARLY = (
+    "access the registers of wgmma.mma_async only after wgmma.wait_group, and insert wgmma.fence before the next one"
+)
 
 
 def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleError:
-    """The error for a kernel that the assembler had to change: its products run one after another, or the like."""
+    """Return the error for a kernel that the assembler had to change, for example by serialising wgmma."""
     text = modules[0] if len(modules) == 1 else ""
     remarks = [replace(loss.remark, line=assembler_log.loss_line(text, loss)) for loss in losses]
     listing = "\n".join(_shown(remark, text, "") for remark in remarks)
@@ -226,7 +228,7 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
     code = next((loss.code for loss in losses if loss.code not in _ADDED), losses[0].code)
     names = " and ".join(dict.fromkeys(f"`{loss.kernel}`" for loss in losses if loss.kernel)) or "a kernel"
     return AssembleError(
-        f"the assembler changed {names}, which would run slower than it is written:\n{listing}",
+        f"the assembler changed {names}, which would run slower than written:\n{listing}",
         at=locations[0] if locations else None,
         help=_LOSS_HELP.get(code, _USED_EARLY),
     )
@@ -234,24 +236,24 @@ def _loss(losses: Sequence[WarpgroupLoss], modules: Sequence[str]) -> AssembleEr
 
 _SPILLS = {
     "wgmma.mma_async.": (
-        "has more in registers than there are, beside the sums of wgmma",
-        "give each warpgroup fewer sums: a smaller N, or more warpgroups",
+        "needs more registers than a thread can have, in addition to its wgmma accumulators",
+        "use fewer accumulator registers per warpgroup: a smaller N, or more warpgroups",
     ),
     "setmaxnreg.": (
-        "has more in registers than its warpgroups ask for",
-        "give more to the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`",
+        "needs more registers than its warpgroups request",
+        "request more for the warpgroup that needs them: `with pd.warpgroup(…, registers=…):`",
     ),
 }
-"""Instructions of kernels that must not spill: what is said of such a kernel, and what would help."""
+"""Instructions of kernels that must not spill, with the fault and the help of the error."""
 
 
 def _check_spills(kernels: Mapping[str, Resources], modules: Sequence[str]) -> None:
-    """Refuse a kernel of warpgroups that keeps registers in memory: it would run much slower than it is written."""
+    """Reject a warp-specialised kernel that spills registers: it would run much slower than written."""
     for name, needs in kernels.items():
         spilled = max(needs.spill_store_bytes, needs.spill_load_bytes)
         for text, (wanted, (fault, help)) in product(modules if spilled else (), _SPILLS.items()):
             if line := assembler_log.first_line(text, name, wanted):
-                remark = Remark("error", f"{spilled} bytes of registers a thread are spilled to memory", line)
+                remark = Remark("error", f"{spilled} bytes of registers per thread are spilled to memory", line)
                 raise AssembleError(
                     f"`{name}` {fault}:\n{_shown(remark, text, '')}",
                     at=_python_location(remark, text),
@@ -269,13 +271,13 @@ def _shown(remark: Remark, text: str, prefix: str) -> str:
 
 
 def kept(settings: config.Config) -> Iterator[tuple[cache.CacheEntry, Cubin | None]]:
-    """The entries of the cache, the last written first; without a cubin those that this version does not use."""
+    """Yield the cache entries, newest first; the cubin is None for entries of other versions."""
     for entry in cache.entries(settings.cache_dir):
         yield entry, _unpack(cache.load(settings.cache_dir, entry.name))
 
 
 def _pack(cubin: Cubin) -> bytes:
-    """The bytes of a cache entry: a line of JSON, then the image."""
+    """Return the bytes of a cache entry: a line of JSON, then the image."""
     facts = {
         "arch": cubin.arch,
         "kernels": {name: asdict(resources) for name, resources in cubin.kernels.items()},
@@ -285,7 +287,7 @@ def _pack(cubin: Cubin) -> bytes:
 
 
 def _unpack(content: bytes | None) -> Cubin | None:
-    """The cubin of an entry; None where there is none, or none that this version of ptxdsl has written."""
+    """Return the cubin of an entry; None if there is none, or if another version of ptxdsl wrote it."""
     if content is None:
         return None
     line, _, image = content.partition(b"\n")
@@ -301,7 +303,7 @@ _ENTRY = re.compile(r"\.entry\s+([\w$]+)")
 
 
 def _dump_stem(settings: config.Config, modules: Sequence[str], arch: str, key: str) -> Path:
-    """The path of a dump without its suffix: the first kernel, the architecture, and eight digits of the key."""
+    """Return the path of a dump without its suffix: the first kernel, the architecture, and eight digits of the key."""
     entry = next(filter(None, map(_ENTRY.search, modules)), None)
     return settings.dump_dir / f"{entry[1] if entry else 'module'}.{arch}.{key[:8]}"
 
@@ -313,5 +315,5 @@ def _write(stem: Path, suffix: str, content: bytes) -> None:
         path.write_bytes(content)
     except OSError as reason:
         raise Error(
-            f"cannot write the dump {path}: {reason.strerror}", help="set PTXDSL_DUMP_DIR to a folder you can write"
+            f"cannot write the dump {path}: {reason.strerror}", help="set PTXDSL_DUMP_DIR to a writable folder"
         ) from None

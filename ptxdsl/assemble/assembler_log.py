@@ -1,7 +1,8 @@
-"""What ptxas and its linker say about a module: resources of each kernel, warnings, errors, and the Python lines meant.
+"""Parse the log of ptxas and its linker: resources of each kernel, warnings, errors, and the Python lines they refer
+to.
 
-nvJitLink, the command ptxas and the driver print the same sentences. ptxas knows spills and barriers; the linker, where
-it ran, knows the registers and the stack of a kernel with all that it calls. Shared memory is read from the cubin.
+nvJitLink, ptxas and the driver print the same sentences. ptxas reports spills and barriers. The linker, if it ran,
+reports the registers and the stack of a kernel including its callees. Shared memory is read from the cubin.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _LINKED = re.compile(r"\bused (\d+) registers(.*)")
 
 
 def resources(log: str) -> dict[str, Resources]:
-    """The resources of each kernel that a verbose log names, in its order."""
+    """Return the resources of each kernel in a verbose log, in its order."""
     by_name: dict[str, Resources] = {}
     kernel = function = ""
     for line in log.splitlines():
@@ -95,7 +96,7 @@ def _with_use(known: Resources, registers: int, rest: str) -> Resources:
 
 
 def _with_linked(known: Resources, registers: int, rest: str) -> Resources:
-    # The linker's figure for barriers includes what the system reserves: that of ptxas stands.
+    # The linker's barrier count includes those reserved by the system; keep that of ptxas.
     return replace(
         known,
         registers=max(known.registers, registers),
@@ -110,7 +111,7 @@ def _sum(pattern: str, text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """An error or warning; `line` is the line of the PTX that it names, counted from 1, or None."""
+    """An error or warning; `line` is the PTX line that it refers to, counted from 1, or None."""
 
     severity: str
     message: str
@@ -123,29 +124,27 @@ _SHARED = re.compile(r"Entry function '(.+?)' uses too much shared data \(0x(\w+
 
 
 def remarks(log: str) -> list[Remark]:
-    """Every remark of a log that has a severity, in its order."""
+    """Return every remark of a log that has a severity, in its order."""
     return [_remark(match) for line in log.splitlines() if (match := _REMARK.search(line))]
 
 
 def _remark(match: re.Match[str]) -> Remark:
     message = match["message"].strip()
     if shared := _SHARED.search(message):
-        message = (
-            f"`{shared[1]}` declares {int(shared[2], 16)} bytes of shared memory; "
-            f"a static declaration may have {int(shared[3], 16)}"
-        )
+        declared, limit = int(shared[2], 16), int(shared[3], 16)
+        message = f"`{shared[1]}` declares {declared} bytes of static shared memory; the limit is {limit}"
     line = match["line"] or (around[1] if (around := _AROUND.search(message)) else None)
     return Remark(match["severity"], message, int(line) if line else None)
 
 
 def errors(log: str) -> list[Remark]:
-    """The errors of a log; "aborted due to errors" only where it is all that there is."""
+    """Return the errors of a log; "aborted due to errors" only if there is no other."""
     refusals = [remark for remark in remarks(log) if remark.severity in ("error", "fatal")]
     return [remark for remark in refusals if "aborted due to errors" not in remark.message] or refusals
 
 
 def warnings(log: str) -> list[Remark]:
-    """Warnings (spills) and numbered advice; not what `warpgroup_losses` gives."""
+    """Return warnings (spills) and numbered advice, without the remarks of `warpgroup_losses`."""
     return [
         remark
         for remark in remarks(log)
@@ -160,7 +159,7 @@ _IN_FUNCTION = re.compile(r"in (?:the )?function '(.+?)'")
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupLoss:
-    """What a kernel does not get that it asks for: wgmma one after another (C7510 and its like), setmaxnreg ignored."""
+    """A feature that the assembler dropped: asynchronous wgmma (serialised, C7510 and related codes) or setmaxnreg."""
 
     code: int
     kernel: str
@@ -168,7 +167,7 @@ class WarpgroupLoss:
 
 
 def warpgroup_losses(log: str) -> list[WarpgroupLoss]:
-    """Every such remark of a log, with its kernel; "" where neither the remark nor the rest of the log names one."""
+    """Return every such remark of a log with its kernel; "" if the log names no kernel."""
     kernels = _COMPILING.findall(log)
     losses = []
     for remark in remarks(log):
@@ -180,14 +179,14 @@ def warpgroup_losses(log: str) -> list[WarpgroupLoss]:
 
 
 def loss_line(ptx: str, loss: WarpgroupLoss) -> int | None:
-    """The line of a PTX text that a loss is about: the remark's, else that of the kernel's first such instruction."""
+    """Return the PTX line that a loss refers to: that of the remark, else the kernel's first such instruction."""
     if loss.remark.line:
         return loss.remark.line
     return first_line(ptx, loss.kernel, "setmaxnreg." if "setmaxnreg" in loss.remark.message else "wgmma.mma_async.")
 
 
 def first_line(ptx: str, kernel: str, wanted: str) -> int | None:
-    """The first line of a PTX text with these words in a kernel; in any where that is ""."""
+    """Return the first PTX line that contains `wanted` in a kernel; in any kernel if `kernel` is ""."""
     inside = not kernel
     for number, line in enumerate(ptx.splitlines(), start=1):
         if _FUNCTION.search(line):
@@ -204,7 +203,7 @@ _FUNCTION = re.compile(r"\.(?:entry|func)\b")
 
 
 def python_location(ptx: str, line: int) -> Location | None:
-    """The Python place that line `line` of a PTX text came from, by its `.loc`; None where it has none."""
+    """Return the Python location of a PTX line, from its `.loc`; None if it has none."""
     files = {int(number): unquoted(name) for number, name in _FILE.findall(ptx)}
     lines = ptx.splitlines()[:line]
     for at in range(len(lines) - 1, -1, -1):
@@ -216,7 +215,7 @@ def python_location(ptx: str, line: int) -> Location | None:
 
 
 def _location(loc: re.Match[str], before: Sequence[str], files: dict[int, str]) -> Location:
-    """The place of a `.loc`. `inlined_at` repeats the place of an earlier `.loc`, which may be inlined itself."""
+    """Return the location of a `.loc`. `inlined_at` refers to an earlier `.loc`, which may be inlined itself."""
     location = _located(loc.groups()[:3], files)
     if loc[4] is None:
         return location

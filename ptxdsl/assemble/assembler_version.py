@@ -1,7 +1,7 @@
-"""The version of nvJitLink by its file, noted on disk: to load the library and ask takes longer than to load a cubin.
+"""The version of nvJitLink by its file, cached on disk: loading the library takes longer than loading a cubin.
 
-A note is of a file as it was when a process had loaded it. Where a process has another nvJitLink loaded already, the
-cubin of the noted one is as good: both are installed, and each cubin is kept under the version that made it.
+A note describes the file that a process had loaded. If another nvJitLink is loaded in a later process, the cubin of the
+noted version is still valid: both are installed, and each cubin is stored under the version that made it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LIBRARY = "libnvJitLink.so."
 
 
 def version(folder: Path | None, name: str | None, whole_program: bool) -> str | None:
-    """The version of the assembler that `assemblers.choose` would take; None where only loading it tells."""
+    """Return the version of the assembler that `assemblers.choose` would return; None if unknown before loading it."""
     for candidate in assemblers.candidates(name, whole_program):
         if isinstance(candidate, assemblers.NvJitLink):
             name_of_note = _name()
@@ -33,14 +33,14 @@ def version(folder: Path | None, name: str | None, whole_program: bool) -> str |
 
 
 def note(folder: Path | None, assembler: assemblers.Assembler) -> None:
-    """Notes the version of an assembler that has just been loaded from the file that a wheel has brought."""
+    """Store the version of an assembler that was loaded from the file of a wheel."""
     name = _name() if isinstance(assembler, assemblers.NvJitLink) else None
     if name and assemblers.pathfinder.load_nvidia_dynamic_lib("nvJitLink").abs_path == library():
         cache.store(folder, name, json.dumps({"assembler": assembler.version()}).encode() + b"\n")
 
 
 def read(content: bytes | None) -> str | None:
-    """The version in a note; None where the bytes are something else."""
+    """Return the version in a note; None for invalid content."""
     try:
         known = json.loads(content or b"")["assembler"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -50,7 +50,7 @@ def read(content: bytes | None) -> str | None:
 
 @once
 def library() -> str | None:
-    """The library that a wheel has brought; None where there is none, or several."""
+    """Return the nvJitLink library of the installed wheel; None if there is no wheel, or several."""
     namespace = importlib.util.find_spec("nvidia")
     folders = namespace.submodule_search_locations if namespace else None
     paths = [path for folder in folders or () for path in _libraries(folder)]
@@ -58,7 +58,7 @@ def library() -> str | None:
 
 
 def _libraries(folder: str) -> Iterator[str]:
-    """Those of wheels in a folder `nvidia`: in its `nvjitlink`, or beside all else of a release, in `cu13`."""
+    """Yield the libraries of wheels in a folder `nvidia`: in `nvjitlink`, or in a release folder (`cu13`)."""
     for name in os.listdir(folder):
         inside = f"{folder}/{name}/lib"
         if (name == "nvjitlink" or (name.startswith("cu") and name[2:].isdecimal())) and os.path.isdir(inside):
@@ -66,7 +66,7 @@ def _libraries(folder: str) -> Iterator[str]:
 
 
 def _name() -> str | None:
-    """The name of the note for that file as it is now."""
+    """Return the name of the note for the present state of the library file."""
     path = library()
     try:
         status = os.stat(path) if path else None

@@ -1,6 +1,6 @@
 """The assemblers that turn PTX into a cubin: nvJitLink from its wheel, the commands ptxas and nvlink, the driver.
 
-Each takes PTX modules and gives the linked cubin, or None, and its log; none of them raises for a mistake in the PTX.
+Each takes PTX modules and returns the linked cubin, or None, and a log. None of them raises for an error in the PTX.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NO_WHEELS = "NVIDIA has no assembler for macOS: run the kernel on the emulator,
 
 
 class Outcome(NamedTuple):
-    """The cubin, or None where it failed; the log; and the number of the module that the log's lines are of."""
+    """The cubin (None on failure), the log, and the number of the module that the log refers to."""
 
     image: bytes | None
     log: str
@@ -36,20 +36,20 @@ class Outcome(NamedTuple):
 
 
 class Assembler(Protocol):
-    """One way to assemble."""
+    """An assembler for PTX."""
 
     def why_not(self) -> str | None:
-        """None where it can be used, else what is missing."""
+        """Return None if the assembler is available, else what is missing."""
 
     def version(self) -> str:
-        """Name and version, on which the cubin depends."""
+        """Return the name and version, which the cubin depends on."""
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
-        """Assemble the modules and link them; `options` are those of the command ptxas."""
+        """Assemble the modules and link them; `options` are ptxas options."""
 
 
 class NvJitLink:
-    """The library nvJitLink of the wheel nvidia-nvjitlink or of a CUDA toolkit."""
+    """The nvJitLink library of the wheel nvidia-nvjitlink or of a CUDA toolkit."""
 
     def why_not(self) -> str | None:
         try:
@@ -59,14 +59,14 @@ class NvJitLink:
         except driver.pathfinder.DynamicLibNotFoundError:
             return "nvJitLink is not installed"
         except (RuntimeError, OSError) as broken:
-            return f"nvJitLink does not load ({str(broken).splitlines()[0]})"
+            return f"nvJitLink cannot be loaded ({str(broken).splitlines()[0]})"
         return None
 
     def version(self) -> str:
         return "nvJitLink {}.{}".format(*nvjitlink.version())
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
-        # What its own cache gives has no log: neither registers nor what the assembler had to change
+        # A hit in nvJitLink's own cache has no log: no register counts and no warnings.
         flags = [f"-arch={arch}", "-no-cache", "-verbose", "-Xptxas=-warn-spills"]
         flags += [f"-Xptxas={option}" for option in options]
         try:
@@ -100,13 +100,13 @@ def _read_log(handle: int, size_of: Callable[[int], int], read: Callable[[int, b
 
 
 class Ptxas:
-    """The command ptxas; with several modules nvlink too, which stands beside it in a CUDA toolkit."""
+    """The ptxas command; for several modules also nvlink, from the same CUDA toolkit."""
 
     def why_not(self) -> str | None:
-        return None if tool("ptxas") else "there is no ptxas on the PATH"
+        return None if tool("ptxas") else "ptxas is not on the PATH"
 
     def version(self) -> str:
-        """By its file: to start it and ask takes longer than to load what it has made."""
+        """Identify ptxas by its file: running `ptxas --version` takes longer than loading a cached cubin."""
         try:
             about = os.stat(self._ptxas())
         except OSError:
@@ -128,7 +128,7 @@ class Ptxas:
     def _several(self, modules: Sequence[str], folder: Path, arch: str, flags: Sequence[str]) -> Outcome:
         nvlink = tool("nvlink")
         if nvlink is None:
-            return Outcome(None, "error : linking several PTX modules takes nvlink, which is not on the PATH")
+            return Outcome(None, "error : linking several PTX modules requires nvlink, which is not on the PATH")
         stems = [folder / f"module{number}" for number in range(len(modules))]
         logs = []
         for number, (text, stem) in enumerate(zip(modules, stems, strict=True)):
@@ -145,22 +145,22 @@ class Ptxas:
 
 
 def _run(*command: str) -> Outcome:
-    """Run a command; its image is the file after `-o`, where it made one."""
+    """Run a command and return its log; the image is the file after `-o`, if it was written."""
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     log = done.stdout + done.stderr
     if done.returncode != 0:
-        return Outcome(None, log or f"error : {command[0]} ended with status {done.returncode}")
+        return Outcome(None, log or f"error : {command[0]} exited with status {done.returncode}")
     return Outcome(Path(command[-1]).read_bytes() if "-o" in command else b"", log)
 
 
 class DriverLinker:
-    """The linker inside the CUDA driver; it needs a GPU, and reads no PTX newer than itself."""
+    """The linker of the CUDA driver. It needs a GPU and does not accept PTX newer than itself."""
 
     def why_not(self) -> str | None:
         return driver.why_no_gpu()
 
     def version(self) -> str:
-        return f"CUDA driver {driver.call('asking for its version', driver.cuda.cuDriverGetVersion)}"
+        return f"CUDA driver {driver.call('querying its version', driver.cuda.cuDriverGetVersion)}"
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
         target = getattr(driver.cuda.CUjit_target, f"CU_TARGET_COMPUTE_{arch.removeprefix('sm_').upper()}", None)
@@ -207,18 +207,19 @@ ASSEMBLERS: dict[str, Assembler] = {"nvjitlink": NvJitLink(), "ptxas": Ptxas(), 
 
 
 WHOLE_PROGRAM = ("ptxas", "nvjitlink", "driver")
-"""The order for kernels that change their registers: linkers ignore `setmaxnreg` (C7504), whatever they are told."""
+"""The preferred order for kernels with setmaxnreg: linkers ignore it (C7504), whatever options they get."""
 
 
 def candidates(name: str | None, whole_program: bool) -> list[Assembler]:
-    """Those that `choose` asks, in this order."""
+    """Return the assemblers that `choose` tries, in order."""
     return [ASSEMBLERS[each] for each in ([name] if name else WHOLE_PROGRAM if whole_program else ASSEMBLERS)]
 
 
 def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
-    """The assembler of that name (see `config`), or the first that can be used; AssembleError where none can.
+    """Return the assembler of that name (see `config`), or the first available one.
 
-    `whole_program` prefers one that sees that nothing else will be linked.
+    `whole_program` prefers an assembler that knows that nothing else will be linked. Raises AssembleError if none is
+    available.
     """
     missing = []
     for candidate in candidates(name, whole_program):
@@ -228,11 +229,11 @@ def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
         missing.append(reason)
     if name:
         raise AssembleError(
-            f"the assembler `{name}` that PTXDSL_ASSEMBLER asks for cannot be used: {missing[0]}",
-            help="unset PTXDSL_ASSEMBLER to take the first that can",
+            f"PTXDSL_ASSEMBLER selects `{name}`, which is not available: {missing[0]}",
+            help="unset PTXDSL_ASSEMBLER to use the first assembler available",
         )
     raise AssembleError(
-        f"there is no assembler for PTX: {'; '.join(dict.fromkeys(missing))}",
+        f"no assembler for PTX is available: {'; '.join(dict.fromkeys(missing))}",
         help=_NO_WHEELS
         if sys.platform == "darwin"
         else "pip install 'ptxdsl[asm]'; it needs no GPU and no CUDA toolkit",
@@ -241,7 +242,7 @@ def choose(name: str | None = None, whole_program: bool = False) -> Assembler:
 
 @cache
 def tool(name: str) -> str | None:
-    """The path of one of NVIDIA's commands: from a wheel (nvidia/cu13/bin), else from the PATH."""
+    """Return the path of an NVIDIA command, from a wheel (nvidia/cu13/bin) or else from the PATH."""
     namespace = importlib.util.find_spec("nvidia")
     folders = namespace.submodule_search_locations if namespace else None
     paths = sorted(path for folder in folders or () for path in Path(folder).glob(f"*/bin/{name}"))

@@ -1,9 +1,9 @@
-"""A folder of results that are dear to make: safe for many processes and on network file systems, never required.
+"""An on-disk cache, safe for concurrent processes and network file systems, and always optional.
 
-An entry is written beside its address and renamed into it, so a reader sees all of it or nothing. It begins with a
-digest of its key and content, so that one that is damaged, or was moved, is made anew; and it is read only where it is
-a plain file of this user that nobody else may write, since what it holds runs on the GPU. Where the folder cannot be
-read or written, nothing is kept.
+An entry is written to a temporary file and renamed, so that readers see all of it or nothing. It begins with a digest
+of its key and content; a damaged or moved entry is rebuilt. It is read only if it is a regular file of this user that
+no other user can write, because its content runs on the GPU. If the folder cannot be read or written, nothing is
+cached.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 _MAGIC = b"ptxdsl 2\n"
 _NAME = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = hashlib.sha256().digest_size
-# A FIFO must not make us wait, and a link is somebody's choice of another file.
+# Opening a FIFO would block, and a symbolic link may point anywhere.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def key(parts: Iterable[str]) -> str:
-    """The name of an entry that depends on these texts, in this order."""
+    """Return the name of an entry that depends on these texts, in this order."""
     digest = hashlib.sha256()
     for part in parts:
         content = part.encode()
@@ -37,7 +37,7 @@ def key(parts: Iterable[str]) -> str:
 
 
 def load(folder: Path | None, name: str) -> bytes | None:
-    """The content of an entry; None where there is none that can be trusted."""
+    """Return the content of an entry; None if it does not exist or cannot be trusted."""
     if folder is None:
         return None
     try:
@@ -50,7 +50,7 @@ def load(folder: Path | None, name: str) -> bytes | None:
 
 
 def store(folder: Path | None, name: str, content: bytes) -> bool:
-    """Keep an entry; False where the folder is switched off, read-only or full, which costs only time."""
+    """Store an entry; return False if the folder is off, read-only or full, which costs only time."""
     if folder is None:
         return False
     try:
@@ -62,7 +62,7 @@ def store(folder: Path | None, name: str, content: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """What is kept under a name: its size, and when it was written, in seconds since 1970."""
+    """The name and size of an entry, and its modification time in seconds since 1970."""
 
     name: str
     bytes: int
@@ -70,11 +70,11 @@ class CacheEntry:
 
 
 def entries(folder: Path | None) -> list[CacheEntry]:
-    """All entries of this user, the last written first. Files that are none are left out."""
+    """Return all entries of this user, newest first. Other files are skipped."""
     known = []
     for path in folder.glob("??/*") if folder else ():
         name = path.parent.name + path.name
-        with contextlib.suppress(OSError):  # another process has removed it
+        with contextlib.suppress(OSError):  # removed by another process
             status = path.lstat()
             if _NAME.fullmatch(name) and _is_ours(status):
                 known.append(CacheEntry(name, status.st_size, status.st_mtime))
@@ -82,7 +82,7 @@ def entries(folder: Path | None) -> list[CacheEntry]:
 
 
 def remove(folder: Path, entry: CacheEntry) -> bool:
-    """Removes an entry, and its folder if that is empty then; False where that is not possible."""
+    """Remove an entry, and its folder if it is then empty; return False if that fails."""
     path = _path(folder, entry.name)
     try:
         path.unlink(missing_ok=True)
@@ -98,18 +98,18 @@ def _path(folder: Path, name: str) -> Path:
 
 
 def _head(name: str, content: bytes) -> bytes:
-    """What an entry begins with: the format, and a digest that no other key or content has."""
+    """Return the first line of an entry: the format, and a digest of its key and content."""
     return _MAGIC + hashlib.sha256(name.encode() + b"\n" + content).digest()
 
 
 def _read(path: Path) -> bytes:
-    """A file of ours; empty where it is something else."""
+    """Return the content of a trusted file; empty otherwise."""
     with open(os.open(path, _READING), "rb") as file:
         return file.read() if _is_ours(os.fstat(file.fileno())) else b""
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether it is a plain file that belongs to this user and that no other user can write."""
+    """True if this is a regular file of this user that no other user can write."""
     if not stat.S_ISREG(status.st_mode):
         return False
     if not hasattr(os, "geteuid"):  # Windows has no modes; its home folders are private
@@ -118,7 +118,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Writes a file, in the stead of whatever is there."""
+    """Write a file, replacing anything at that path."""
     _make_folder(path.parent)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")  # mode 0600
     try:
@@ -132,16 +132,16 @@ def _replace(path: Path, content: bytes) -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    """The folder of two digits, where a file or FIFO may stand; the cache's own folder is the user's affair."""
+    """Create the two-digit folder, replacing a file or FIFO; the cache folder itself is left to the user."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-    except FileExistsError:  # it is no folder; looking first would see none where another process is about to make one
+    except FileExistsError:  # not a folder; checking first would race with another process that creates it
         folder.unlink(missing_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _clear(path: Path) -> None:
-    """Removes a folder from where an entry shall be; os.replace() takes the place of all else."""
+    """Remove a folder at the path of an entry; os.replace() overwrites everything else."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -1,7 +1,7 @@
-"""The static shared memory of the kernels in a cubin, which is an ELF file of 64 bits.
+"""The static shared memory of the kernels in a cubin, a 64-bit ELF file.
 
-No log says it reliably: of a module that nvJitLink compiles to be linked, ptxas leaves out what is declared outside of
-functions, and the linker counts what the system reserves. A kernel's section of shared memory is what is launched.
+No log gives it reliably. When nvJitLink compiles relocatable code, ptxas omits variables declared outside of functions,
+and the linker includes memory reserved by the system. The size of a kernel's shared-memory section is authoritative.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import struct
 
-_RESERVED_BYTES = 1024  # of each block, for the system, since sm_90
+_RESERVED_BYTES = 1024  # per block, reserved by the system since sm_90
 _PREFIX = ".nv.shared."
 
 
 def shared_bytes(image: bytes, arch: str) -> dict[str, int]:
-    """Bytes of shared memory that each kernel declares, as the driver reports them; kernels with none are left out."""
+    """Return the bytes of static shared memory of each kernel, as the driver reports them; kernels without any are
+    omitted.
+    """
     number = int(re.findall(r"\d+", arch)[0])
     reserved = _RESERVED_BYTES if number >= 90 else 0
     sizes = {name.removeprefix(_PREFIX): size for name, size in _sections(image).items() if name.startswith(_PREFIX)}
@@ -22,7 +24,7 @@ def shared_bytes(image: bytes, arch: str) -> dict[str, int]:
 
 
 def _sections(image: bytes) -> dict[str, int]:
-    """The sections of an ELF file and their sizes."""
+    """Return the sections of an ELF file with their sizes."""
     (start,) = struct.unpack_from("<Q", image, 0x28)
     each, count, of_names = struct.unpack_from("<3H", image, 0x3A)
     headers = [struct.unpack_from("<I20xQQ", image, start + each * n) for n in range(count)]

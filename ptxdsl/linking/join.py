@@ -1,4 +1,4 @@
-"""Modules of PTX as one: names that a module keeps to itself are made distinct, shared ones are defined once."""
+"""Join PTX modules into one: rename private names so that they are unique, and define shared names once."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from ptxdsl.isa.target import capability
 from ptxdsl.verify import least_version
 
 Named: TypeAlias = "ir.Function | ir.Variable"
-_MERGED = ("weak", "common")  # linkages of which several modules may have a definition
+_MERGED = ("weak", "common")  # linkages that may be defined in several modules
 
 
 @dataclass(frozen=True, slots=True)
 class LinkedModule:
-    """A module that becomes a part of a program; `name` is what messages call it. Its items are changed."""
+    """A module to be joined; `name` identifies it in messages. Its items are modified."""
 
     name: str
     module: ir.PtxModule
 
 
 def join(parts: Sequence[LinkedModule], arch: str) -> ir.PtxModule:
-    """One module for a target. Raises LinkError for what is defined by none or by two, or not as it is declared."""
+    """Return one module for a target. Raises LinkError for a name that is undefined, defined twice, or declared
+    differently.
+    """
     for part in parts:
         _check_target(part, arch)
     return _Join(parts).module(arch)
@@ -35,12 +37,12 @@ def join(parts: Sequence[LinkedModule], arch: str) -> ir.PtxModule:
 def _check_target(part: LinkedModule, arch: str) -> None:
     target = part.module.target[0]
     if part.module.address_size != 64:
-        raise _refusal(f"{part.name} has addresses of {part.module.address_size} bits", "programs of today have 64")
+        raise _refusal(
+            f"{part.name} uses {part.module.address_size}-bit addresses", "only 64-bit programs are supported"
+        )
     (number, feature), (least, needed) = capability(arch), capability(target)
     if number < least or (needed and (number, feature) != (least, needed)):
-        raise _refusal(
-            f"{part.name} is made for {target}; the program is linked for {arch}", f'ask for arch="{target}"'
-        )
+        raise _refusal(f"{part.name} targets {target}; the program is linked for {arch}", f'link for arch="{target}"')
 
 
 def _refusal(message: str, help: str) -> LinkError:
@@ -49,7 +51,7 @@ def _refusal(message: str, help: str) -> LinkError:
 
 @dataclass(slots=True)
 class _Join:
-    """The definitions of shared names, and who has them."""
+    """The definitions of shared names, and the module of each."""
 
     parts: Sequence[LinkedModule]
     defined: dict[str, tuple[LinkedModule, Named]] = field(default_factory=dict)
@@ -68,7 +70,7 @@ class _Join:
         return joined
 
     def _separate(self) -> None:
-        """Gives what a module keeps to itself a name that no other module has."""
+        """Give the private items of a module names that no other module has."""
         taken = {item.name for part in self.parts for item in _named(part.module) if _is_shared(item)}
         for part in self.parts:
             local = {name for function in part.module.functions for name in function.names}
@@ -86,9 +88,9 @@ class _Join:
         if known is item or item.linkage in _MERGED:
             return
         if known.linkage not in _MERGED:
-            help = "leave one of them out, or rename one; functions that may be in many modules are .weak (C++: inline)"
+            help = "omit one of them or rename it; functions defined in many modules are .weak (C++: inline)"
             twice = f"`{item.name}` is defined by {other.name} and by {part.name}"
-            raise _refusal(f"`{item.name}` is defined twice by {part.name}" if other is part else twice, help)
+            raise _refusal(f"`{item.name}` is defined twice in {part.name}" if other is part else twice, help)
         self.defined[item.name] = part, item
 
     def _check_declarations(self) -> None:
@@ -107,21 +109,21 @@ class _Join:
         if declared != defined:
             raise _refusal(
                 f"`{item.name}` is declared by {part.name} as {declared}; {other.name} defines {defined}",
-                "declare it as it is defined",
+                "change the declaration to match the definition",
             )
 
     def _missing(self, part: LinkedModule, item: Named) -> LinkError:
         near = difflib.get_close_matches(item.name, list(self.defined), 1)
-        help = f"did you mean `{near[0]}`, of {self.defined[near[0]][0].name}?" if near else None
+        help = f"did you mean `{near[0]}` in {self.defined[near[0]][0].name}?" if near else None
         location = _location_of_use(part.module, item)
         at = f" ({location})" if location else ""
         used = f"`{item.name}` is {'called' if isinstance(item, ir.Function) else 'used'} by {part.name}{at}"
         return _refusal(
-            f"{used}, and no part of the link defines it", help or "give pd.link the module that defines it"
+            f"{used}, but no module of the link defines it", help or "pass the module that defines it to pd.link"
         )
 
     def _declarations(self) -> Iterator[ir.Function]:
-        """Functions are declared before the text comes to them."""
+        """Yield declarations, which precede the first use of a function."""
         known: set[str] = set()
         for part in self.parts:
             for item in part.module.functions:
@@ -154,7 +156,7 @@ class _Join:
                     yield item
 
     def _is_the_one(self, item: Named) -> bool:
-        """Whether this is the definition that the program has of a shared name."""
+        """True if this is the program's definition of a shared name."""
         return item.name in self.defined and self.defined[item.name][1] is item
 
 
@@ -167,7 +169,7 @@ def _directives(module: ir.PtxModule) -> Iterator[ir.Directive]:
 
 
 def _is_shared(item: Named) -> bool:
-    """Whether other modules know it by its name. Arrays of a launch's shared memory lie in one place by any name."""
+    """True if other modules can refer to this name. Dynamic shared arrays start at one address under any name."""
     return bool(item.linkage) and not _is_dynamic(item)
 
 
@@ -192,12 +194,14 @@ def _distinct(name: str, taken: set[str], local: set[str]) -> str:
 
 
 def _kind(item: Named) -> str:
-    """What two modules must agree on: of a function what is passed, by size; of a variable space, type and size."""
+    """Return the interface that modules must agree on: parameter sizes of a function; space, type and size of a
+    variable.
+    """
     if isinstance(item, ir.Variable):
         extents = "".join(f"[{extent}]" for extent in item.shape if extent is not None)
         return f"a .{item.type}{extents} in .{item.space}"
     passed, returned = (" and ".join(map(_bytes, each)) or "nothing" for each in (item.parameters, item.returns))
-    return f"a function that takes {passed} and gives {returned}"
+    return f"a function that takes {passed} and returns {returned}"
 
 
 def _bytes(variable: ir.Variable | ir.Register) -> str:
@@ -206,7 +210,7 @@ def _bytes(variable: ir.Variable | ir.Register) -> str:
 
 
 def _location_of_use(module: ir.PtxModule, item: Named) -> Location | None:
-    """The first line that names something."""
+    """Return the first location that uses a name."""
     for function in module.functions:
         for instruction in function.walk():
             if any(getattr(operand, "name", None) == item.name for operand in instruction.operands):

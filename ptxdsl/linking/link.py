@@ -1,7 +1,7 @@
-"""`pd.link`: several kernels and PTX modules as one program, for the emulator and as one cubin.
+"""`pd.link`: join kernels and PTX modules into one program, for the emulator and as one cubin.
 
-Modules are joined as PTX, before they are assembled: the emulator runs the very text that an assembler takes, all
-assemblers do, and functions of other modules can be inlined.
+Modules are joined as PTX text. The emulator thus runs the same text as the assembler, every assembler accepts it, and
+functions of other modules can be inlined.
 """
 
 from __future__ import annotations
@@ -37,23 +37,28 @@ else:
 
 Linkable: TypeAlias = "Kernel | ParsedKernel | Module | DeviceFunction[Any] | str | bytes"
 _NUMBER = re.compile(r"sm_(\d+)([af]?)")
-_ARGUMENTS = {  # what others name, and what is written here
-    **dict.fromkeys(("arch", "target"), 'the target is that of its parts: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH'),
-    **dict.fromkeys(("modules", "parts", "ptx", "files"), "parts are given by their places: `pd.link(kernel, module)`"),
+_ARGUMENTS = {  # names that other libraries use
+    **dict.fromkeys(("arch", "target"), 'set the target on the kernels: @pd.kernel(arch="sm_90a"), or PTXDSL_ARCH'),
+    **dict.fromkeys(
+        ("modules", "parts", "ptx", "files"), "pass the parts as positional arguments: `pd.link(kernel, module)`"
+    ),
 }
 
 
 @public
 def link(*parts: Linkable, **constants: object) -> LinkedProgram:
-    """Joins kernels and PTX modules to one program: `pd.link(kernel, pd.parse(text))["kernel"][grid, block](…)`.
+    """Join kernels and PTX modules into one program.
 
-    A part is a kernel, a module that `pd.parse` read, the text of one, or a `pd.function` that others call. What one
-    declares (`pd.extern`, `.extern`) another one defines; kernels share variables. `constants` are those of the traced
-    kernels, by name. Raises LinkError for what is defined by none or by two of them, or otherwise than it is declared.
+    A part is a kernel, a module from `pd.parse`, PTX text, or a `pd.function` that other parts call. Declarations
+    (`pd.extern`, `.extern`) are resolved by the definitions of other parts, and kernels share variables. `constants`
+    are those of the traced kernels, by name. Raises LinkError for a name that is undefined, defined twice, or declared
+    differently from its definition.
+
+    Example: `pd.link(kernel, pd.parse(text))["kernel"][grid, block](…)`
     """
     if not parts:
-        help = "give it kernels, and the modules that define what they call"
-        raise LinkError("pd.link of nothing", at=here().location, help=help)
+        help = "pass kernels and the modules that define what they call"
+        raise LinkError("pd.link without parts", at=here().location, help=help)
     sources = [_source(part, number) for number, part in enumerate(parts, start=1)]
     program = LinkedProgram(sources, constants)
     program.joined(None)
@@ -62,21 +67,21 @@ def link(*parts: Linkable, **constants: object) -> LinkedProgram:
 
 @dataclass(frozen=True, slots=True)
 class TracedSource:
-    """A traced kernel among the parts of a link."""
+    """A traced kernel as a part of a link."""
 
     kernel: Kernel
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A device function among the parts of a link, which others call by its name."""
+    """A device function as a part of a link, which others call by name."""
 
     function: DeviceFunction[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """The text of a PTX module among the parts of a link, and the target that it names."""
+    """PTX text as a part of a link, and its target."""
 
     text: str
     target: str
@@ -95,9 +100,9 @@ def _source(part: object, number: int) -> Source:
         return TextSource(lower(module.module), module.module.target[0])
     if isinstance(module, Module):
         return TextSource(module.ptx(), module.ir.target[0])
-    help = "take kernels, modules of pd.parse, texts of PTX and functions of pd.function"
+    help = "pass kernels, modules from pd.parse, PTX text or functions made with pd.function"
     if isinstance(part, list | tuple):
-        help = "give the parts one by one: `pd.link(*parts)`"
+        help = "pass the parts one by one: `pd.link(*parts)`"
     elif isinstance(part, FunctionType):
         help = f"decorate it: @pd.kernel or @pd.function above `def {part.__name__}`"
     elif isinstance(part, PurePath):

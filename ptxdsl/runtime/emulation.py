@@ -231,9 +231,8 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
     name, static = variant.name, variant.static_bytes
     if static > limits.STATIC_SHARED_BYTES:
         raise LaunchError(
-            f"`{name}` declares {static} bytes of shared memory; a static declaration may have "
-            f"{limits.STATIC_SHARED_BYTES}",
-            help="declare it `.extern .shared` without a size, and give the launch `shared_bytes`",
+            f"`{name}` declares {static} bytes of static shared memory; the limit is {limits.STATIC_SHARED_BYTES}",
+            help="declare it `.extern .shared` without a size, and pass `shared_bytes` at launch",
         )
     most = limits.shared_bytes(variant.arch) - static
     if shape.shared_bytes > most:

@@ -47,7 +47,7 @@ def test_dynamic_shared_memory_without_end():
 
 
 def test_shared_variables_without_end():
-    expected = "`f` declares 1000000000000000000 bytes of shared memory; a static declaration may have 49152"
+    expected = "`f` declares 1000000000000000000 bytes of static shared memory; the limit is 49152"
     assert refusal(inside=".shared .b8 x[1000000000000000000];") == expected
     assert refusal(outside=".shared .b8 x[1000000000000000000];") == expected
 

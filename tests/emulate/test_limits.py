@@ -139,7 +139,7 @@ def test_an_interruption_says_where_the_kernel_was():
 
 
 @pytest.mark.parametrize(("variable", "value", "expected"), [
-    ("PTXDSL_STEPS", "many", "a whole number from 1 on"), ("PTXDSL_SECONDS", "-1", "a number of seconds, more than 0"),
+    ("PTXDSL_STEPS", "many", "a whole number of 1 or more"), ("PTXDSL_SECONDS", "-1", "a number of seconds above 0"),
     ("PTXDSL_SCHEDULE", "random:x", "lockstep, skewed, random or random:SEED, with a number as seed"),
 ])  # fmt: skip
 def test_settings_that_are_none(monkeypatch, variable, value, expected):

@@ -41,7 +41,7 @@ def ended(example, *arguments, gpus=0, **environment):
     """What an example says that ends before it begins, on a machine that seems to have so many GPUs."""
     stand_in = f"import torch; torch.cuda.device_count = lambda: {gpus}; "
     stand_in += (
-        f"from ptxdsl import driver; driver.why_no_gpu = lambda: {None if gpus else 'the CUDA driver sees no GPU'!r}; "
+        f"from ptxdsl import driver; driver.why_no_gpu = lambda: {None if gpus else 'the CUDA driver finds no GPU'!r}; "
     )
     script = f"import runpy, sys; sys.argv[0] = {example!r}; {stand_in}runpy.run_path({example!r}, run_name='__main__')"
     done = subprocess.run(
@@ -59,7 +59,7 @@ def ended(example, *arguments, gpus=0, **environment):
 @pytest.mark.parametrize("example", ["19_train_experts.py", "20_expert_parallel.py"])
 def test_nccl_without_gpus(example):
     assert ended(example, "--device", "cuda", LOCAL_WORLD_SIZE="2") == (
-        "--device cuda: the CUDA driver sees no GPU\n  help: leave it out, and the kernels run on the emulator\n"
+        "--device cuda: the CUDA driver finds no GPU\n  help: leave it out, and the kernels run on the emulator\n"
     )
 
 

@@ -1,4 +1,11 @@
-"""The emulator: runs PTX on numpy arrays and finds what has no defined result."""
+"""The emulator: run PTX on numpy arrays, and report everything whose result is undefined.
+
+- launch, stream: arguments to memory and back; what earlier launches touched
+- threads, report: thread names, findings
+- run: the machine, its processor and scheduler
+- memory, asynchronous: state spaces; copies and wgmma in flight
+- observe: checks of accesses, among them `observe.races`
+"""
 
 from .launch import emulate, run
 from .report import Finding, Report, Thread

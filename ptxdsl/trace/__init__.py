@@ -1,5 +1,19 @@
 """Trace a Python function into a kernel: the function runs once, and each operation on traced values emits an
-instruction."""
+instruction.
+
+- builder: the kernel being traced: registers, text, open branches and loops
+- signature, parameters: parameters of kernels and device functions; groups of named fields
+- value, operators, packing, literal, convert, choice: values in registers, Python's operators, numbers and conversions
+- mnemonic, instruction, misfits: `pd.ptx`, the choice of an instruction form, and the message if none fits
+- memory, arrays: pointers; shared, local and constant arrays
+- control, leaving, liveness, bindings: branches and loops, and which Python names and statements they change
+- functions, calls, no_result: device functions and their calls
+- roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
+- captured, reads, holders, state, drawn, rounds: what a kernel reads of Python, as its key
+- aliases, copied, earlier: second names and copies of variables
+- foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
+- named, noted, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
+"""
 
 from __future__ import annotations
 

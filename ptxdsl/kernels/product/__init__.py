@@ -1,1 +1,7 @@
-"""What kernels compute: the facts about their operands, products and tiles of them, sums in registers, words."""
+"""What a kernel computes.
+
+- operands: `Operands`: types, layouts and widths of the arrays
+- product: `Product`, its tiles (`Work`) and their parts
+- sums: `Sums`: accumulators and their layout
+- words, tf32: memory words; float32 rounded to tf32
+"""

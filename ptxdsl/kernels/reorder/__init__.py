@@ -1,1 +1,6 @@
-"""Kernels that bring arrays into another order, beside those that multiply: a thread moves a word."""
+"""Kernels that reorder arrays, one word a thread.
+
+- packed, dilated: images of few channels; zeros between pixels
+- lines, transposed: aligned copies of rows; transposes
+- rows, routing: rows by index; tokens by expert
+"""

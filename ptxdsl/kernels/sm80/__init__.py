@@ -1,1 +1,7 @@
-"""The machinery of the sm_80 path: tiles in shared memory, copies, fragments, mma.sync."""
+"""The path of every GPU since Ampere: cp.async and mma.sync.
+
+- tiling, tile, traits: `WarpTiling`, tiles in shared memory, the traits
+- ring, memory: `CpAsyncRing`, shared memory
+- copies, pixels: tiles of matrices and of images, by cp.async
+- mma, fragments, addresses: `WarpMma`: ldmatrix and mma.sync
+"""

@@ -1,1 +1,5 @@
-"""From sums to memory, with a function of the caller."""
+"""Store accumulators, with an epilogue of the caller.
+
+- store, readers: `Store`, and the operands an epilogue reads
+- function, traced: the caller's function, and its trace
+"""

@@ -1,1 +1,8 @@
-"""Which tiles a block computes, and how blocks share one."""
+"""Tile schedules in kernels: `plan` on the host, `walk` in the kernel.
+
+- schedule: `TileSchedule`
+- one_tile, persistent, interleaved, cluster_strips, many: one tile a block, several, several problems
+- split_k, scatter, cluster_split, stream_k, partial_sums: blocks that share the K of a tile
+- visitor, group_visitors: tiles of many problems, and of groups of rows
+- choice: the schedule of `schedule=`, `split_k=` and `reduction=`
+"""

@@ -1,1 +1,5 @@
-"""What a kernel is made for, and what it takes."""
+"""The properties that a kernel is specialised for.
+
+- traits: `Traits`: tiling, operands, schedule, epilogue
+- parameters: the parameters of kernels
+"""

@@ -60,11 +60,11 @@ def verdicts():
 
 def test_what_is_found_what_is_equivalent_and_why():
     told = {(v.mutant.kind, v.mutant.change, v.verdict, v.reason) for v in verdicts().values()}
-    meets = "no thread touches memory before it meets the others again, or ends"
+    meets = "no thread touches memory before its next barrier or its exit"
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:47) does it too"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:47) has the same effect"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -142,7 +142,7 @@ def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
     trial = Trial(problems)
     toggles = [m for m in trial.mutants() if (m.kind, m.change) == ("phase", "is not toggled")]
     told = [(v.verdict, v.reason if v.verdict == SAME else "") for v in map(trial.verdict, toggles)]
-    unused = (SAME, "no thread waits by that parity")
+    unused = (SAME, "no thread waits for that parity")
     assert told == [unused, (FINDING, ""), unused] * 2
 
 
@@ -186,8 +186,8 @@ def test_a_wait_is_needed_unless_its_thread_has_waited_since_it_began_something(
     trial = Trial(problems)
     waits = [m for m in trial.mutants() if "wait_group" in m.instruction and m.change == "removed"]
     told = [(v.verdict, v.reason) for v in trial.verdicts(waits)]
-    idle = (SAME, "the thread has begun nothing that it has not waited for")
-    too = f"`cp.async.bulk.wait_group.read 0;` ({waits[2].source}) does it too"
+    idle = (SAME, "the thread has nothing in flight")
+    too = f"`cp.async.bulk.wait_group.read 0;` ({waits[2].source}) has the same effect"
     assert told[:3] == [idle, (DOUBLED, too), idle]
     assert told[3][0] == FINDING
     assert "still reads dynamic_shared[0] when its block ends" in told[3][1]

@@ -192,19 +192,19 @@ class Trial:
         if mutant.same is not None and not self._finds(mutant.same):
             toggle = mutant.change == "is not toggled"
             return Verdict(
-                mutant, SAME, "no thread waits by that parity" if toggle else "every thread has the same value"
+                mutant, SAME, "no thread waits for that parity" if toggle else "every thread has the same value"
             )
         if mutant.kind not in ORDERING:
-            return Verdict(mutant, SAME, "other values, which reach no result")
+            return Verdict(mutant, SAME, "the changed values do not reach a result")
         if mutant.kind == "wait" and not self._finds(self.kernel.traps_at(COPY)):
             return Verdict(mutant, SAME, "no thread makes an asynchronous copy")
         if WAITS.search(mutant.instruction) and not self._finds(self.kernel.unwaited(mutant)):
-            return Verdict(mutant, SAME, "the thread has begun nothing that it has not waited for")
+            return Verdict(mutant, SAME, "the thread has nothing in flight")
         moved = mutant.change.startswith(("before", "behind"))  # a wait that is gone is not made up for by a meeting
         if mutant.kind == "barrier" or (mutant.kind == "wait" and moved):
             for watched, what in ((ACCESS, "memory"), (SHARED_ACCESS, "shared memory")):
                 if not self._finds(self.kernel.until_next(mutant, watched)):
-                    return Verdict(mutant, SAME, f"no thread touches {what} before it meets the others again, or ends")
+                    return Verdict(mutant, SAME, f"no thread touches {what} before its next barrier or its exit")
         return Verdict(mutant, MISSED, "")
 
     def verdicts(self, mutants: Sequence[Mutant]) -> list[Verdict]:
@@ -228,5 +228,5 @@ class Trial:
             lines = {line: new for other in gone for line, new in other.changed.items()}
             if lines and self._finds(mutant.changed | lines):
                 places = ", ".join(dict.fromkeys(other.source for other in gone))
-                return Verdict(mutant, DOUBLED, f"`{gone[0].instruction}` ({places}) does it too")
+                return Verdict(mutant, DOUBLED, f"`{gone[0].instruction}` ({places}) has the same effect")
         return verdict

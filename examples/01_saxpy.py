@@ -23,6 +23,11 @@ def saxpy(x: ptr[f32], y: ptr[f32], a: f32, n: u32):
         y[i] = a * x[i] + y[i]
 
 
+def example_saxpy(rng):
+    x, y = rng.standard_normal((2, 1000), np.float32)
+    return 8, THREADS, x, y, 2.0, 1000
+
+
 def main():
     n = 1000
     rng = np.random.default_rng(1)

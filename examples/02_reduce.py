@@ -28,6 +28,10 @@ def total(x: ptr[f32], result: ptr[f32], n: u32):
         pd.ptx.red.global_.add.f32(result, mine)
 
 
+def example_total(rng):
+    return BLOCKS, THREADS, rng.standard_normal(1000, np.float32), np.zeros(1, np.float32), 1000
+
+
 def main():
     for n in (0, 1, 10_007):
         x = np.random.default_rng(2).standard_normal(n, np.float32)

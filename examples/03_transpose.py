@@ -41,6 +41,12 @@ def transpose(source: ptr[f32], target: ptr[f32], rows: u32, columns: u32, *, sw
             target[column * rows + row] = tile[x, y]
 
 
+def example_transpose(rng):
+    source, target = rng.standard_normal((50, 45), np.float32), np.zeros((45, 50), np.float32)
+    for swizzled in (True, False):
+        yield (2, 2), (TILE, ROWS), source, target, 50, 45, {"swizzled": swizzled}
+
+
 def main():
     rows, columns = 100, 45
     source = np.random.default_rng(3).standard_normal((rows, columns), np.float32)

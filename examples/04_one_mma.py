@@ -52,6 +52,11 @@ def one_mma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
             d[row * n + column] = value
 
 
+def example_one_mma(rng):
+    a, b = (rng.standard_normal((rows, 9)).astype(np.float16) for rows in (13, 7))
+    return 1, WARP, a, b, np.zeros((13, 7), np.float32), 13, 7, 9
+
+
 def main():
     for m, n, k in ((16, 8, 16), (13, 7, 9), (1, 1, 1)):
         rng = np.random.default_rng(4)

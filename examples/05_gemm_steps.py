@@ -146,6 +146,15 @@ def gain(step):
     return str(bank_wavefronts("ldmatrix.x4", composition(SWIZZLE, tile) if step.swizzled else tile))
 
 
+def example_naive(rng):
+    return (2, 9), (32, 8), *matrices(70, 40, 16), 70, 40, 16
+
+
+def example_tensor_cores(rng):
+    for step in (STEPS["pipelined"], STEPS["swizzled"], STEPS["cp.async"]):
+        yield (1, 2), THREADS, *matrices(100, 60, 72), 100, 60, 72, {"step": step}
+
+
 def main():
     sizes = m, n, k = 100, 72, 200  # multiples of no tile
     a, b, out = matrices(m, n, k)

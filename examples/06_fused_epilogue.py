@@ -12,6 +12,7 @@ New here: a shipped kernel with an epilogue of one's own, per_row and per_column
 import numpy as np
 from arrays import ON_GPU, check, to_device
 
+from ptxdsl.kernels.call.launching.launches import recorded_launch
 from ptxdsl.kernels.epilogue import gelu, per_column, per_row
 from ptxdsl.kernels.gemm import gemm
 
@@ -30,16 +31,29 @@ def quantised(rng, shape, axis):
     return whole, scales.astype(np.float32)
 
 
-rng = np.random.default_rng(0)
-x, scale_x = quantised(rng, (ROWS, INPUTS), 1)
-w, scale_w = quantised(rng, (INPUTS, OUTPUTS), 0)
-bias = rng.standard_normal(OUTPUTS).astype(np.float32)
+def example_gemm(rng):
+    """The launch that the call of gemm() makes, for `ptxdsl check`."""
+    x, scale_x = quantised(rng, (100, 96), 1)
+    w, scale_w = quantised(rng, (96, 72), 0)
+    vectors = per_row(scale_x), per_column(scale_w), per_column(rng.standard_normal(72, np.float32))
+    return recorded_launch(lambda: gemm(x, w, out=np.zeros((100, 72), np.float16), epilogue=layer, operands=vectors))
 
-x_there, w_there, out = to_device(x), to_device(w), to_device(np.zeros((ROWS, OUTPUTS), np.float16))
-vectors = per_row(to_device(scale_x)), per_column(to_device(scale_w)), per_column(to_device(bias))
-gemm(x_there, w_there, out=out, epilogue=layer, operands=vectors)
 
-total = (x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64) * scale_x[:, None] * scale_w + bias
-expected = total / (1 + np.exp(-np.clip(1.5957691216057308 * (total + 0.044715 * total**3), -99, 99)))
-size = f"{ROWS} x {OUTPUTS} x {INPUTS}"
-check(f"gelu(x @ w * scales + bias) of int8, {size}", out, expected, 2.0**-11 * abs(expected).max() + 1e-3)
+def main():
+    rng = np.random.default_rng(0)
+    x, scale_x = quantised(rng, (ROWS, INPUTS), 1)
+    w, scale_w = quantised(rng, (INPUTS, OUTPUTS), 0)
+    bias = rng.standard_normal(OUTPUTS).astype(np.float32)
+
+    x_there, w_there, out = to_device(x), to_device(w), to_device(np.zeros((ROWS, OUTPUTS), np.float16))
+    vectors = per_row(to_device(scale_x)), per_column(to_device(scale_w)), per_column(to_device(bias))
+    gemm(x_there, w_there, out=out, epilogue=layer, operands=vectors)
+
+    total = (x.astype(np.float32) @ w.astype(np.float32)).astype(np.float64) * scale_x[:, None] * scale_w + bias
+    expected = total / (1 + np.exp(-np.clip(1.5957691216057308 * (total + 0.044715 * total**3), -99, 99)))
+    size = f"{ROWS} x {OUTPUTS} x {INPUTS}"
+    check(f"gelu(x @ w * scales + bias) of int8, {size}", out, expected, 2.0**-11 * abs(expected).max() + 1e-3)
+
+
+if __name__ == "__main__":
+    main()

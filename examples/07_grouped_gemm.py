@@ -15,7 +15,9 @@ from typing import Any
 import numpy as np
 from arrays import LIBRARY, ON_GPU, check, to_device
 
+from ptxdsl.kernels.call.launching.launches import recorded_launch
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
+from ptxdsl.kernels.ragged import ragged_kernel  # noqa: F401  # found by `ptxdsl check`
 from ptxdsl.schedule import GroupedProblemVisitor
 
 PROBLEMS = [(96, 130, 64), (200, 64, 96), (64, 64, 1500), (5, 7, 0)]  # M, N, K
@@ -51,6 +53,17 @@ def experts(rng):
     check(f"experts with {', '.join(map(str, counts))} rows", out, exact, 0.1)
 
 
-if not ON_GPU or LIBRARY:  # addresses of arrays in a table: they are where the kernel runs
-    products(np.random.default_rng(0))
-experts(np.random.default_rng(1))
+def example_ragged_kernel(rng):
+    """The launch that a call of grouped_gemm_ragged() makes, for `ptxdsl check`."""
+    x, w, ends = normal(rng, 40, 32), normal(rng, 3, 32, 24), np.array([7, 7, 40], np.int32)
+    return recorded_launch(lambda: grouped_gemm_ragged(x, w, ends))
+
+
+def main():
+    if not ON_GPU or LIBRARY:  # the kernel reads a table of addresses, so the arrays must be where it runs
+        products(np.random.default_rng(0))
+    experts(np.random.default_rng(1))
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ a function of one element, written here. New here: a convolution, and the GEMM t
 import numpy as np
 from arrays import check, to_device
 
+from ptxdsl.kernels.call.launching.launches import recorded_launch
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.schedule import Conv2dProblem
@@ -38,6 +39,14 @@ def plain(images, filters, biases):
 
     hidden = np.maximum(layer(images, filters[0]) + biases[0], 0).astype(np.float16)
     return np.maximum(layer(hidden, filters[1]) + biases[1] + images, 0)
+
+
+def example_conv2d(rng):
+    """The launch that a call of conv2d() makes, for `ptxdsl check`."""
+    images = rng.standard_normal((1, 7, 5, 16)).astype(np.float16)
+    filters = rng.standard_normal((16, 3, 3, 16)).astype(np.float16)
+    bias = per_column(rng.standard_normal(16).astype(np.float32))
+    return recorded_launch(lambda: conv2d(images, filters, pad=1, epilogue=add_relu, operands=(bias,)))
 
 
 def main():

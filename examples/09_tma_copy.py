@@ -47,6 +47,11 @@ def double(x: Map, y: Map):
         pd.ptx.cp.async_.bulk.wait_group(0)
 
 
+def example_double(rng):
+    x = rng.standard_normal((40, 72)).astype(np.float16)
+    return (2, 2), COLUMNS, x, np.zeros_like(x)
+
+
 def main():
     rng = np.random.default_rng(9)
     x = rng.standard_normal((70, 200)).astype(np.float16)

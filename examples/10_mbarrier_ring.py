@@ -43,6 +43,11 @@ def column_sums(x: Box, y: ptr[f32], columns: u32, boxes: u32):
             y[first + reader.thread] = total
 
 
+def example_column_sums(rng):
+    x = rng.standard_normal((90, 200), np.float32)
+    return 2, COLUMNS + 32, x, np.zeros(200, np.float32), 200, 6
+
+
 def main():
     rng = np.random.default_rng(10)
     x = rng.integers(-8, 8, (150, 300)).astype(np.float32)

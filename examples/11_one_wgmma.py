@@ -62,6 +62,11 @@ def one_wgmma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
             d[row * n + column] = value
 
 
+def example_one_wgmma(rng):
+    a, b = (rng.standard_normal((rows, 39)).astype(np.float16) for rows in (13, 57))
+    return 1, WARPGROUP, a, b, np.zeros((13, 57), np.float32), 13, 57, 39
+
+
 def main():
     for m, n, k in ((64, 64, 64), (13, 57, 39), (1, 1, 1)):
         rng = np.random.default_rng(11)

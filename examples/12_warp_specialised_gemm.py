@@ -107,6 +107,10 @@ def operands(m, n, k):
     return a, b, np.zeros((m, n), ml_dtypes.bfloat16)
 
 
+def example_gemm(rng):
+    return 1, 384, *operands(136, 200, 136), 2, 2, 3
+
+
 def main():
     a, b, c = operands(136, 264, 136)
     x, y, z = (to_device(array) for array in (a, b, c))

@@ -68,6 +68,15 @@ def frequency(x: ptr[u32], bins: ptr[u32], y: ptr[u32], n: u32):
         y[i] = table[x[i]]
 
 
+def example_histogram(rng):
+    return CLUSTER, THREADS, rng.integers(0, BINS, 500, np.uint32), np.zeros(BINS, np.uint32), 500
+
+
+def example_frequency(rng):
+    x, bins = rng.integers(0, BINS, 500, np.uint32), rng.integers(0, 9, BINS, np.uint32)
+    return CLUSTER, THREADS, x, bins, np.zeros(500, np.uint32), 500
+
+
 def main():
     rng = np.random.default_rng(13)
     for n in (0, 1, 10_007):

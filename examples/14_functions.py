@@ -53,12 +53,18 @@ def integral(bounds: ptr[f32], results: ptr[f32], n: u32):
         results[i] = simpson(left, right, curve(left), curve(right), DEEPEST)
 
 
+PROGRAM = pd.link(integral, WITCH)
+
+
+def example_integral(rng):
+    return 1, THREADS, np.linspace(-5, 5, 21, dtype=np.float32), np.zeros(20, np.float32), 20
+
+
 def main():
-    program = pd.link(integral, WITCH)
     bounds = np.linspace(-5, 5, 101, dtype=np.float32)
     parts = len(bounds) - 1
     results = to_device(np.zeros(parts, np.float32))
-    program["integral"][-(-parts // THREADS), THREADS](to_device(bounds), results, parts)
+    PROGRAM["integral"][-(-parts // THREADS), THREADS](to_device(bounds), results, parts)
     check("integral", results, np.diff(np.arctan(bounds.astype(np.float64))), 1e-5)
 
 

@@ -105,6 +105,11 @@ def store(o, row, length, sums, total):
                 pd.ptx.st.global_.b32(o + at * HEAD + pd.laneid % 4 * 2 + j // 4 * 8, pair)
 
 
+def example_attention(rng):
+    q, k, v, o = rng.normal(size=(4, 1, 200, HEAD)).astype(ml_dtypes.bfloat16)
+    return (1, 2), 512, q, k, v, o, 200
+
+
 def main():
     heads, length = (32, 8192) if ON_GPU else (2, 200)
     q, k, v, o = np.random.default_rng(15).normal(size=(4, heads, length, HEAD)).astype(ml_dtypes.bfloat16)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxdsl import driver
+from ptxdsl import cli, config, driver
 
 ROOT = Path(__file__).parent.parent
 PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -40,6 +40,43 @@ def test_on_the_emulator(path):
     done = run(path, PYTHONWARNINGS="error")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(r"ok  .* on the emulator", done.stdout)
+
+
+def lacks_launches(path):
+    """True for programs whose kernels are launched inside torch."""
+    return "import torch\n" in path.read_text()
+
+
+checkable = [str(path) for path in EXAMPLES if not lacks_launches(path)] + ["ptxdsl.kernels.gemm"]
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Undo what loading an example does to the search path and the loaded modules."""
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    monkeypatch.setattr(sys, "argv", ["ptxdsl"])
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "examples")):
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("target", checkable, ids=lambda target: Path(target).name)
+def test_ptxdsl_check_finds_nothing(target, apart, capfd):
+    assert cli.main(["check", target]) == 0
+    assert set(re.findall(r": ([\w ]+)$", capfd.readouterr().out, re.MULTILINE)) == {"clean"}
+
+
+@pytest.mark.parametrize("target", [checkable[0], checkable[5], "ptxdsl.kernels.gemm"], ids=lambda t: Path(t).name)
+def test_the_other_verbs_take_the_same_examples(target, apart, capfd):
+    with config.using(device="emulator"):
+        assert cli.main(["debug", target, "-c", "step", "-c", "where", "-c", "quit"]) == 0
+        assert "(ptxdsl) where\n" in capfd.readouterr().out
+        assert cli.main(["profile", target, "--gpu", "h200"]) == 0
+        assert "\nfloor " in capfd.readouterr().out
+        assert cli.main(["dump", target if target.endswith(".py") else f"{target}:gemm"]) == 0
+        assert ".visible .entry " in capfd.readouterr().out
 
 
 @pytest.mark.gpu

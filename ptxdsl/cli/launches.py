@@ -7,6 +7,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 import numpy as np
@@ -152,7 +154,8 @@ def _with_examples(source: str, name: str, seed: int) -> Iterator[tuple[str, Any
     makers = {name: maker for name in kernels if (maker := _maker(module, name)) is not None}
     if not makers:
         raise _no_examples(source, list(kernels))
-    for path in kernels.keys() - makers.keys():
+    covered = [kernels[path] for path in makers]
+    for path in [path for path, kernel in kernels.items() if kernel not in covered]:
         print(f"ptxdsl: {path} has no {_examples_name(path)}(rng) and is not checked", file=sys.stderr)
     for path, maker in makers.items():
         yield path, kernels[path], _examples(maker, source, seed)
@@ -168,7 +171,11 @@ def _no_examples(source: str, kernels: Sequence[str]) -> UsageError:
 
 
 def _maker(module: ModuleType, kernel: str) -> Maker | None:
-    maker = getattr(module, _examples_name(kernel), None)
+    """The function with the examples of a kernel: in its module or, for a library module, in `MODULE_examples`."""
+    name = _examples_name(kernel)
+    maker = getattr(module, name, None)
+    if maker is None and module.__name__.startswith("ptxdsl.") and find_spec(f"{module.__name__}_examples"):
+        maker = getattr(import_module(f"{module.__name__}_examples"), name, None)
     return maker if callable(maker) else None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -24,6 +25,7 @@ from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
 MOST_WRITTEN = 6  # functions for one launch
+_RECORDED: ContextVar[list[LaunchPlan] | None] = ContextVar("_RECORDED", default=None)
 Argument: TypeAlias = "ArrayArgument | int | float | Any"
 
 
@@ -62,6 +64,10 @@ class LaunchPlan:
 
     def run(self) -> None:
         """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
+        recorded = _RECORDED.get()
+        if recorded is not None:
+            recorded.append(self)
+            return
         for plan in self.before:
             plan.run()
         emulated = settings.current().device != "cuda" and all(
@@ -137,6 +143,21 @@ class LaunchWriter:
             quick = written(launch, addresses, arrays, self._library)
             if quick:
                 self._call.keep_quick(quick)
+
+
+def recorded_launch(call: Callable[[], object]) -> tuple[Any, ...]:
+    """Return the last launch that a library call with numpy arrays makes, without running it.
+
+    The result has the form of an example of `ptxdsl check`: grid, block, parameters and a dict of constants.
+    """
+    plans: list[LaunchPlan] = []
+    token = _RECORDED.set(plans)
+    try:
+        call()
+    finally:
+        _RECORDED.reset(token)
+    plan = plans[-1]
+    return plan.grid, plan.threads, plan.group, dict(plan.constants)
 
 
 def carry_out(

@@ -48,7 +48,7 @@ ROOMS = {
         {"choose"},
         {"call"},
         {"gemm"},
-        {"ragged", "conv"},
+        {"ragged", "conv", "gemm_examples"},
         {"ragged_k", "conv_gradients", "problems"},
         {"grouped", "scaled"},
     ),

@@ -97,14 +97,19 @@ FAULTS = [
 
 
 class OwnFolderFirst:
-    """A pytest plugin that moves the tests of some folder to the front and keeps the first failure."""
+    """A pytest plugin that runs the tests of some folder first and those of kernels last, and prints what fails."""
 
     def __init__(self, folder):
         self.folder = folder
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        items.sort(key=lambda item: f"/{self.folder}/" not in str(item.path) and self.folder not in item.path.stem)
+        items.sort(key=self._rank)
+
+    def _rank(self, item):
+        parts = item.path.relative_to(ROOT / "tests").parts
+        near = self.folder in parts or self.folder in item.path.stem
+        return not near, len(parts) > 1, parts[0] == "kernels"
 
     def pytest_runtest_logreport(self, report):
         if report.failed:

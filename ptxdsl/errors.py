@@ -1,4 +1,4 @@
-"""Where a kernel's author wrote something, and how we tell them that it cannot work."""
+"""Source locations of user code, and the errors that refer to them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 _LIBRARY = os.path.dirname(__file__) + os.sep
-# Their functions written in Python call ours.
+# Their Python functions call ours.
 _CALLING = tuple(
     os.path.join("", packages, name, "")
     for packages in ("site-packages", "dist-packages")
     for name in ("numpy", "torch", "jax")
 )
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
-EXCERPT_COLUMNS = 200  # of a source line, at most, in a message
-SOURCE_BYTES = 16 << 20  # of a file whose lines messages show
+EXCERPT_COLUMNS = 200  # maximum length of a source line in a message
+SOURCE_BYTES = 16 << 20  # maximum size of a file whose lines messages show
 # Packages that call ours for the user.
 _BETWEEN = ("ptxdsl", "contextlib", "copy", "dataclasses", "functools", "numpy", "torch", "jax")
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a source file; `columns` is a half-open range of 0-based columns, (0, 0) when unknown.
+    """A location in a source file; `columns` is a half-open range of 0-based columns, (0, 0) if unknown.
 
-    `source` is the line itself where no file holds it (an error in a text that was handed over as a string).
+    `source` is the line itself if it is not in a file (an error in text passed as a string).
     """
 
     file: str
@@ -57,13 +57,13 @@ class Location:
 
     @property
     def text(self) -> str:
-        """The source line, without its newline; empty where the source is not at hand, or may not be shown."""
+        """The source line, without its newline; empty if the source is unavailable, or must not be shown."""
         if self.source or not _is_shown(self.file):
             return self.source
         return linecache.getline(self.file, self.line).rstrip("\n")
 
     def excerpt(self) -> str:
-        """The source line behind its place, with carets under the columns; of a very long line the part around it."""
+        """The location and its source line, with carets under the columns; a very long line is cut around them."""
         text, (start, end) = self.text, self.columns
         if not text.strip():
             return f"  {self}"
@@ -78,13 +78,13 @@ class Location:
         return "\n".join(lines)
 
     def chain(self) -> list[Location]:
-        """This place, then each call that led to it, innermost first."""
+        """Return this location, then each call that led to it, innermost first."""
         outer = self.inlined_at.chain() if self.inlined_at else []
         return [self, *outer]
 
 
 def printable(text: str) -> str:
-    """`text` with a space for each character that a terminal would obey rather than show."""
+    """Replace every control character by a space."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -92,7 +92,9 @@ _shown: set[str] = set()
 
 
 def show_lines_of(file: str) -> None:
-    """Lets messages show lines of a file. Otherwise they show files that Python runs, for a PTX text names any file."""
+    """Allow messages to show lines of a file. By default only files that Python runs are shown, since PTX text can name
+    any file.
+    """
     _shown.add(file)
 
 
@@ -109,9 +111,9 @@ def _is_shown(file: str) -> bool:
 
 
 class Error(Exception):
-    """Base of all errors of ptxdsl: what is wrong, where, and how to mend it.
+    """Base of all errors of ptxdsl: the message, the location, and the fix.
 
-    `at` is the place that caused it, `help` one sentence that says what to write instead.
+    `at` is the location of the cause; `help` is one sentence that says how to fix it.
     """
 
     def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
@@ -122,7 +124,7 @@ class Error(Exception):
         lines = [self.message]
         if self.at:
             chain = self.at.chain()
-            lines.append(chain[0].excerpt())  # a comprehension is called at its own line
+            lines.append(chain[0].excerpt())  # a comprehension is called from its own line
             lines += [f"  called from {caller}" for called, caller in pairwise(chain) if str(called) != str(caller)]
         if self.help:
             lines.append(f"  help: {self.help}")
@@ -130,63 +132,64 @@ class Error(Exception):
 
 
 class TraceError(Error):
-    """A Python kernel does something that cannot be traced."""
+    """A Python kernel contains something that cannot be traced."""
 
 
 class VerifyError(Error):
-    """An instruction, kernel or module breaks a rule of the PTX ISA."""
+    """An instruction, kernel or module violates a rule of the PTX ISA."""
 
 
 class ParseError(Error):
-    """A text is not PTX that we can read."""
+    """The text is not valid PTX, or uses a part of PTX that is not supported."""
 
 
 class AssembleError(Error):
-    """The assembler refused a module, or a kernel does not fit the target."""
+    """The assembler rejected a module, or a kernel does not fit the target."""
 
 
 class LinkError(Error):
-    """Modules that cannot be one program: what is declared and not defined, or defined twice."""
+    """Modules cannot be linked: a symbol is undefined, or defined twice."""
 
 
 class LaunchError(Error):
-    """A launch was refused before anything ran, or the driver reported a failure: at the user's call, if not said."""
+    """A launch was rejected before it ran, or the driver reported a failure; located at the user's call by default."""
 
     def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
         super().__init__(message, at=at or caller(), help=help)
 
 
 class EmulationError(Error):
-    """A kernel did something on the emulator that has no defined result."""
+    """A kernel performed an operation on the emulator whose result is undefined."""
 
 
 class CallError(Error, TypeError):
-    """A call that a function does not take: an argument that it has not, too many of them or too few."""
+    """A function was called with an unknown argument, or with too many or too few."""
 
 
 class UnknownAttribute(Error, AttributeError):
-    """A name that a module of ours does not have."""
+    """A module of ptxdsl has no such name."""
 
 
 class LayoutError(Error):
-    """A layout, tiled copy or tiled MMA that cannot be made."""
+    """A layout, tiled copy or tiled MMA is invalid."""
 
 
 class ScheduleError(Error):
-    """A schedule that does not fit its problem, or that the hardware cannot run: at the user's call, if not said."""
+    """A schedule does not fit its problem or the hardware; located at the user's call by default."""
 
     def __init__(self, message: str, *, at: Location | None = None, help: str | None = None) -> None:
         super().__init__(message, at=at or caller(), help=help)
 
 
 class UnusedResultWarning(UserWarning):
-    """An instruction of a kernel only computes, and nothing reads what it computes."""
+    """The result of an instruction without side effects is not used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A call in user code: its place, the names that its result is assigned to, the functions of the place, and where
-    in the bytecode of the innermost one it is."""
+    """A call in user code: its location, the names its result is assigned to, the active user functions, and the
+    bytecode offset in the innermost one.
+    """
 
     location: Location
     names: tuple[str, ...] = ()
@@ -196,7 +199,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The local names of the user's function that runs now, where in its bytecode it is, and its module's names."""
+    """The local names of the running user function, its bytecode offset, and its module's names."""
 
     code: CodeType
     offset: int
@@ -205,26 +208,26 @@ class Names:
 
 
 def names_here() -> Names | None:
-    """The names that the user's innermost function can see locally now; None outside of user code."""
+    """Return the local names visible in the innermost user function; None outside user code."""
     frames = _user_frames(sys._getframe(1), None)
     return _names(frames[0]) if frames else None
 
 
 def names_of_calls(outermost: CodeType | None, wanted: Callable[[CodeType], bool]) -> list[Names | None]:
-    """The same of each of the user's functions that run now, innermost first; None for those that are not wanted."""
+    """Return the `Names` of every active user function, innermost first; None for those that are not wanted."""
     frames = _user_frames(sys._getframe(1), outermost)
     return [_names(frame) if wanted(frame.f_code) else None for frame in frames]
 
 
 def _names(frame: FrameType) -> Names:
     values = dict(frame.f_locals)
-    values.pop(".0", None)  # what a comprehension loops over: kept alive, it would not tell that its loop was left
+    values.pop(".0", None)  # the iterator of a comprehension: a reference to it would hide that its loop was left
     return Names(frame.f_code, frame.f_lasti, values, frame.f_globals)
 
 
 @contextmanager
 def local_names(collect: Callable[[CodeType, dict[str, object]], None]) -> Iterator[None]:
-    """Within, `collect` is told the local names of each of the user's functions when it returns."""
+    """While active, call `collect` with the local names of each user function when it returns."""
 
     def look(frame: FrameType, event: str, argument: object) -> None:
         if event == "return" and not _is_library(frame.f_code.co_filename) and not _is_generated(frame):
@@ -239,7 +242,7 @@ def local_names(collect: Callable[[CodeType, dict[str, object]], None]) -> Itera
 
 
 def here(outermost: CodeType | None = None) -> Site:
-    """The user's call that is running now. Frames are inspected in this file alone.
+    """Return the user's call that is running now. Only this module inspects frames.
 
     Callers up to the function whose code is `outermost` become `inlined_at`.
     """
@@ -253,7 +256,9 @@ def here(outermost: CodeType | None = None) -> Site:
 
 
 def caller() -> Location | None:
-    """The user's call that is running now, with shipped kernels as part of the library; None for our own command."""
+    """Return the user's call that is running now, counting shipped kernels as library code; None for our own command
+    line.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__") or ""
@@ -266,7 +271,9 @@ def caller() -> Location | None:
 
 
 def raised_at(error: BaseException, location: Location | None = None) -> Location | None:
-    """Where user code raised an exception, as called by user code, and this from `location`."""
+    """Return the location where user code raised an exception, with the user's calls that led there, starting at
+    `location`.
+    """
     for frame, _ in walk_tb(error.__traceback__):
         if not frame.f_code.co_filename.startswith(_LIBRARY):
             location = replace(_location(frame.f_code, frame.f_lasti), inlined_at=location)
@@ -274,17 +281,17 @@ def raised_at(error: BaseException, location: Location | None = None) -> Locatio
 
 
 def recursion(error: RecursionError) -> Location | None:
-    """Where a user's function calls itself, also by way of others; None where an error has another reason."""
+    """Return the location of a recursive call in user code, direct or indirect; None if the error has another cause."""
     calls = [(f.f_code, f.f_lasti) for f, _ in walk_tb(error.__traceback__) if not _is_library(f.f_code.co_filename)]
     repeated = [call for call, times in Counter(calls).most_common(1) if times > 2]
     return _location(*repeated[0]) if repeated else None
 
 
 def of_user(error: BaseException) -> BaseException:
-    """An error to be raised again where users call the package, without the frames that lie between them and it.
+    """Return an error to raise again where users call the package, without the frames in between.
 
-    Errors of Python that arise in our own code keep them: those are mistakes of ours. One that says that a kernel calls
-    a function of ours with arguments that it does not take becomes a CallError.
+    Python errors raised by our own code keep their frames, since they are bugs of the package. An error from a kernel
+    that calls a package function with wrong arguments becomes a CallError.
     """
     if type(error) is TypeError:
         error = _refused_inside(error) or error
@@ -310,9 +317,9 @@ _CALL = re.compile(
 
 
 def _refused_inside(error: TypeError) -> CallError | None:
-    """What a user's function is told that calls a function of ours wrongly; None for other mistakes.
+    """Return the CallError for a user function that called a package function wrongly; None for other errors.
 
-    What traces instructions is not wrapped as `public` functions are, which would cost each of them time.
+    Tracing functions are not wrapped like `public` functions, because wrapping would slow down every call.
     """
     match, frames = _CALL.match(str(error)), [frame for frame, _ in walk_tb(error.__traceback__)]
     if not frames or _is_ours(frames[-1].f_code.co_filename):
@@ -324,31 +331,31 @@ def _refused_inside(error: TypeError) -> CallError | None:
     name, unknown, most, count = match.groups()
     function = vars(sys.modules["ptxdsl"]).get(name)
     if not callable(function) or (frames[-1].f_globals | frames[-1].f_locals).get(name, function) is not function:
-        return None  # a function of their own
+        return None  # a function of the user's own
     names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
     lacking = listed([f"`{each}`" for each in re.findall(r"'(\w+)'", str(error))] or [""])
-    message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; by name it takes {listed(names)}"
+    message = f"pd.{name} {'takes no' if unknown else 'lacks'} {lacking}; its keyword parameters are {listed(names)}"
     help = meant(unknown, names) if unknown else None
     if count:
-        places = "argument by its place" if most == "1" else "arguments by their places"
+        places = "positional argument" if most == "1" else "positional arguments"
         message = f"pd.{name} takes {most} {places}; {count} given"
         named = any(p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values())
-        help = "the others come by their names, `name=value`" if named else help
+        help = "pass the others by name, `name=value`" if named else help
     return _instead(error, CallError(message, at=raised_at(error), help=help))
 
 
 def _instead(error: TypeError, refused: CallError) -> CallError:
-    """Another error, where that of Python was raised."""
+    """Return an error to raise instead of one raised by Python."""
     refused.__suppress_context__ = True
     return refused.with_traceback(error.__traceback__)
 
 
-# For those who work on the package; an attribute, since kernels are not kept on disk where a module was written to
+# for package developers; an attribute, since writing a module variable disables the on-disk cache of kernels
 tracebacks = SimpleNamespace(show_all=False)
 
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that users call: what it raises shows their frames alone, and arguments that it has not are named."""
+    """Decorate a function that users call: its errors show only user frames, and unknown arguments are named."""
 
     @wraps(function)
     def called(*arguments: P.args, **options: P.kwargs) -> R:
@@ -356,20 +363,20 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             return function(*arguments, **options)
         except Exception as error:
             if isinstance(error, TypeError) and error.__traceback__ and error.__traceback__.tb_next is None:
-                raise _refused_call(function, arguments, options, error) from None  # the function did not begin
+                raise _refused_call(function, arguments, options, error) from None  # the function was not entered
             raise of_user(error)  # noqa: B904
 
     return called
 
 
 def public_class(cls: type[T]) -> type[T]:
-    """A class that users call, as functions are `public`."""
+    """Decorate a class that users call, like `public`."""
     cls.__init__ = public(cls.__init__)  # type: ignore[method-assign]
     return cls
 
 
 def called_elsewhere(**mends: str) -> Callable[[T], T]:
-    """For what is `public`: what is written here instead of arguments that other libraries have, by their names."""
+    """Decorate a `public` function with fixes for arguments that other libraries have, by their names."""
 
     def add(target: T) -> T:
         setattr(target.__init__ if isinstance(target, type) else target, _MENDS, mends)  # type: ignore[misc]
@@ -382,7 +389,7 @@ _MENDS = "mends"
 
 
 def _called_name(function: object) -> str:
-    """What users call a function, or the class of a constructor: `gemm`, `pd.Ring`."""
+    """Return the name users call: `gemm`, `pd.Ring`; for a constructor, the class."""
     name = getattr(function, "__qualname__", repr(function)).removesuffix(".__init__")
     return f"pd.{name}" if name in getattr(sys.modules.get("ptxdsl"), "__all__", ()) else name
 
@@ -390,7 +397,7 @@ def _called_name(function: object) -> str:
 def _refused_call(
     function: Callable[..., object], arguments: tuple[object, ...], options: dict[str, object], error: TypeError
 ) -> CallError:
-    """What a call is told that Python does not bind to the parameters of a function."""
+    """Return the error for a call whose arguments do not bind to the parameters of a function."""
     parameters = [p for p in inspect.signature(function).parameters.values() if p.name != "self"]
     names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     by_position = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -417,7 +424,7 @@ def _refused_call(
 
 
 def listed(words: Iterable[str], last: str = "and") -> str:
-    """'a, b and c'."""
+    """Join words as 'a, b and c'."""
     *first, final = words
     return f"{', '.join(first)} {last} {final}" if first else final
 
@@ -425,9 +432,9 @@ def listed(words: Iterable[str], last: str = "and") -> str:
 def meant(
     name: str, known: Iterable[str], mends: Mapping[str, str] = MappingProxyType({}), *, cutoff: float = 0.55
 ) -> str | None:
-    """What somebody meant who wrote a name that is not known: as others call it, or as it is spelled.
+    """Suggest the name meant by an unknown one: a name from another library, or a close spelling.
 
-    `cutoff` is how alike a known name is at least, from 0 to 1.
+    `cutoff` is the minimum similarity of a known name, from 0 to 1.
     """
     if name in mends:
         return mends[name]
@@ -436,21 +443,23 @@ def meant(
 
 
 def refuse_attribute(module: str, known: Iterable[str], mends: Mapping[str, str], name: str) -> NoReturn:
-    """Raises AttributeError for a name that a module of ours lacks, with what was meant; Python itself asks for names
-    that begin with _, and reads no more of it."""
+    """Raise AttributeError for an unknown name of a module, with a suggestion. Names that begin with _ are looked up by
+    Python itself and get no suggestion.
+    """
     if name.startswith("_"):
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
     raise UnknownAttribute(f"{module} has no `{name}`", at=caller(), help=meant(name, known, mends))
 
 
 def parameters_unlike(function: object, names: Iterable[str]) -> str | None:
-    """The parameters of a function that cannot be called with so many arguments by their places; None for one that can,
-    and for what is no function of Python."""
+    """Return the parameters of a function that cannot take this number of positional arguments; None if it can, or if
+    it is not a Python function.
+    """
     if not callable(function):
         return None
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of a builtin
+    except ValueError:  # a builtin
         return None
     try:
         signature.bind(*names)
@@ -464,12 +473,12 @@ def _is_ours(file: str) -> bool:
 
 
 def calls_here(outermost: CodeType | None = None) -> tuple[tuple[CodeType, int], ...]:
-    """The user's functions that are running now, each with its place in the bytecode; as in the chain of `here`."""
+    """Return the active user functions, each with its bytecode offset, in the order of the chain of `here`."""
     return tuple([(frame.f_code, frame.f_lasti) for frame in _user_frames(sys._getframe(1), outermost)])
 
 
 def is_dropped_here() -> bool:
-    """Whether the user's function loads an attribute now and drops it: an expression that is a statement."""
+    """True if the user's function loads an attribute and discards it: an expression statement."""
     frames = _user_frames(sys._getframe(1), None)
     return bool(frames) and _is_dropped(frames[0].f_code, frames[0].f_lasti)
 
@@ -481,19 +490,19 @@ def _is_dropped(code: CodeType, offset: int) -> bool:
 
 
 def _from(code: CodeType, offset: int) -> list[dis.Instruction]:
-    """The instruction of a function that runs, and all behind it."""
+    """Return the running instruction of a function and all that follow it."""
     listing = bytecode(code)
     return listing[bisect_right(listing, offset, key=lambda i: i.offset) - 1 :]
 
 
 def is_looped_here() -> bool:
-    """Whether a loop of Python, or a generator, asks the function that calls this for an iterator; not a function."""
+    """True if a Python loop or generator, rather than a function, requests an iterator from the caller."""
     frame = sys._getframe(2)
     return _from(frame.f_code, frame.f_lasti)[0].opname in ("GET_ITER", "GET_YIELD_FROM_ITER", "FOR_ITER")
 
 
 def is_repeated_here() -> bool:
-    """Whether the user's function puts the result of this call alone into a list or tuple, and repeats that by `*`."""
+    """True if the user's function puts the result of this call alone into a list or tuple, and repeats it with `*`."""
     frames = _user_frames(sys._getframe(1), None)
     return bool(frames) and _is_repeated(frames[0].f_code, frames[0].f_lasti)
 
@@ -516,12 +525,12 @@ def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     return (span.lineno, span.col_offset) if span else (None, None)
 
 
-# By the identity of code, since equal code may stand in two files; the list keeps it alive.
+# Keyed by identity, since equal code may occur in two files; the list keeps it alive.
 _sites: dict[tuple[int, ...], tuple[list[CodeType], Site]] = {}
 
 
 def _site(calls: list[tuple[CodeType, int]]) -> Site:
-    """The place of the innermost of these calls, inlined at the others."""
+    """Return the site of the innermost of these calls, inlined at the others."""
     location = None
     for code, offset in reversed(calls):
         inner = _location(code, offset)
@@ -531,7 +540,7 @@ def _site(calls: list[tuple[CodeType, int]]) -> Site:
 
 
 def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:
-    """Frames of user code, innermost first, up to `outermost`; one frame when that is unknown."""
+    """Return frames of user code, innermost first, up to `outermost`; one frame if that is unknown."""
     frames: list[FrameType] = []
     while frame is not None:
         file = frame.f_code.co_filename
@@ -544,7 +553,7 @@ def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[Fr
 
 
 def _is_generated(frame: FrameType) -> bool:
-    """Whether a frame is of a function that `dataclass` wrote for the package, in no file."""
+    """True if the frame belongs to a function that `dataclass` generated for the package."""
     module = frame.f_globals.get("__name__") if frame.f_code.co_filename == "<string>" else None
     return isinstance(module, str) and module.startswith("ptxdsl.")
 
@@ -556,7 +565,7 @@ def _is_library(file: str) -> bool:
 
 
 def _location(code: CodeType, offset: int) -> Location:
-    """The place of one bytecode instruction; of one that goes over several lines, where it begins."""
+    """Return the location of one bytecode instruction; one that spans several lines gives its start."""
     line, end_line, start, end = next(islice(code.co_positions(), offset // 2, None))
     columns = (start or 0, end or 0) if line == end_line else (start or 0, (start or 0) + 1)
     show_lines_of(code.co_filename)
@@ -565,12 +574,12 @@ def _location(code: CodeType, offset: int) -> Location:
 
 @lru_cache(maxsize=1024)
 def bytecode(code: CodeType) -> list[dis.Instruction]:
-    """The instructions of a Python function."""
+    """Return the instructions of a Python function."""
     return list(dis.get_instructions(code))
 
 
 def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
-    """The names in `a = f()` or `a, b = f()` when the instruction at `offset` is the call or operator."""
+    """Return the names in `a = f()` or `a, b = f()` if the instruction at `offset` is the call or operator."""
     listing = bytecode(code)
     following = listing[bisect_right(listing, offset, key=lambda i: i.offset) :]
     if not following:
@@ -584,7 +593,7 @@ def _targets(code: CodeType, offset: int) -> tuple[str, ...]:
 
 
 def _stored(instruction: dis.Instruction) -> tuple[str, ...]:
-    """The names that an instruction binds; from Python 3.13 on, some bind two, or bind one and load another."""
+    """Return the names that an instruction binds; from Python 3.13 on, some bind two, or bind one and load another."""
     if not instruction.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_DEREF")):
         return ()
     names = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)

@@ -1,7 +1,7 @@
-"""The program: modules, functions, instructions and operands, as PTX means them.
+"""The program: modules, functions, instructions and operands, with PTX semantics.
 
-Operands print as PTX (`str`). Names of registers, labels and variables are unique in their function when they are
-made (`Function.register`, `Function.label`), so nothing is renamed later. No source text is kept.
+Operands print as PTX (`str`). Names of registers, labels and variables are made unique in their function on creation
+(`Function.register`, `Function.label`), so nothing is renamed later. No source text is kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptxdsl.types import Type, f32, f64
 
 @dataclass(eq=False, slots=True)
 class Register:
-    """A virtual register; two registers are the same only if they are one object."""
+    """A virtual register; registers compare by identity."""
 
     name: str
     type: Type
@@ -81,7 +81,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The address of a variable plus bytes, outside of brackets: `mov.u64 d, table+8`."""
+    """The address of a variable plus bytes, without brackets: `mov.u64 d, table+8`."""
 
     base: Variable | Symbol | Generic
     bytes: int
@@ -102,7 +102,7 @@ class Generic:
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """`0xff00(x)`: in an initial value, the byte of an address that the mask selects."""
+    """`0xff00(x)`: in an initial value, the byte of an address selected by the mask."""
 
     mask: int
     address: Variable | Symbol | Function | Generic | Offset
@@ -126,7 +126,7 @@ class Setting:
 class Address:
     """`[base+offset]` in bytes; with `coordinates`, the tensor form `[map, {x, y}]` or `[texture, sampler, {x, y}]`.
 
-    `explicit` keeps an offset of 0 in the text: the assembler may schedule `[r+0]` in another way than `[r]`.
+    `explicit` keeps an offset of 0 in the text: the assembler may schedule `[r+0]` differently from `[r]`.
     """
 
     base: Register | Variable | Symbol | Immediate
@@ -180,7 +180,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class _Signed:
-    """A register behind a `sign`."""
+    """A register with a prefix `sign`."""
 
     register: Register
     sign: ClassVar[str]
@@ -190,14 +190,14 @@ class _Signed:
 
 
 class Not(_Signed):
-    """A predicate operand read negated: `!p`."""
+    """A negated predicate operand: `!p`."""
 
     __slots__ = ()
     sign = "!"
 
 
 class Negative(_Signed):
-    """An operand of a video instruction read negated: `-r`."""
+    """A negated operand of a video instruction: `-r`."""
 
     __slots__ = ()
     sign = "-"
@@ -216,7 +216,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """`_`: a destination or operand that is not wanted."""
+    """`_`: an unused destination or operand."""
 
     def __str__(self) -> str:
         return "_"
@@ -229,7 +229,7 @@ Operand: TypeAlias = (
 
 
 def registers_of(operand: Any) -> Iterator[Register]:
-    """Every register in an operand, those of addresses and vectors included."""
+    """Yield every register in an operand, including those in addresses and vectors."""
     if isinstance(operand, Register):
         yield operand
     elif is_dataclass(operand) and not isinstance(operand, Variable | Label | Function | type):
@@ -239,7 +239,7 @@ def registers_of(operand: Any) -> Iterator[Register]:
 
 
 def substituted(operand: Any, instead: Mapping[Any, Any]) -> Any:
-    """An operand with other registers, labels and variables in it, by those that they replace."""
+    """Return an operand with registers, labels and variables replaced."""
     if isinstance(operand, Register | Label | Variable | Function):
         return instead.get(operand, operand)
     if isinstance(operand, tuple):
@@ -252,14 +252,14 @@ def substituted(operand: Any, instead: Mapping[Any, Any]) -> Any:
 
 
 class TableEntry(Protocol):
-    """What an instruction must know of its entry in the table (`isa.opcode.Opcode`)."""
+    """The interface that an instruction needs of its table entry (`isa.opcode.Opcode`)."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Instruction:
-    """`@guard opcode operands;` with all operands in the order of PTX, destinations first."""
+    """`@guard opcode operands;` with all operands in PTX order, destinations first."""
 
     opcode: TableEntry
     operands: tuple[Operand, ...] = ()
@@ -273,9 +273,9 @@ class Instruction:
 
 @dataclass(slots=True)
 class Directive:
-    """A directive kept as it stands: `.maxntid 128, 1, 1`, `.pragma "nounroll";`, `.branchtargets A, B;`.
+    """A directive kept verbatim: `.maxntid 128, 1, 1`, `.pragma "nounroll";`, `.branchtargets A, B;`.
 
-    `label` is the name in front of it (`prototype_0 : .callprototype …`).
+    `label` is the name before it (`prototype_0 : .callprototype …`).
     """
 
     name: str
@@ -289,7 +289,7 @@ class Directive:
 
 @dataclass(eq=False, slots=True)
 class Variable:
-    """A named place in a state space. `shape` has None for an array of unknown length (`x[]`).
+    """A variable in a state space. `shape` has None for an array of unknown length (`x[]`).
 
     `attributes` are the words between space and name that are kept as written (`.ptr .global .align 16`).
     """
@@ -309,7 +309,7 @@ class Variable:
 
     @property
     def bytes(self) -> int:
-        """Size in bytes; 0 where the length is unknown."""
+        """Size in bytes; 0 if the length is unknown."""
         count = self.vector
         for extent in self.shape:
             count *= extent or 0
@@ -318,7 +318,7 @@ class Variable:
 
 @dataclass(slots=True)
 class Scope:
-    """A `{ … }` inside a function, with the variables declared in it. Registers belong to the function."""
+    """A `{ … }` block inside a function, with its variables. Registers belong to the function."""
 
     body: list[Item] = field(default_factory=list)
 
@@ -344,7 +344,7 @@ class Function:
         return self.name
 
     def unique(self, hint: str) -> str:
-        """`hint`, or `hint_1`, `hint_2`, … if that name is taken in this function."""
+        """Return `hint`, or `hint_1`, `hint_2`, … if that name is taken in this function."""
         if hint not in self.names:
             self.names[hint] = 0
             return hint
@@ -356,26 +356,26 @@ class Function:
                 return name
 
     def register(self, hint: str, type: Type) -> Register:
-        """A fresh register, declared in this function."""
+        """Create a new register, declared in this function."""
         register = Register(self.unique(hint), type)
         self.registers.append(register)
         return register
 
     def label(self, hint: str) -> Label:
-        """A fresh label; it stands nowhere until it is put into a body."""
+        """Create a new label; it is not placed until it is added to a body."""
         return Label(self.unique(hint))
 
     def walk(self) -> Iterator[Instruction]:
-        """Every instruction, nested scopes included, in the order of the text."""
+        """Yield every instruction in text order, including nested scopes."""
         yield from (item for item in items(self.body or []) if isinstance(item, Instruction))
 
     def variables(self) -> Iterator[Variable]:
-        """Every variable declared in the body, in the order of the text."""
+        """Yield every variable declared in the body, in text order."""
         yield from (item for item in items(self.body or []) if isinstance(item, Variable))
 
 
 def items(body: list[Item]) -> Iterator[Item]:
-    """All items of a body, with those of nested scopes in their place; scopes themselves are not yielded."""
+    """Yield all items of a body, with nested scopes flattened; scopes themselves are not yielded."""
     for item in body:
         if isinstance(item, Scope):
             yield from items(item.body)
@@ -391,7 +391,7 @@ class Section:
     lines: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, bytes]:
-        """Labels, and the bytes (`.b8`) behind each up to the next."""
+        """Return the labels, each with the bytes (`.b8`) up to the next label."""
         contents: dict[str, bytearray] = {}
         for line in self.lines:
             if line.endswith(":"):
@@ -402,15 +402,15 @@ class Section:
 
 
 def text_at(data: bytes) -> str:
-    """The zero-ended string at the start of a section's bytes."""
+    """Return the zero-terminated string at the start of a section's bytes."""
     return data.partition(b"\0")[0].decode(errors="replace")
 
 
 def quoted(name: str) -> str:
-    """A file's name as a string of PTX: printable ASCII, with the other bytes in octal, as nvcc writes them."""
+    """Return a file name as a PTX string: printable ASCII, with other bytes in octal, as nvcc writes them."""
     try:
         content = name.encode(errors="surrogateescape")
-    except UnicodeEncodeError:  # no file system has this name; Python code may say that it does
+    except UnicodeEncodeError:  # not a valid file name, but Python code objects may have it
         content = name.encode(errors="replace")
     return '"' + "".join(map(_escape, content)) + '"'
 
@@ -422,7 +422,7 @@ def _escape(byte: int) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The name that a string of PTX, without its quotes, stands for."""
+    """Return the name in a PTX string without its quotes."""
     if "\\" not in text:
         return text
     content = re.sub(rb"\\(\\|[0-3][0-7]{2})", _unescape, text.encode(errors="surrogateescape"))
@@ -435,7 +435,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 @dataclass(slots=True)
 class PtxModule:
-    """One PTX file. `version` is None until `lower` finds the least one that the instructions need."""
+    """One PTX file. `version` is None until `lower` determines the minimum for its instructions."""
 
     target: tuple[str, ...] = ("sm_80",)
     version: tuple[int, int] | None = None

@@ -1,6 +1,6 @@
-"""The ir as PTX text: deterministic, readable, with the Python line of every instruction.
+"""Print the IR as PTX text: deterministic, readable, with the Python line of every instruction.
 
-Nothing here knows a single instruction: all that is printed comes from the ir and the table in `isa/`.
+This module has no knowledge of individual instructions: everything it prints comes from the IR and the table in `isa/`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ WIDTH = 110
 
 
 def lower(module: PtxModule, *, lineinfo: bool = True, annotate: bool = False) -> str:
-    """The text of a module, ready for an assembler.
+    """Return the text of a module, ready for an assembler.
 
-    `.version` is the module's, or the least that its target, directives and instructions need. With `lineinfo` each
-    instruction carries its Python line (`.loc`); with `annotate` that line stands above it as a comment.
-    Raises VerifyError, at the Python line, for a form that the target lacks.
+    `.version` is the module's, or the minimum that its target, directives and instructions need. With `lineinfo` each
+    instruction carries its Python line (`.loc`); with `annotate` that line is printed above it as a comment. Raises
+    VerifyError, at the Python line, for a form that the target does not support.
     """
     check_targets(module)
     return _Printer(module, lineinfo, annotate).text()
 
 
 class _Printer:
-    """Lines of one module, and what the source positions in them need: the file table and inlined names."""
+    """The lines of one module, with the file table and the names of inlined functions for source positions."""
 
     def __init__(self, module: PtxModule, lineinfo: bool, annotate: bool) -> None:
         self.module, self.lineinfo, self.annotate = module, lineinfo, annotate
@@ -126,7 +126,7 @@ class _Printer:
         self.line = location
 
     def _loc(self, location: Location, indent: str) -> None:
-        """`.loc`, behind those of its callers where the text has not just said how these were reached."""
+        """Yield `.loc`, preceded by those of its callers unless the preceding `.loc` has the same callers."""
         text = f"{indent}.loc {self._position(location)}"
         if caller := location.inlined_at:
             known = self.sites.get(_site(caller))
@@ -138,7 +138,7 @@ class _Printer:
         self.lines.append(text)
 
     def _function_name(self, location: Location) -> str:
-        """The label in `.debug_str` of the function that a place is in."""
+        """Return the label in `.debug_str` of the function at a location."""
         name = location.function
         if name not in self.names:
             labels = (f"$L__info_string{n}" for n in count())
@@ -152,29 +152,31 @@ class _Printer:
 
 
 def _comment(location: Location) -> str:
-    """A place and its line in ASCII: assemblers take nothing else, not even in comments."""
+    """Return a location and its line in ASCII: assemblers reject other characters even in comments."""
     text = f"{location} | {printable(location.text.strip())}".rstrip("| ")
     return text.encode("ascii", "backslashreplace").decode()
 
 
 def is_source(location: Location) -> bool:
-    """Whether a place is in the source of a kernel, not in its PTX or unknown."""
+    """True if the location is in the source of a kernel, rather than in PTX or unknown."""
     return not location.file.startswith("<") and not location.file.endswith(".ptx")
 
 
 def _site(location: Location) -> tuple[str, int, int]:
-    """File, line and the column as `.loc` has it: from 1, 0 when unknown."""
+    """Return file, line and column in the numbering of `.loc`: columns from 1, 0 if unknown."""
     start, end = location.columns
     return location.file, location.line, start + 1 if end else 0
 
 
 def _chain(location: Location) -> list[tuple[tuple[str, int, int], str]]:
-    """What `.loc` says of a place: each site, and the function there unless it is the kernel itself."""
+    """Return the sites of a location as `.loc` describes them, each with the function there unless it is the kernel
+    itself.
+    """
     return [(_site(site), site.function if site.inlined_at else "") for site in location.chain()]
 
 
 def _files(module: PtxModule) -> dict[str, int]:
-    """The numbers that a parsed module gives its files; new files are added behind them."""
+    """Return the file numbers of a parsed module; new files are numbered after them."""
     files = [item.arguments for item in module.items if isinstance(item, Directive) and item.name == "file"]
     return {str(name): index for index, name in files if isinstance(index, int)}
 
@@ -184,7 +186,7 @@ def _debug_str(module: PtxModule) -> list[Section]:
 
 
 def directive(item: Directive) -> str:
-    """A directive in a body; a prototype is printed with the signature that it holds."""
+    """Return a directive in a body; a prototype is printed with its signature."""
     if item.name != "callprototype":
         return str(item)
     (prototype,) = item.arguments
@@ -193,7 +195,7 @@ def directive(item: Directive) -> str:
 
 
 def signature(function: Function) -> str:
-    """`.visible .entry name(…)`, one parameter a line."""
+    """Return `.visible .entry name(…)`, one parameter per line."""
     linkage = f".{function.linkage} " if function.linkage else ""
     head = f"{linkage}.{function.kind} {_results(function)}{function.name}"
     if not function.parameters:
@@ -211,7 +213,7 @@ def _list(variables: Iterable[Variable | Register]) -> str:
 
 
 def declaration(variable: Variable | Register) -> str:
-    """A declaration without its semicolon."""
+    """Return a declaration without its semicolon."""
     if isinstance(variable, Register):
         return f".reg .{variable.type} {variable}"
     words = [f".{variable.linkage}"] if variable.linkage else []
@@ -227,12 +229,12 @@ def declaration(variable: Variable | Register) -> str:
 
 
 def initializer(value: object) -> str:
-    """An initial value; nested tuples are nested braces."""
+    """Return the text of an initial value; nested tuples become nested braces."""
     return "{" + ", ".join(map(initializer, value)) + "}" if isinstance(value, tuple) else str(value)
 
 
 def registers(function: Function) -> Iterator[str]:
-    """`.reg` lines: by type, numbered families as `%r<12>`, the rest as lists."""
+    """Yield `.reg` lines: by type, numbered families as `%r<12>`, the others as lists."""
     by_type: dict[Type, list[str]] = defaultdict(list)
     for register in function.registers:
         by_type[register.type].append(register.name)
@@ -248,7 +250,7 @@ _FAMILY = re.compile(r"(0|[1-9]\d*)$")
 
 
 def _families(names: list[str], taken: set[str] | frozenset[str]) -> dict[str, int]:
-    """Prefixes of names numbered from 0 (or 1) without a gap, and how many names `prefix<n>` stands for."""
+    """Return the prefixes of names numbered from 0 (or 1) without a gap, with the n of `prefix<n>`."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for name in names:
         if match := _FAMILY.search(name):
@@ -261,7 +263,7 @@ def _families(names: list[str], taken: set[str] | frozenset[str]) -> dict[str, i
 
 
 def _wrap(names: list[str]) -> Iterator[str]:
-    """Names as comma-separated lines of at most WIDTH characters."""
+    """Yield names as comma-separated lines of at most WIDTH characters."""
     line = ""
     for name in names:
         if line and len(line) + len(name) + 2 > WIDTH:

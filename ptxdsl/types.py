@@ -1,4 +1,4 @@
-"""Scalar and packed types, state spaces and pointers of PTX, and the numpy types that stand for them.
+"""Scalar and packed types, state spaces and pointers of PTX, and their numpy types.
 
 Source: PTX ISA, "State Spaces, Types, and Variables".
 """
@@ -16,9 +16,9 @@ from ptxdsl.errors import TraceError, here
 
 @dataclass(frozen=True, slots=True)
 class FixedArray:
-    """The type of a field that is an array of known length, in a group of parameters: `u32[4]`.
+    """The type of a fixed-length array field in a parameter group: `u32[4]`.
 
-    Raises TraceError for a length that is no int of 1 or more.
+    Raises TraceError unless the length is an int of at least 1.
     """
 
     element: Any  # a Type, a Pointer, or the class of a group
@@ -26,10 +26,8 @@ class FixedArray:
 
     def __post_init__(self) -> None:
         if not isinstance(self.count, int | np.integer) or isinstance(self.count, bool) or self.count < 1:
-            help = (
-                "the length of an array is an int of 1 or more; an array of any length is a pointer, such as ptr[f32]"
-            )
-            raise TraceError(f"{self} has no such length", at=here().location, help=help)
+            help = "the length of an array is an int of at least 1; for any length use a pointer, such as ptr[f32]"
+            raise TraceError(f"{self} has an invalid length", at=here().location, help=help)
 
     def __str__(self) -> str:
         return f"{self.element}[{self.count!r}]"
@@ -49,20 +47,20 @@ class Type:
         return self.name
 
     __repr__ = __str__
-    __iter__ = None  # `u32[4]` is no element
+    __iter__ = None  # `u32[4]` is not an element type
 
     def __getitem__(self, count: int) -> FixedArray:
         return FixedArray(self, count)
 
     def __call__(self, *values: object) -> NoReturn:
-        """`f32(i)` of CUDA C++ and numba: refused, with the conversion that is meant."""
+        """Refuse `f32(i)`, as written in CUDA C++ and numba, and suggest the conversion."""
         code = getattr(values[0], "code", None) if values else None
-        help = f"convert a value by `v.to({self})`; numbers take the type of what they meet"
+        help = f"convert a value by `v.to({self})`; Python numbers adopt the type of the other operand"
         help = f"convert it by `{code}.to({self})`" if isinstance(code, str) else help
-        raise TraceError(f"{self} is a type, and converts nothing", at=here().location, help=help)
+        raise TraceError(f"{self} is a type and cannot be called to convert a value", at=here().location, help=help)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A type that is loaded is the one that is known by its name: types are compared by `is`."""
+        """Unpickle by name, so that types can be compared with `is`."""
         return _by_name, (self.name,)
 
     @property
@@ -83,12 +81,12 @@ class Type:
 
     @property
     def register(self) -> Type:
-        """The type with which a register of this type is declared (`.bf16` lives in a `.b16`)."""
+        """The type of registers that hold this type (`.bf16` is held in a `.b16`)."""
         return self if self.name in _DECLARABLE else bits(self.bits)
 
     @property
     def dtype(self) -> np.dtype:
-        """The numpy type of one lane; floats that numpy lacks are unsigned integers of their width."""
+        """The numpy type of one lane; floats that numpy lacks are unsigned integers of the same width."""
         return _dtype(self.kind, self.bits, self.name)
 
 
@@ -132,12 +130,12 @@ _DECLARABLE = {"pred", "f16", "f16x2", "f32", "f64"} | {f"{k}{n}" for k in "bus"
 
 
 def bits(width: int) -> Type:
-    """The untyped-bits type of a width: bits(32) is b32."""
+    """Return the untyped-bits type of a width: bits(32) is b32."""
     return TYPES[f"b{width}"]
 
 
 def lanes(packed: Type) -> tuple[Type, int]:
-    """Element type and count of a packed type: lanes(f16x2) is (f16, 2); a scalar is one lane of itself."""
+    """Return the element type and count of a packed type: lanes(f16x2) is (f16, 2); a scalar has one lane."""
     if packed.kind != "x":
         return packed, 1
     element, _, count = packed.name.rpartition("x")
@@ -149,9 +147,9 @@ SPACES = ("const", "global", "local", "param", "shared", "shared::cta", "shared:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """The type of a kernel parameter that points to elements: `ptr[f32]`, or `ptr[f32, "shared"]`.
+    """The type of a pointer parameter of a kernel: `ptr[f32]`, or `ptr[f32, "shared"]`.
 
-    Raises TraceError for an element that is no type, or a space that PTX does not have.
+    Raises TraceError if the element is not a type, or the space is not a PTX state space.
     """
 
     element: Type
@@ -175,13 +173,13 @@ class Pointer:
 
 
 class _PointerMaker:
-    """`ptr[f32]` reads as a type, so it is made by indexing."""
+    """The indexable object `ptr`, so that `ptr[f32]` reads as a type."""
 
     def __getitem__(self, item: Type | tuple[Type, str]) -> Pointer:
         element: Any
         element, space = item if isinstance(item, tuple) else (item, "global")
         if not isinstance(element, Type):
-            help = "write the type of its elements, such as `ptr[f32]`"
+            help = "write the element type, such as `ptr[f32]`"
             help = f"did you mean `ptr[{known}]`?" if (known := nearest_type(element)) else help
             raise TraceError(f"ptr[…] takes a type of ptxdsl; found {_shown(element)}", at=here().location, help=help)
         if space not in SPACES:
@@ -190,10 +188,10 @@ class _PointerMaker:
         return Pointer(element, space)
 
     def __call__(self, *element: object) -> NoReturn:
-        """`ptr(f32)` for `ptr[f32]`: refused."""
+        """Refuse `ptr(f32)`, and suggest `ptr[f32]`."""
         known = element[0] if element and isinstance(element[0], Type) else "f32"
         raise TraceError(
-            "ptr is indexed by the type of its elements, not called", at=here().location, help=f"write `ptr[{known}]`"
+            "ptr is indexed by the element type, not called", at=here().location, help=f"write `ptr[{known}]`"
         )
 
     def __repr__(self) -> str:
@@ -205,7 +203,7 @@ def _shown(element: Any) -> str:
 
 
 def nearest_type(element: Any) -> Type | None:
-    """The type that a Python or numpy type, or a name, most likely means."""
+    """Return the type that a Python or numpy type, or a name, most likely denotes."""
     if element is int or element is float:
         return s32 if element is int else f32
     try:
@@ -225,7 +223,9 @@ _NAMES_ELSEWHERE = {
 
 
 def meant_annotation(text: str) -> str | None:
-    """What an annotation means that is written as in C (`const float*`), Triton (`*fp16`) or by a name of theirs."""
+    """Return the annotation meant by one written as in C (`const float*`), Triton (`*fp16`) or by one of their type
+    names.
+    """
     words = [word for word in text.replace("*", " ").split() if word not in ("const", "__restrict__", "restrict")]
     name = "unsigned" if words == ["unsigned", "int"] else " ".join(words)
     type = TYPES.get(name) or _NAMES_ELSEWHERE.get(name)
@@ -244,7 +244,7 @@ _NUMPY = {
 
 
 def from_dtype(dtype: np.dtype | str) -> Type | None:
-    """The type that a numpy (or ml_dtypes, torch or CuPy) dtype stands for; None where there is none."""
+    """Return the type of a numpy (or ml_dtypes, torch or CuPy) dtype; None if there is no equivalent."""
     name = str(dtype).rpartition(".")[2]
     if name in _ML_DTYPES:
         return _ML_DTYPES[name]

@@ -1,11 +1,13 @@
-"""Writes `ptxdsl/trace/instructions.pyi`, the stub of `pd.ptx`, from the table: `python -m tests.stubs`.
+"""Generate `ptxdsl/trace/instructions.pyi`, the stub of `pd.ptx`, from the table: `python -m tests.stubs`.
 
-What may follow in a mnemonic is the same behind many beginnings, so a class stands for all those of an instruction: the
-smallest automaton that reads the mnemonics of the table.
+Many prefixes of an instruction have the same continuations, so they share a class: the classes of an instruction are
+the minimal automaton that accepts its mnemonics. A class is named after the longest common prefix of its mnemonics.
 """
 
+import itertools
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ptxdsl.isa.opcode import Op
@@ -16,9 +18,9 @@ from ptxdsl.isa.target import Requirement
 DEFAULT_ARCH = "sm_80"
 STUB = Path(__file__).parent.parent / "ptxdsl/trace/instructions.pyi"
 HEAD = """\
-# Written from the table of instructions by `make stubs`; a test holds it to the table. A class is what may follow in a
-# mnemonic; those that end there can be called.
-from typing import Any, TypeAlias
+# Generated from the instruction table by `make stubs`. Each class stands for mnemonics that begin with its name; the
+# attributes are the words that may follow, and classes of complete mnemonics can be called.
+from typing import Any, Literal, TypeAlias, overload
 
 from ptxdsl.trace.instruction import Scalar
 
@@ -32,58 +34,93 @@ Vector4: TypeAlias = tuple[Scalar, Scalar, Scalar, Scalar]
 ROOT = '''
 class Ptx:
     def __call__(self, mnemonic: str, /, *sources: In, out: Out = ..., guard: Guard = ..., pair: bool = ...) -> Any:
-        """The instruction of a mnemonic that is spelled as in PTX: `pd.ptx("add.rn.f32", a, b)`."""'''
+        """Emit the instruction with a mnemonic spelled as in PTX: `pd.ptx("add.rn.f32", a, b)`."""'''
 
 State = tuple[str, tuple[tuple[str, str], ...]]
-"""The class that calls what was spelled, if it may end; for each word that may follow the class of what comes then."""
+"""The caller class of a prefix that may end here, and the class of each word that may follow."""
 
 
 class Classes:
-    """Classes for the beginnings of mnemonics, those that are alike once."""
+    """Classes for prefixes of mnemonics; prefixes of an instruction with the same continuations share one."""
 
     def __init__(self) -> None:
-        self.names: dict[tuple[str, State], str] = {}
-        self.callers: dict[str, str] = {}
         self.lines: list[str] = []
+        self._names: dict[tuple[str, State | str], str] = {}
+        self._paths: dict[str, list[tuple[str, ...]]] = {}
 
-    def of(self, name: str, prefix: Prefix) -> str:
-        """The class of what follows `prefix` in mnemonics of the instruction `name`."""
-        caller = self._caller(prefix.call) if prefix.call else ""
-        words = tuple((attribute(word), self.of(name, after)) for word, after in sorted(prefix.words.items()))
+    def of(self, name: str, prefix: Prefix, path: tuple[str, ...] = ()) -> str:
+        """Return the class of the words after `prefix`, which is the instruction `name` followed by `path`."""
+        caller = self._caller(name, prefix.call, path) if prefix.call else ""
+        words = tuple(
+            (attribute(word), self.of(name, after, (*path, word))) for word, after in sorted(prefix.words.items())
+        )
         if not words:
             return caller
-        state = (caller, words)
-        if (name, state) not in self.names:
-            self.names[name, state] = f"{name}_{sum(n == name for n, _ in self.names)}"
-            self.lines += _class(self.names[name, state], *state)
-        return self.names[name, state]
+        return self._shared(name, path, (caller, words), lambda known: _class(known, caller, words))
 
-    def _caller(self, ending: PythonCall) -> str:
-        """The class that has the `__call__`."""
-        text = f"{_signature(ending)}\n        {_quoted(_needing(ending.meaning, ending.requires))}"
-        if text not in self.callers:
-            self.callers[text] = f"C{len(self.callers)}"
-            self.lines += [f"class {self.callers[text]}:", f"    {text}"]
-        return self.callers[text]
+    def renamed(self, text: str) -> str:
+        """Replace the numbered classes of a text by names that begin with the mnemonic prefix."""
+        final: dict[str, str] = {}
+        taken: set[str] = set()
+        for known, paths in self._paths.items():
+            name = known[1:].partition("__")[0]
+            stem = "_".join([name, *map(_identifier, _common(paths))])
+            count = next(n for n in itertools.count(1) if (stem if n == 1 else f"{stem}_{n}") not in taken)
+            final[known] = attribute(stem if count == 1 else f"{stem}_{count}")
+            taken.add(final[known].removesuffix("_"))
+        return re.sub(r"%\w+__\d+", lambda match: final[match[0]], text)
+
+    def _caller(self, name: str, ending: PythonCall, path: tuple[str, ...]) -> str:
+        """Return the class that has the `__call__`."""
+        text = _calls(ending)
+        return self._shared(name, path, text, lambda known: [f"class {known}:", *text.splitlines()])
+
+    def _shared(self, name: str, path: tuple[str, ...], key: State | str, lines: Callable[[str], Sequence[str]]) -> str:
+        if (name, key) not in self._names:
+            known = self._names[name, key] = f"%{name}__{len(self._names)}"
+            self._paths[known] = []
+            self.lines += lines(known)
+        known = self._names[name, key]
+        self._paths[known].append(path)
+        return known
+
+
+def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the longest common prefix."""
+    first, last = min(paths), max(paths)
+    return first[: next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
+def _identifier(word: str) -> str:
+    return re.sub(r"\W+", "_", word)
+
+
+def _calls(ending: PythonCall) -> str:
+    """Return the `__call__` of an instruction; two overloads if `pair=True` adds a destination."""
+    meaning = f"        {_quoted(_needing(ending.meaning, ending.requires))}"
+    if ending.result != "Paired":
+        return f"    {_signature(ending, ending.result)}\n{meaning}"
+    overloads = (("Scalar", "pair: Literal[False] = ..."), ("Vector2", "pair: Literal[True]"))
+    return "\n".join(f"    @overload\n    {_signature(ending, *each)}\n{meaning}" for each in overloads)
 
 
 def _class(name: str, caller: str, words: Sequence[tuple[str, str]]) -> list[str]:
-    """A class with an attribute for each word; several in a line, as there are thousands."""
+    """Return a class with an attribute for each word, on one line to keep the file small."""
     attributes = "; ".join(f"{word}: {after}" for word, after in words)
     return [f"class {name}({caller}):" if caller else f"class {name}:", f"    {attributes}"]
 
 
-def _signature(ending: PythonCall) -> str:
+def _signature(ending: PythonCall, result: str, pair: str = "") -> str:
     sources = [f"{attribute(n)}: In{'' if k < ending.required else ' = ...'}" for k, n in enumerate(ending.sources)]
     front = ["self", *sources, "/"] if sources else ["self"]
-    options = ["guard: Guard = ..."] if ending.result == "None" else ["out: Out = ...", "guard: Guard = ..."]
-    paired = ["pair: bool = ..."] if ending.result == "Any" else []
-    return f"def __call__({', '.join([*front, '*', *options, *paired])}) -> {ending.result}:"
+    options = ["guard: Guard = ..."] if result == "None" else ["out: Out = ...", "guard: Guard = ..."]
+    paired = [pair] if pair else ["pair: bool = ..."] if result == "Any" else []
+    return f"def __call__({', '.join([*front, '*', *options, *paired])}) -> {result}:"
 
 
 def _needing(meaning: str, requires: Requirement) -> str:
-    """A meaning, with the target that it needs where that is newer than the one taken by default."""
-    return meaning if requires.supports(DEFAULT_ARCH) else f"{meaning} Needs {' or '.join(requires.targets)}."
+    """Append the required target to a summary if it is newer than the default one."""
+    return meaning if requires.supports(DEFAULT_ARCH) else f"{meaning} Requires {' or '.join(requires.targets)}."
 
 
 def _quoted(text: str) -> str:
@@ -95,7 +132,7 @@ def stub() -> str:
     classes = Classes()
     roots = {name: classes.of(name, spellings(name)) for name in sorted(Op.table)}
     root = [f"    {attribute(name)}: {of}\n    {_quoted(_about(name))}" for name, of in roots.items()]
-    return "\n".join([HEAD, *classes.lines, ROOT, *root, ""])
+    return "\n".join([HEAD, classes.renamed("\n".join(classes.lines)), ROOT, classes.renamed("\n".join(root)), ""])
 
 
 def _about(name: str) -> str:

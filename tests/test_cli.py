@@ -363,7 +363,7 @@ def test_errors_are_red_only_on_a_terminal_that_wants_colours(run, monkeypatch):
 class TestIsa:
     def test_an_instruction_with_its_forms_operands_and_requirements(self, run):
         assert run("isa", "ldmatrix.sync.aligned.m8n8").out == (
-            "ldmatrix: d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g.\n"
+            "ldmatrix: Load 8x8 matrices: lane 4g + t gets elements 2t and 2t+1 of row g (.trans: column g).\n"
             "\n"
             "  ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [address]\n"
             "    num      x1 x2 x4\n"
@@ -376,7 +376,7 @@ class TestIsa:
 
     def test_one_form_as_ptx_and_as_python(self, run):
         assert run("isa", "ld.global.f32").out == (
-            "ld.global.f32: d = the value at an address.\n"
+            "ld.global.f32: Load from memory: d = [a].\n"
             "\n"
             "  ld.global.f32 d, [a]{, policy}\n"
             "  d = pd.ptx.ld.global_.f32(a)\n"
@@ -387,7 +387,7 @@ class TestIsa:
         )
 
     def test_the_plain_meaning_comes_first(self, run):
-        assert "\n    p           written, where pair=True asks for it: pred\n" in run("isa", "shfl").out
+        assert "\n    p           written if pair=True: pred\n" in run("isa", "shfl").out
         out = run("isa", "add").out
         assert out.index("modulo 2^n") < out.index("CC.CF")
 

@@ -245,7 +245,7 @@ def test_a_mask_of_blocks_that_are_not_there():
     kind, message, help = refused(lambda: masked(0b101).ptx("sm_90"))
     assert kind is VerifyError
     assert message.endswith("`cta_mask` is 0x5; the clusters of the kernel have 2 blocks")
-    assert help == "name ranks from 0 to 1"
+    assert help == "use ranks 0 to 1"
 
 
 def test_a_rank_that_is_not_there():
@@ -256,7 +256,7 @@ def test_a_rank_that_is_not_there():
 
     assert refused(lambda: k.ptx("sm_90")) == (
         VerifyError,
-        "mapa.shared::cluster.u32: `rank` is 4; the clusters of the kernel have 4 blocks, counted from 0",
+        "mapa.shared::cluster.u32: `rank` is 4; the clusters of the kernel have ranks 0 to 3",
         None,
     )
 

@@ -64,7 +64,7 @@ def test_targets_without_an_assembler_run_on_later_ones(target, version):
 def test_an_unknown_target_is_refused_by_name():
     with pytest.raises(VerifyError) as caught:
         pd.parse(kernel("", header=old("sm_22", "3.1"))).ptx()
-    assert str(caught.value).startswith("`sm_22` is no target that we know\n  help: use one of sm_50, ")
+    assert str(caught.value).startswith("`sm_22` is not a supported target\n  help: use one of sm_50, ")
 
 
 def test_what_an_old_target_lacks_is_refused_by_name():
@@ -123,7 +123,7 @@ def test_a_shuffle_from_a_lane_in_another_branch_is_found():
     with pytest.raises(EmulationError) as caught:
         run(kernel(body, header=old("sm_30", "3.0")), numbers(*range(8)))
     assert "shfl.idx.b32: lane 0 reads from lane 7, which does not run it together with this lane" in str(caught.value)
-    assert "help: move it out of the branch that only some lanes take" in str(caught.value)
+    assert "help: move it out of the divergent branch" in str(caught.value)
 
 
 def test_what_later_targets_lost_is_refused_while_tracing():
@@ -135,7 +135,7 @@ def test_what_later_targets_lost_is_refused_while_tracing():
         k.ptx(arch="sm_80")
     lines = str(caught.value).splitlines()
     assert lines[0] == "vote.ballot.b32 exists on targets before sm_70; this kernel is traced for sm_80"
-    assert lines[-1] == "  help: write vote.sync.ballot.b32, with a mask of the lanes that take part"
+    assert lines[-1] == "  help: write vote.sync.ballot.b32, with a mask of the participating lanes"
 
 
 def test_loads_and_stores_of_a_shared_variable_without_its_space():
@@ -152,7 +152,7 @@ def test_what_has_no_generic_address_by_its_name_is_refused(variable, before):
     space = {"p": "param", "c": "const"}[variable]
     with pytest.raises(VerifyError) as caught:
         run(kernel(f"ld.b32 %r1, [{variable}];", before), numbers(1))
-    assert f"`a` is `{variable}` in .{space}, which has no generic address by its name" in str(caught.value)
+    assert f"`a` is `{variable}` in .{space}, which has no generic address" in str(caught.value)
     assert f"help: name the space: ld.{space}" in str(caught.value)
 
 

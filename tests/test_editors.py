@@ -203,9 +203,9 @@ def helper() -> None:
 """
         ) == [
             '8: error: "Ptx" has no attribute "ad"; maybe "add", "mad", or "sad"?  [attr-defined]',
-            '9: error: "add_11" has no attribute "u33"  [attr-defined]',
-            '10: error: Too few arguments for "__call__" of "C8"  [call-arg]',
-            '11: error: "add_11" not callable  [operator]',
+            '9: error: "add_15" has no attribute "u33"  [attr-defined]',
+            '10: error: Too few arguments for "__call__" of "add_13"  [call-arg]',
+            '11: error: "add_15" not callable  [operator]',
             "12: error: Too many values to unpack (2 expected, 4 provided)  [misc]",
             "13: error: Function does not return a value (it only ever returns None)  [func-returns-value]",
         ]
@@ -230,7 +230,9 @@ class TestAtRuntime:
         shown = pydoc.plain(pydoc.render_doc(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16))
         assert "d = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)" in shown
         assert "needs    PTX 6.5, sm_75" in shown
-        assert pd.ptx.mma.__doc__.startswith("mma: d = a * b + c, on matrices spread over the registers of a warp.")
+        assert pd.ptx.mma.__doc__.startswith(
+            "mma: Multiply-accumulate matrices held in the registers of a warp: d = a * b + c."
+        )
         assert pd.ptx.mam.__doc__ == "the table has no instruction `mam`; did you mean `mma` or `max` or `mad`?"
         assert "attributes spell it, a call emits the instruction" in type(pd.ptx).__doc__
 

@@ -29,14 +29,14 @@ SECTION_DATA = "write labels (`x:`), numbers (`.b8 104,105,0`), and `.b32` or `.
 REFUSED = {
     "braces 500 deep": (
         kernel("{" * 500 + "}" * 500),
-        "line 4, column 1: this scope is nested too deeply; 100 levels is the most\n"
+        "line 4, column 1: this scope is nested too deeply; 100 levels are allowed\n"
         "  <ptx>:4 | .visible .entry k(.param .u64 p)\n"
         "            ^\n"
         "  help: move a part of it out",
     ),
     "braces 500 deep around a label": (
         kernel("{" * 500 + "L:" + "}" * 500),
-        "line 7, column 501: this scope is nested too deeply; 100 levels is the most\n"
+        "line 7, column 501: this scope is nested too deeply; 100 levels are allowed\n"
         + "  <ptx>:7 | "
         + "{" * 100
         + "L:}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}\n"
@@ -46,14 +46,14 @@ REFUSED = {
     ),
     "braces 20000 deep": (
         kernel("{" * 20000 + "}" * 20000),
-        "line 1, column 1: this text is nested too deeply; 100 levels is the most\n"
+        "line 1, column 1: this text is nested too deeply; 100 levels are allowed\n"
         "  <ptx>:1 | .version 8.0\n"
         "            ^\n"
         "  help: move a part of it out",
     ),
     "deep parentheses": (
         kernel("mov.u32 %r1, " + "(" * 101 + "1" + ")" * 101 + ";"),
-        "line 7, column 14: this expression is nested too deeply; 100 levels is the most\n"
+        "line 7, column 14: this expression is nested too deeply; 100 levels are allowed\n"
         + "  <ptx>:7 | mov.u32 %r1, "
         + "(" * 101
         + "1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))\n"
@@ -62,7 +62,7 @@ REFUSED = {
     ),
     "many signs": (
         kernel("mov.u32 %r1, " + "~" * 101 + "1;"),
-        "line 7, column 14: this expression is nested too deeply; 100 levels is the most\n"
+        "line 7, column 14: this expression is nested too deeply; 100 levels are allowed\n"
         + "  <ptx>:7 | mov.u32 %r1, "
         + "~" * 101
         + "1;\n"
@@ -71,7 +71,7 @@ REFUSED = {
     ),
     "deep arguments": (
         kernel("call f, " + "(" * 102 + "1" + ")" * 102 + ";", ".func f(.reg .b32 a) { ret; }\n"),
-        "line 8, column 6: this expression is nested too deeply; 100 levels is the most\n"
+        "line 8, column 6: this expression is nested too deeply; 100 levels are allowed\n"
         + "  <ptx>:8 | call f, "
         + "(" * 102
         + "1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))\n"
@@ -87,7 +87,7 @@ REFUSED = {
     ),
     "an initial value in deep braces": (
         module(".global .b32 x = " + "{" * 200 + "1" + "}" * 200 + ";"),
-        "line 4, column 218: this initial value is nested too deeply; 100 levels is the most\n"
+        "line 4, column 218: this initial value is nested too deeply; 100 levels are allowed\n"
         + "  <ptx>:4 | "
         + "{" * 100
         + "1}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}\n"
@@ -220,35 +220,35 @@ REFUSED = {
     ),
     "digits of another script": (
         kernel("mov.b64 %rd1, ٣;"),
-        "line 7, column 15: `٣` is no ASCII character, and PTX has no others\n"
+        "line 7, column 15: `٣` is not ASCII; PTX is limited to ASCII\n"
         "  <ptx>:7 | mov.b64 %rd1, ٣;\n"
         "                          ^\n"
         "  help: remove it; other characters are allowed in comments and file names",
     ),
     "letters of another script": (
         kernel(".reg .b32 größe;"),
-        "line 7, column 13: `ö` is no ASCII character, and PTX has no others\n"
+        "line 7, column 13: `ö` is not ASCII; PTX is limited to ASCII\n"
         "  <ptx>:7 | .reg .b32 größe;\n"
         "                        ^\n"
         "  help: remove it; other characters are allowed in comments and file names",
     ),
     "a space of another script": (
         kernel("ret\u00a0;"),
-        "line 7, column 4: `\\xa0` is no ASCII character, and PTX has no others\n"
+        "line 7, column 4: `\\xa0` is not ASCII; PTX is limited to ASCII\n"
         "  <ptx>:7 | ret ;\n"
         "               ^\n"
         "  help: remove it; other characters are allowed in comments and file names",
     ),
     "another script in a pragma": (
         kernel('.pragma "ä";'),
-        "line 7, column 10: `ä` is no ASCII character, and PTX has no others\n"
+        "line 7, column 10: `ä` is not ASCII; PTX is limited to ASCII\n"
         '  <ptx>:7 | .pragma "ä";\n'
         "                     ^\n"
         "  help: remove it; other characters are allowed in comments and file names",
     ),
     "UTF-16": (
         module("").encode("utf-16"),
-        "line 1, column 1: `\\udcff` is no ASCII character, and PTX has no others\n"
+        "line 1, column 1: `\\udcff` is not ASCII; PTX is limited to ASCII\n"
         "  <ptx>:1 |   . v e r s i o n   8 . 0 \n"
         "            ^\n"
         "  help: remove it; other characters are allowed in comments and file names",
@@ -367,35 +367,35 @@ REFUSED = {
     ),
     "an initial value that is too long": (
         module(".global .b32 x[2] = {1, 2, 3};"),
-        "line 4, column 22: the initial value of `x` has 3 elements in braces where 2 stand\n"
+        "line 4, column 22: the initial value of `x` has 3 elements in braces where 2 are declared\n"
         "  <ptx>:4 | .global .b32 x[2] = {1, 2, 3};\n"
         "                                 ^\n"
         "  help: it is .b32 x[2]: write a list in braces for each dimension",
     ),
     "a row of an initial value that is too long": (
         module(".global .b32 x[2][2] = {{1, 2}, {3, 4, 5}};"),
-        "line 4, column 26: the initial value of `x` has 3 elements in braces where 2 stand\n"
+        "line 4, column 26: the initial value of `x` has 3 elements in braces where 2 are declared\n"
         "  <ptx>:4 | .global .b32 x[2][2] = {{1, 2}, {3, 4, 5}};\n"
         "                                     ^\n"
         "  help: it is .b32 x[2][2]: write a list in braces for each dimension",
     ),
     "too many rows": (
         module(".global .b32 x[1][2] = {{1, 2}, {3, 4}};"),
-        "line 4, column 26: the initial value of `x` has 2 elements in braces where 1 stand\n"
+        "line 4, column 26: the initial value of `x` has 2 elements in braces where 1 are declared\n"
         "  <ptx>:4 | .global .b32 x[1][2] = {{1, 2}, {3, 4}};\n"
         "                                     ^\n"
         "  help: it is .b32 x[1][2]: write a list in braces for each dimension",
     ),
     "rows without braces": (
         module(".global .b32 x[2][2] = {1, 2};"),
-        "line 4, column 25: the initial value of `x` has one element where 2 in braces stand\n"
+        "line 4, column 25: the initial value of `x` has one element where 2 in braces are declared\n"
         "  <ptx>:4 | .global .b32 x[2][2] = {1, 2};\n"
         "                                    ^\n"
         "  help: it is .b32 x[2][2]: write a list in braces for each dimension",
     ),
     "an array of one value without braces": (
         module(".global .b32 x[2] = 1;"),
-        "line 4, column 21: the initial value of `x` has one element where 2 in braces stand\n"
+        "line 4, column 21: the initial value of `x` has one element where 2 in braces are declared\n"
         "  <ptx>:4 | .global .b32 x[2] = 1;\n"
         "                                ^\n"
         "  help: it is .b32 x[2]: write a list in braces for each dimension",
@@ -409,7 +409,7 @@ REFUSED = {
     ),
     "half a vector": (
         module(".global .v2 .f32 x = {1.0};"),
-        "line 4, column 23: the initial value of `x` has 1 element in braces where 2 stand\n"
+        "line 4, column 23: the initial value of `x` has 1 element in braces where 2 are declared\n"
         "  <ptx>:4 | .global .v2 .f32 x = {1.0};\n"
         "                                  ^\n"
         "  help: it is .v2 .f32 x: write a list in braces for each dimension",
@@ -450,7 +450,7 @@ REFUSED = {
     ),
     "an integer and a decimal": (
         module(".global .f32 x = 1 + 2.0;"),
-        "line 4, column 20: `1 + 2.0` is no constant\n"
+        "line 4, column 20: `1 + 2.0` is not a constant\n"
         "  <ptx>:4 | .global .f32 x = 1 + 2.0;\n"
         "                               ^\n"
         "  help: write both as integers, or both as decimals",
@@ -494,32 +494,32 @@ REFUSED = {
         "line 4, column 14: `x` has no length\n"
         "  <ptx>:4 | .global .b32 x[];\n"
         "                         ^\n"
-        "  help: write x[n], or .extern where another module defines it",
+        "  help: write x[n], or .extern if another module defines it",
     ),
     "an array of no elements": (
         module(".global .b32 x[0];"),
-        "line 4, column 16: the length of an array is a whole number from 1; found 0\n"
+        "line 4, column 16: the length of an array is an integer of at least 1; found 0\n"
         "  <ptx>:4 | .global .b32 x[0];\n"
         "                           ^\n"
         "  help: write a constant",
     ),
     "an array of a decimal of elements": (
         module(".global .b32 x[1.5];"),
-        "line 4, column 16: the length of an array is a whole number from 1; found 1.5\n"
+        "line 4, column 16: the length of an array is an integer of at least 1; found 1.5\n"
         "  <ptx>:4 | .global .b32 x[1.5];\n"
         "                           ^^^\n"
         "  help: write a constant",
     ),
     "an array as the length of an array": (
         module(".global .b32 y; .global .b32 x[y];"),
-        "line 4, column 32: the length of an array is a whole number from 1; found y\n"
+        "line 4, column 32: the length of an array is an integer of at least 1; found y\n"
         "  <ptx>:4 | .global .b32 y; .global .b32 x[y];\n"
         "                                           ^\n"
         "  help: write a constant",
     ),
     "many variables of one name": (
         module(".global .b32 x<100000>;"),
-        "line 4, column 14: `x<100000>` declares 100000 variables; 65536 is the most\n"
+        "line 4, column 14: `x<100000>` declares 100000 variables; the maximum is 65536\n"
         "  <ptx>:4 | .global .b32 x<100000>;\n"
         "                         ^\n"
         "  help: declare an array",
@@ -652,7 +652,7 @@ REFUSED = {
     ),
     "a constant added to a float": (
         kernel("mov.f32 %f1, %f2+4;"),
-        "line 7, column 14: `%f2+4` adds to a .f32 register, but only an integer register can have a constant added\n"
+        "line 7, column 14: `%f2+4` adds to a .f32 register; only integer registers allow that\n"
         "  <ptx>:7 | mov.f32 %f1, %f2+4;\n"
         "                         ^^^\n"
         "  help: add it with a separate instruction",
@@ -673,7 +673,7 @@ REFUSED = {
     ),
     "a register as an index": (
         kernel("mov.u32 %r1, s[%r1];", ".shared .b32 s[4];\n"),
-        "line 8, column 14: the index of `s` is a whole number; found %r1\n"
+        "line 8, column 14: the index of `s` must be an integer; found %r1\n"
         "  <ptx>:8 | mov.u32 %r1, s[%r1];\n"
         "                         ^\n"
         "  help: write [register+bytes] for memory",

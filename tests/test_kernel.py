@@ -344,9 +344,9 @@ POINTERS = {
     "np.float16": "did you mean `ptr[f16]`?",
     "np.dtype('int64')": "did you mean `ptr[s64]`?",
     "'bf16'": "did you mean `ptr[bf16]`?",
-    "list": "write the type of its elements, such as `ptr[f32]`",
-    "np.complex64": "write the type of its elements, such as `ptr[f32]`",
-    "3": "write the type of its elements, such as `ptr[f32]`",
+    "list": "write the element type, such as `ptr[f32]`",
+    "np.complex64": "write the element type, such as `ptr[f32]`",
+    "3": "write the element type, such as `ptr[f32]`",
 }
 
 

@@ -212,7 +212,7 @@ def test_special_registers_and_directives_that_the_target_lacks_are_refused():
 
 
 def test_an_unknown_target_is_refused():
-    with pytest.raises(VerifyError, match="`sm_91` is no target that we know\n  help: use one of sm_50, "):
+    with pytest.raises(VerifyError, match="`sm_91` is not a supported target\n  help: use one of sm_50, "):
         lower(module(target="sm_91"))
 
 

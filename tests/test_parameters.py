@@ -352,8 +352,8 @@ DEFINITIONS = {
         "  help: annotate ptr[f32] and the like for arrays, u32 and the like for numbers, u32[4] for four of them",
     ],
     "n: u32[0]": [
-        "field `n` of Group: u32[0] has no such length",
-        "  help: the length of an array is an int of 1 or more; an array of any length is a pointer, such as ptr[f32]",
+        "field `n` of Group: u32[0] has an invalid length",
+        "  help: the length of an array is an int of at least 1; for any length use a pointer, such as ptr[f32]",
     ],
     "n: (u32, 4)": [
         "field `n` of Group is annotated (u32, 4), which no kernel takes",

@@ -501,7 +501,7 @@ REFUSED = {
     ),
     "arithmetic on registers": (
         kernel("\tadd.u32 %r1, %r2 * 4, 1;"),
-        "line 8, column 19: `%r2 * 4` is no constant\n"
+        "line 8, column 19: `%r2 * 4` is not a constant\n"
         "  <ptx>:8 | add.u32 %r1, %r2 * 4, 1;\n"
         "                             ^\n"
         "  help: compute it with an instruction",
@@ -552,7 +552,7 @@ REFUSED = {
     ),
     "a short float": (
         kernel("\tmov.f32 %f1, 0f3F80;"),
-        "line 8, column 15: `0f3F80` is no constant\n"
+        "line 8, column 15: `0f3F80` is not a constant\n"
         "  <ptx>:8 | mov.f32 %f1, 0f3F80;\n"
         "                         ^^^^^^\n"
         "  help: write integers as 31 or 0x1f, floats as 0f with 8 or 0d with 16 hexadecimal digits",

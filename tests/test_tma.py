@@ -85,9 +85,9 @@ def test_boxes_begin_at_multiples_of_16_bytes():
     report = pd.emulate(moved, 1, 32, a, b, Corner(at=(2, 3, 0, 0, 0), to=(0,) * 5), source=box, target=box)
     assert report.findings[0].kind == "misaligned"
     assert report.findings[0].message.startswith(
-        "the box begins at element 3 of its lines, which is no multiple of 16 bytes"
+        "the box begins at element 3 of its rows, which is not a multiple of 16 bytes"
     )
-    assert report.findings[0].help == "begin boxes at multiples of 4 elements of f32"
+    assert report.findings[0].help == "start boxes at multiples of 4 elements of f32"
 
 
 def test_boxes_that_are_written_begin_inside():
@@ -96,9 +96,9 @@ def test_boxes_that_are_written_begin_inside():
     report = pd.emulate(moved, 1, 32, a, b, Corner(at=(0,) * 5, to=(-5, 0, 0, 0, 0)), source=box, target=box)
     assert report.findings[0].kind == "out-of-bounds"
     assert report.findings[0].message.startswith(
-        "the box begins at {0, -5}; copies to global memory begin at 0 or more along each dimension"
+        "the box begins at {0, -5}; copies to global memory start at 0 or more along each dimension"
     )
-    assert report.findings[0].help == "begin it at 0, and copy a smaller box from shared memory"
+    assert report.findings[0].help == "start it at 0, and copy a smaller box from shared memory"
 
 
 def test_boxes_that_are_written_end_at_multiples_of_16_bytes():
@@ -108,10 +108,10 @@ def test_boxes_that_are_written_end_at_multiples_of_16_bytes():
     report = pd.emulate(moved, 1, 32, a[:, :6], b[:, :6], Corner(at=(0,) * 5, to=(0,) * 5), source=box, target=box)
     assert report.findings[0].kind == "out-of-bounds"
     assert report.findings[0].message.startswith(
-        "the box reaches the end of lines of 6 elements of f32, which is no multiple of 16 bytes: GPUs write whole 16 "
-        "bytes, 2 elements behind each line as well"
+        "the box reaches the end of rows of 6 elements of f32, not a multiple of 16 bytes: GPUs write whole "
+        "16-byte chunks, and so 2 elements past the end of each row"
     )
-    assert report.findings[0].help == "store what is behind element 4 by st.global, or pad the lines"
+    assert report.findings[0].help == "store the elements from 4 on with st.global, or pad the rows"
 
 
 @pd.kernel(arch="sm_90a", reqntid=64)

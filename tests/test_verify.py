@@ -95,7 +95,7 @@ def test_what_the_target_or_the_version_lacks_is_refused():
         '  help: compile the kernel for sm_90 or later: arch="sm_90"'
     )
     assert refusal(add.replace("sm_80", "sm_90")) == (
-        "`add.u16x2` needs PTX 8.0; the module says .version 7.8\n  <ptx>:9\n  help: write .version 8.0"
+        "`add.u16x2` needs PTX 8.0; the module has .version 7.8\n  <ptx>:9\n  help: write .version 8.0"
     )
     verify(parse(add.replace("sm_80", "sm_90").replace("7.8", "8.0")))
 

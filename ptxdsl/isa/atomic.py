@@ -1,6 +1,6 @@
 """Atomic operations (PTX ISA, "Parallel Synchronization and Communication Instructions": atom, red).
 
-Lanes at one address take turns in the order of their numbers.
+Lanes that address the same location are serialised in lane order.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ FLOATING: dict[str, Update] = {"add": np.add, "min": np.fmin, "max": np.fmax}
 
 
 def _half(operation: str, type: Type) -> Update:
-    """An operation on 16-bit floats, one or two in a register."""
+    """Return the update function of an operation on f16 or bf16, scalar or packed in pairs."""
 
     def update(old: np.ndarray, value: np.ndarray) -> np.ndarray:
         return encode(FLOATING[operation](decode(old, type), decode(value, type)), type)
@@ -89,7 +89,7 @@ def _update(operation: str, type: Type) -> Update:
 
 
 def reduction(operation: str, type: Type) -> Update:
-    """What a bulk reduction does to an element of memory."""
+    """Return the update that a bulk reduction applies to an element in memory."""
     if type is f32:
         return lambda old, value: _add_f32(old, value, np.array(True))
     return _update(operation, type)
@@ -109,7 +109,7 @@ def _vector(i: Values) -> bool:
 
 
 def _forms(name: str, sem: str, d: str) -> tuple[Form, ...]:
-    """The lines that atom and red share; `d` is "d=type" or nothing."""
+    """Return the forms shared by atom and red; `d` is "d=type" for atom and empty for red."""
     front = f"{name}{{.sem}}{{.scope}}{{.space}}"
     slots: dict[str, Any] = {"sem": sem, "scope": SCOPES, "hint": HINT, "needs": _NEEDS}
     result, results = (f"{d}, ", f"{d}*vec, ") if d else ("", "")
@@ -156,7 +156,7 @@ class Atomic(Op):
             yield from policy_problems(i, by_name["policy"])
 
     def change(self, i: Opcode, m: Step, a: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
-        """Changes memory; what was there before."""
+        """Update memory and return the old values."""
         if elements(i) == 1:
             return self._change_one(i, m, a, *inputs)
         offsets = range(0, access_bytes(i), i.type.bytes)
@@ -170,14 +170,14 @@ class Atomic(Op):
         return m.atomic(space, a, i.type, update, *inputs, scan=scan, ordering=ordering(i, "relaxed"))
 
     def _flushes(self, m: Step, space: str, a: np.ndarray) -> np.ndarray:
-        """Sums of f32 lose subnormal numbers in global memory, and keep them in shared memory."""
+        """Flush f32 subnormals of additions in global memory; shared memory keeps them."""
         if space == "generic":
             return ~m.within("shared::cluster", a)
         return np.full(a.shape, space == "global")
 
 
 class Atom(Atomic):
-    """d = the value at an address, which becomes: op(that value, b); in one step that no other thread divides."""
+    """Atomically read-modify-write memory: d = [a], [a] = op([a], b)."""
 
     forms = _forms("atom", "relaxed acquire release acq_rel", "d=type")
 
@@ -186,7 +186,7 @@ class Atom(Atomic):
 
 
 class AtomCas(Atomic):
-    """d = the value at an address, which becomes c where that value was b; in one step that no other thread divides."""
+    """Atomically compare and swap: d = [a]; if [a] equals b, [a] = c."""
 
     forms = (
         Form(
@@ -205,7 +205,7 @@ class AtomCas(Atomic):
 
 
 class Red(Atomic):
-    """The value at an address becomes op(that value, b), in one step that no other thread divides."""
+    """Atomically reduce into memory without returning the old value: [a] = op([a], b)."""
 
     forms = _forms("red", "relaxed release", "")
 

@@ -1,4 +1,4 @@
-"""What Blackwell has beside tcgen05: work taken over, matrices of bytes (PTX ISA, "clusterlaunchcontrol")."""
+"""Blackwell instructions other than tcgen05: cluster launch control, and ldmatrix and stmatrix on 8-bit elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = "100f 110f 120f"
 
 
 class TryCancel(GpuOnly):
-    """Asks for the work of a cluster that has not begun; the answer comes to `dst`, 16 bytes, and completes them."""
+    """Request cancellation of a cluster that has not launched; 16 bytes of response arrive at `dst`."""
 
     stores = "dst"
     forms = (
@@ -38,7 +38,7 @@ class TryCancel(GpuOnly):
 
 
 class QueryCancel(GpuOnly):
-    """What an answer to try_cancel says: whether there is work, and the first block of its cluster."""
+    """Decode a try_cancel response: whether a cluster was cancelled, and the ctaid of its first block."""
 
     forms = (
         Form("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p=pred, answer:b128", ptx="8.6", sm=100),
@@ -53,7 +53,7 @@ class QueryCancel(GpuOnly):
 
 
 class MatrixOfBytes(GpuOnly):
-    """Base of ldmatrix and stmatrix on matrices of bytes."""
+    """Base of ldmatrix and stmatrix on 8-bit elements."""
 
     collective = True
 
@@ -69,7 +69,7 @@ SPACE: dict[str, Any] = {"space": "shared shared::cta", "ptx": "8.6", "sm": FAMI
 
 
 class LdMatrixBytes(MatrixOfBytes):
-    """d = matrices of bytes, or of 4 or 6 bits widened to bytes."""
+    """Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes."""
 
     forms = (
         Form(
@@ -95,7 +95,7 @@ class LdMatrixBytes(MatrixOfBytes):
 
 
 class StMatrixBytes(MatrixOfBytes):
-    """Matrices of bytes go to rows in memory."""
+    """Store matrices of 8-bit elements to shared memory."""
 
     stores = "address"
     forms = (

@@ -1,4 +1,4 @@
-"""Boxes of tensors: which bytes of global memory they are, and in which order they lie in shared memory."""
+"""Boxes of tensors: their bytes in global memory, and their order in shared memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 from .step import Pieces
 from .tensor_map import PixelBox, TensorMapDescription
 
-CHUNK = 16  # bytes that keep together under a swizzle
+CHUNK = 16  # bytes that a swizzle keeps contiguous
 _ROW = 128  # bytes of a row of the swizzle pattern
 
 
 def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
-    """Shared addresses (bytes) where the bytes of these addresses lie under a swizzle of 0, 32, 64 or 128 bytes.
+    """Apply a swizzle of 0, 32, 64 or 128 bytes to shared memory addresses.
 
-    Of a span of `swizzle` bytes, chunks of 16 change places by the number of the 128-byte row, from the address itself.
+    Within a span of `swizzle` bytes, 16-byte chunks are permuted by the number of the 128-byte row, taken from the
+    address.
     """
     chunks = np.uint64(max(1, swizzle // CHUNK) - 1)
     row: np.ndarray = address // np.uint64(_ROW) & chunks
@@ -26,9 +27,9 @@ def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
 
 
 def chunk_addresses(description: TensorMapDescription, start: np.ndarray) -> np.ndarray:
-    """(chunks, lanes): where the chunks of a box lie in shared memory that begins at `start` (lanes,).
+    """Return the shared memory addresses of the chunks of a box, (chunks, lanes), for a box at `start` (lanes,).
 
-    Lines that are narrower than the span of their swizzle lie one span apart, as on an H200.
+    Rows narrower than the swizzle span are stored one span apart, as on an H200.
     """
     d, offsets = description, np.arange(0, description.box_bytes, CHUNK, dtype=np.uint64)
     if not d.interleave and d.inner_bytes < d.swizzle:
@@ -38,8 +39,11 @@ def chunk_addresses(description: TensorMapDescription, start: np.ndarray) -> np.
 
 
 def known_swizzle(description: TensorMapDescription) -> int | None:
-    """The swizzle by which boxes lie in shared memory; None where that is not told by a map without one: its tensor
-    may hold tiles that lie swizzled already. Where lines go on beyond the box, it is a matrix."""
+    """Return the swizzle of boxes in shared memory.
+
+    None if it is unknown: a map without swizzle may copy tiles that are already swizzled in global memory. A tensor
+    whose rows extend beyond the box is a plain matrix, so its swizzle of 0 is known.
+    """
     d = description
     is_matrix = d.rank > 1 and not d.interleave and d.pixel_box is None and d.dims[0] > d.box_shape[0]
     return d.swizzle if d.swizzle or is_matrix else None
@@ -48,10 +52,10 @@ def known_swizzle(description: TensorMapDescription) -> int | None:
 def box_pieces(
     description: TensorMapDescription, coordinates: Sequence[np.ndarray], offsets: Sequence[np.ndarray] = ()
 ) -> Pieces:
-    """The bytes of boxes of a tensor, one for each lane, that begin at these coordinates, s32, innermost first.
+    """Return the bytes of one box per lane; `coordinates` are the first corners, s32, innermost dimension first.
 
-    In shared memory the innermost dimension varies fastest. Where the map has columns of pixels, `offsets`, u16, go
-    from the corner of the filter to one of its elements, along width, height and depth; no offsets are zeros.
+    In shared memory the innermost dimension varies fastest. For im2col maps, `offsets`, u16, lead from the corner of
+    the filter to one of its elements, along width, height and depth; without them the offsets are zero.
     """
     d, size = description, description.type.bytes
     first = [c.astype(np.int64) for c in coordinates]
@@ -80,7 +84,7 @@ def _tile(d: TensorMapDescription, first: Sequence[np.ndarray], each: int) -> It
 def _pixels(
     d: TensorMapDescription, box: PixelBox, first: Sequence[np.ndarray], offsets: Sequence[np.ndarray], each: int
 ) -> Iterator[np.ndarray]:
-    """The same of columns of pixels: the corner of a filter goes through the box, then to the next row, and image."""
+    """Yield the indices for im2col: the corner of the filter moves through the box, then to the next row and image."""
     chunks, (channel, *others) = d.box_shape[0] // each, _starts(d, first)
     pixel, chunk = np.divmod(np.arange(box.pixels * chunks), chunks)
     yield channel + (chunk * each)[:, np.newaxis]
@@ -98,12 +102,12 @@ def _pixels(
 
 
 def _starts(d: TensorMapDescription, first: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """The coordinates, and before them where a copy begins in a slice of channels, if they are interleaved."""
+    """Return the coordinates; with interleaved channels, prefixed by the start within a slice of channels."""
     return [np.zeros_like(first[0]), *first] if d.interleave else first
 
 
 def last_corners(d: TensorMapDescription, box: PixelBox) -> tuple[int, ...]:
-    """Where the corner of a filter stands last along width, height and depth."""
+    """Return the last position of the filter's corner along width, height and depth."""
     return tuple(extent - 1 + high for extent, high in zip(d.dims[d.first_axis :], box.upper, strict=False))
 
 
@@ -115,7 +119,7 @@ def _unit(d: TensorMapDescription, start: np.ndarray) -> int:
 
 
 def fill(description: TensorMapDescription) -> bytes:
-    """The bytes of an element outside of the tensor."""
+    """Return the bytes of an element outside the tensor."""
     size = description.type.bytes
     if description.fill == "zeros":
         return bytes(size)

@@ -1,7 +1,7 @@
-"""Asynchronous bulk copies and reductions of a row of bytes (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk").
+"""Asynchronous bulk copies and reductions of contiguous bytes (PTX ISA, "cp.async.bulk", "cp.reduce.async.bulk").
 
-One thread asks for the whole copy. Copies to shared memory complete bytes at an mbarrier, those to global memory belong
-to a bulk group of the thread.
+One thread issues the whole copy. Copies to shared memory signal an mbarrier; copies to global memory belong to a bulk
+async-group of the issuing thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REDUCED_SHARED = {
 
 
 class Bulk(Op):
-    """Base of the bulk copies, and what is true of their operands by their names."""
+    """Base of the bulk copies; checks operands by name."""
 
     async_proxy = True
     alignment = ALIGNMENT
@@ -59,7 +59,7 @@ class Bulk(Op):
 
 
 def by_name(i: Opcode, inputs: Sequence[Any]) -> dict[str, Any]:
-    """The inputs of an instruction by the names of its operands."""
+    """Return the inputs of an instruction, keyed by operand name."""
     return {operand.name: value for operand, value in zip(i.operands, inputs, strict=True)}
 
 
@@ -67,9 +67,9 @@ Destinations: TypeAlias = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
 def destinations(v: dict[str, Any]) -> Destinations:
-    """Where copies to shared memory go: lanes (a mask), addresses there and of the mbarriers beside them.
+    """Yield the destinations of a copy to shared memory: a lane mask, addresses, and mbarrier addresses.
 
-    With .multicast::cluster they go to the same places in the shared memory of all blocks in `cta_mask`.
+    .multicast::cluster writes to the same offset in the shared memory of every block in `cta_mask`.
     """
     dst, mbarrier, mask = v["dst"], v["mbarrier"], v.get("cta_mask")
     if mask is None:
@@ -83,28 +83,30 @@ def destinations(v: dict[str, Any]) -> Destinations:
 
 
 def spans(m: Step, size: np.ndarray, unit: int = ALIGNMENT) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Lanes that move as many bytes, and where these begin, `unit` at a time: offsets (n, 1). Reports odd sizes."""
+    """Yield, for each distinct size, the lanes that copy it and the offsets of its `unit`-byte chunks, (n, 1). Report
+    sizes that are not a multiple of `unit`.
+    """
     crooked = size % unit != 0
     if crooked.any():
-        message = f"`size` is {int(size[crooked][0])} bytes, which is no multiple of {unit}"
-        m.fail("misaligned", message, crooked, "copy the bytes that remain by ld and st")
+        message = f"`size` is {int(size[crooked][0])} bytes, not a multiple of {unit}"
+        m.fail("misaligned", message, crooked, "copy the remaining bytes with ld and st")
     for bytes in np.unique(size[~crooked & (size > 0)]):
         yield size == bytes, np.arange(0, bytes, unit, dtype=np.uint64)[:, np.newaxis]
 
 
 def _constant_problems(name: str, value: int) -> Iterator[Problem]:
     if name == "size" and (value < 0 or value % ALIGNMENT):
-        help = f"copy the bytes that remain by ld and st; sizes are multiples of {ALIGNMENT}"
+        help = f"copy the remaining bytes with ld and st; sizes are multiples of {ALIGNMENT}"
         yield Problem("size", f"`size` is {value} bytes; a bulk copy takes multiples of {ALIGNMENT}", help)
     elif name == "cta_mask" and value == 0:
-        help = "bit n stands for the block of rank n in the cluster"
-        yield Problem("cta_mask", "`cta_mask` is 0; it names the blocks that receive the copy", help)
+        help = "bit n selects the block of rank n in the cluster"
+        yield Problem("cta_mask", "`cta_mask` is 0; it must select at least one block to receive the copy", help)
     elif name == "n" and value < 0:
-        yield Problem("n", f"`n` is {value}; it counts groups, from 0")
+        yield Problem("n", f"`n` is {value}; a number of groups is at least 0")
 
 
 class BulkCopyToShared(Bulk):
-    """Copies `size` bytes to shared memory, with .multicast::cluster of all blocks in `cta_mask`; completes them."""
+    """Copy `size` bytes to shared memory asynchronously, or (.multicast::cluster) to all blocks in `cta_mask`."""
 
     stores = "dst"
     forms = (
@@ -139,7 +141,7 @@ class BulkCopyToShared(Bulk):
 
 
 class BulkCopyToGlobal(Bulk):
-    """Copies `size` bytes to global memory; done when the thread waits for its group."""
+    """Copy `size` bytes from shared to global memory asynchronously, as part of a bulk async-group."""
 
     stores = "dst"
     forms = (
@@ -166,7 +168,7 @@ class BulkCopyToGlobal(Bulk):
 
 
 def _masked(pieces: Pieces, mask: np.ndarray) -> Pieces:
-    """The bytes of chunks whose bits are set in a mask of 16 bits."""
+    """Keep the bytes of each 16-byte chunk whose bit in a 16-bit mask is set."""
     each = np.arange(ALIGNMENT)[:, np.newaxis]
     address = (pieces.address[:, np.newaxis] + each.astype(np.uint64)).reshape(-1, pieces.address.shape[-1])
     inside = np.tile((mask >> each & 1).astype(bool), (len(pieces.address), 1))
@@ -174,17 +176,17 @@ def _masked(pieces: Pieces, mask: np.ndarray) -> Pieces:
 
 
 class BulkPrefetch(Bulk):
-    """Brings `size` bytes of global memory into L2."""
+    """Prefetch `size` bytes of global memory into the L2 cache."""
 
     forms = (Form(f"cp.async.bulk.prefetch.L2.global{HINTED} [src:global], size:u32{POLICY}", **LEAST),)
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        """Nothing comes of it but what is wrong with its size."""
+        """Check the size; a prefetch has no other effect."""
         list(spans(m, by_name(i, inputs)["size"]))
 
 
 class BulkReduceShared(Bulk):
-    """Combines `size` bytes with those at `dst` in the shared memory of a block of the cluster, and completes them."""
+    """Reduce `size` bytes asynchronously into the shared memory of a block of the cluster; signals an mbarrier."""
 
     stores = "dst"
     forms = (
@@ -205,7 +207,7 @@ class BulkReduceShared(Bulk):
                 self._reduce(i, m, v["dst"][which], v["src"][which] + offsets, v["mbarrier"][which])
 
     def _reduce(self, i: Opcode, m: Step, dst: np.ndarray, source: np.ndarray, mbarrier: np.ndarray) -> None:
-        """Reads chunks of 16 bytes at `source` (n, lanes) from now on, and combines them late."""
+        """Read 16-byte chunks at `source` (n, lanes) from now on, and combine them at the destination later."""
         space, update, size = "shared::cluster", reduction(i.operation, i.type), len(source) * ALIGNMENT
         dst, mbarrier, reading = dst.copy(), mbarrier.copy(), m.begin_reading(source)
 
@@ -222,7 +224,7 @@ class BulkReduceShared(Bulk):
 
 
 class BulkReduceGlobal(Bulk):
-    """Combines `size` bytes with those at `dst` in global memory; done when the thread waits for its group."""
+    """Reduce `size` bytes of shared memory asynchronously into global memory, as part of a bulk async-group."""
 
     stores = "dst"
     forms = (
@@ -251,7 +253,7 @@ class BulkReduceGlobal(Bulk):
 
 
 class BulkCommitGroup(Bulk):
-    """Makes a group of the thread's bulk copies since the last one."""
+    """Commit the thread's prior bulk copies to global memory as a bulk async-group."""
 
     forms = (Form("cp.async.bulk.commit_group", **LEAST),)
 
@@ -260,7 +262,7 @@ class BulkCommitGroup(Bulk):
 
 
 class BulkWaitGroup(Bulk):
-    """Waits until at most the `n` newest bulk groups of the thread are under way; .read: have sources to read."""
+    """Wait until at most the `n` latest bulk async-groups are pending; with .read until sources are read."""
 
     forms = (Form("cp.async.bulk.wait_group{.read} n:imm", **LEAST),)
 
@@ -269,7 +271,7 @@ class BulkWaitGroup(Bulk):
 
 
 class StoreBulk(Bulk):
-    """Fills `size` bytes of shared memory with zeros."""
+    """Fill `size` bytes of shared memory with zeros."""
 
     async_proxy = False
     stores = "dst"

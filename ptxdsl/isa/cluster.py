@@ -1,4 +1,4 @@
-"""Clusters: shared memory of other blocks, and stores that complete at an mbarrier (PTX ISA, "mapa", "st.async")."""
+"""Clusters: distributed shared memory, and stores that signal an mbarrier (PTX ISA, "mapa", "st.async")."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .transactions import count_bytes
 
 
 class Mapa(Op):
-    """d = the address of what lies at `a` in shared memory, in that of the block with a rank in the cluster."""
+    """Map a shared memory address to the same location in another block of the cluster."""
 
     reads = ADDRESSES
     forms = (
@@ -37,17 +37,15 @@ class Mapa(Op):
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         _, a, rank = operands
         if isinstance(rank, ir.Immediate) and not 0 <= rank.value < CLUSTER_BLOCKS:
-            yield Problem(
-                "rank", f"`rank` is {rank.value}; a cluster has at most {CLUSTER_BLOCKS} blocks, counted from 0"
-            )
+            yield Problem("rank", f"`rank` is {rank.value}; ranks are 0 to {CLUSTER_BLOCKS - 1}")
         if isinstance(rank, ADDRESSES):
-            yield Problem("rank", f"`rank` is the address of `{rank}`; it is the number of a block in the cluster")
+            yield Problem("rank", f"`rank` is the address of `{rank}`; expected the rank of a block in the cluster")
         if isinstance(a, ir.Variable) and a.space.partition("::")[0] != "shared":
             yield Problem("a", f"`a` is `{a}` in .{a.space}; mapa takes an address in .shared")
 
 
 class GetCtaRank(Op):
-    """d = the rank in the cluster of the block in whose shared memory the address `a` lies."""
+    """Get the cluster rank of the block whose shared memory contains address a."""
 
     reads = ADDRESSES
     forms = (Form("getctarank{.space}.type d=u32, a:type", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),)
@@ -58,7 +56,7 @@ class GetCtaRank(Op):
 
 
 class AsyncAccess(Op):
-    """Base of the stores and reductions that another block sees by its mbarrier, or by an acquire."""
+    """Base of asynchronous stores and reductions, visible to another block through its mbarrier or an acquire."""
 
     async_proxy = True
     stores = "a"
@@ -66,8 +64,8 @@ class AsyncAccess(Op):
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, mbarrier: np.ndarray | None = None) -> None:
         if mbarrier is None:
             raise EmulationError(
-                f"`{i.text}` cannot be emulated yet: stores that no mbarrier waits for are for sm_100",
-                help="run this kernel on a GPU, or store by st.release",
+                f"`{i.text}` cannot be emulated yet: stores without an mbarrier require sm_100",
+                help="run this kernel on a GPU, or use st.release",
             )
         a, b, mbarrier = a.copy(), b.copy(), mbarrier.copy()  # registers change before it is done
         size, space = access_bytes(i), i.space or "generic"
@@ -81,7 +79,7 @@ class AsyncAccess(Op):
 
     @abstractmethod
     def change(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray) -> None:
-        """Changes memory."""
+        """Update memory."""
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -92,7 +90,7 @@ class AsyncAccess(Op):
 
 
 class StoreAsync(AsyncAccess):
-    """The value b goes to shared memory of a block of the cluster, or (.release) to global memory."""
+    """Store asynchronously to shared memory of a block of the cluster, or (.release) to global memory."""
 
     forms = (
         Form(
@@ -130,7 +128,7 @@ COMBINED: dict[str, Any] = {
 
 
 class RedAsync(AsyncAccess):
-    """The value in shared memory of a block of the cluster, or in global memory, becomes op(it, b)."""
+    """Reduce asynchronously into shared memory of a block of the cluster, or (.release) into global memory."""
 
     forms = (
         Form(

@@ -1,7 +1,7 @@
-"""Addresses in shared memory of the blocks of a cluster, as the emulator has them.
+"""Addresses in distributed shared memory as the emulator encodes them.
 
-The manual leaves their bits open. Here the lowest 24 are the place in shared memory, and the next eight the rank of the
-block and one more; 0 there means the thread's own block, so that addresses in shared::cta are valid unchanged.
+The manual leaves the bits undefined. Here bits 0-23 are the offset in shared memory, and bits 24-31 are the block's
+rank plus one. A 0 in these bits means the thread's own block, so that shared::cta addresses are valid unchanged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many blocks the clusters of a kernel have, as its directives say (PTX ISA, "Cluster Dimension Directives")."""
+"""Cluster sizes that the directives of a kernel declare (PTX ISA, "Cluster Dimension Directives")."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .. import ir
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """What a kernel promises: clusters of exactly `required` blocks, or of at most `most`.
+    """The cluster size that a kernel declares: exactly `required` blocks, or at most `most`.
 
-    `explicit` kernels run in clusters only: where none are required, the launch says how many blocks they have.
+    `explicit` kernels always run in clusters: without `required`, the launch sets the cluster size.
     """
 
     required: tuple[int, int, int] | None = None
@@ -20,7 +20,7 @@ class Clusters:
 
 
 def clusters_of(function: ir.Function) -> Clusters:
-    """What the directives of a kernel say."""
+    """Return the cluster size that the directives of a kernel declare."""
     promised = {d.name: [int(str(n)) for n in d.arguments] for d in function.directives if "cluster" in d.name}
     exact = promised.get("reqnctapercluster")
     required = None

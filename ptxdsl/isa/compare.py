@@ -52,7 +52,9 @@ FTZ = {"ftz": ("1.4", 10)}
 
 
 def comparable(i: Values) -> bool:
-    """Bits are equal or not, signed numbers have no lo, ls, hi, hs, only floats may be unordered or have .ftz."""
+    """True if the type supports the comparison: bits only eq and ne, signed no lo, ls, hi, hs; only floats may be
+    unordered or have .ftz.
+    """
     kind = i.type.kind
     if i.ftz and i.type not in (f32, f16):
         return False
@@ -62,7 +64,9 @@ def comparable(i: Values) -> bool:
 
 
 def compare(i: Opcode, a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
-    """The comparison of a and b, and its complement, both joined with c; packed types give all elements in a row."""
+    """Return the comparison of a and b and its complement, both combined with c; packed types give all elements in
+    order.
+    """
     type_ = i.type
     if type_.kind in "fx":
         a, b = numerics.decode(a, type_), numerics.decode(b, type_)
@@ -78,14 +82,14 @@ def compare(i: Opcode, a: Array, b: Array, c: Array | None = None) -> tuple[Arra
 
 
 def _setp(syntax: str, destinations: str, **slots: Any) -> tuple[Form, Form]:
-    """The forms of setp with and without a Boolean operation."""
+    """Return the forms of setp with and without a Boolean operation."""
     name, rest = syntax[: len("setp.cmp")], syntax[len("setp.cmp") :]
     plain = Form(f"{name}{rest} {destinations}, a:type, b:type", **slots)
     return plain, Form(f"{name}.bool{rest} {destinations}, a:type, b:type, {{!}}c:pred", bool="and or xor", **slots)
 
 
 def _setp_of_halves(destinations: str, f16: str, bf16: str) -> tuple[Form, ...]:
-    """The forms of 16-bit floats, alone or in pairs; those of bfloat16 are never flushed."""
+    """Return the forms of setp on f16 and bf16, scalar and packed; bf16 has no .ftz."""
     return (
         *_setp("setp.cmp{.ftz}.type", destinations, cmp=FLOATS, type=f16, ptx="4.2", sm=53),
         *_setp("setp.cmp.type", destinations, cmp=FLOATS, type=bf16, ptx="7.8", sm=90),
@@ -93,7 +97,7 @@ def _setp_of_halves(destinations: str, f16: str, bf16: str) -> tuple[Form, ...]:
 
 
 class Setp(Op):
-    """p = whether a compares so to b, q = whether not; with a Boolean operation, each joined with c."""
+    """Compare two values: p = a cmp b, q = !p, each optionally combined with c."""
 
     forms = _setp("setp.cmp{.ftz}.type", "p=pred{|q=pred}", cmp=COMPARISONS, type=PLAIN, needs=FTZ, when=comparable)
 
@@ -102,7 +106,7 @@ class Setp(Op):
 
 
 class SetpHalf(Op):
-    """p = whether a compares so to b, joined with c if there is a Boolean operation."""
+    """Compare two half-precision values: p = a cmp b, q = !p, each optionally combined with c."""
 
     forms = _setp_of_halves("p=pred", "f16", "bf16")
 
@@ -111,7 +115,7 @@ class SetpHalf(Op):
 
 
 class SetpPair(Op):
-    """p, q = whether the low and the high half of a compare so to those of b, joined with c if so said."""
+    """Compare packed halves: p = low(a) cmp low(b), q = high(a) cmp high(b), each optionally combined with c."""
 
     forms = _setp_of_halves("p=pred{|q=pred}", "f16x2", "bf16x2")
 
@@ -121,14 +125,14 @@ class SetpPair(Op):
 
 
 def _set(syntax: str, **slots: Any) -> tuple[Form, Form]:
-    """The forms of set with and without a Boolean operation."""
+    """Return the forms of set with and without a Boolean operation."""
     name, rest = syntax[: len("set.cmp")], syntax[len("set.cmp") :]
     plain = Form(f"{name}{rest} d=dtype, a:type, b:type", **slots)
     return plain, Form(f"{name}.bool{rest} d=dtype, a:type, b:type, {{!}}c:pred", bool="and or xor", **slots)
 
 
 class Set(Op):
-    """d = 1.0, or all ones, where a compares so to b (joined with c if so said); else 0."""
+    """Compare and set: d = 1.0 or all ones if a cmp b (optionally combined with c) holds, else 0."""
 
     forms = _set(
         "set.cmp{.ftz}.dtype.type",
@@ -145,7 +149,7 @@ class Set(Op):
 
 
 class Selp(Op):
-    """d = a where the predicate c is true, else b."""
+    """Select by predicate: d = c ? a : b."""
 
     selects = True
     forms = (Form("selp.type d=type, a:type, b:type, c:pred", type=PLAIN),)
@@ -155,7 +159,7 @@ class Selp(Op):
 
 
 class Slct(Op):
-    """d = a where c >= 0, else b."""
+    """Select by sign: d = (c >= 0) ? a : b."""
 
     forms = (
         Form("slct.type.ctype d=type, a:type, b:type, c:ctype", type=PLAIN, ctype="s32"),
@@ -167,7 +171,7 @@ class Slct(Op):
 
 
 class SetHalf(Set):
-    """d = 1.0, or all ones, where a (or each half of it) compares so to b (joined with c if so said); else 0."""
+    """Compare halves and set: d = 1.0 or all ones if a cmp b (optionally combined with c) holds, else 0."""
 
     forms = (
         *_set(

@@ -15,7 +15,7 @@ from .step import Step
 
 
 class Bra(Op):
-    """Goes on at a label."""
+    """Branch to a label."""
 
     forms = (Form("bra{.uni} target:label"),)
 
@@ -24,7 +24,7 @@ class Bra(Op):
 
 
 class BrxIdx(Op):
-    """Goes on at the label with number `index` in a list declared by .branchtargets."""
+    """Branch to the label at position `index` of a .branchtargets list."""
 
     forms = (Form("brx.idx{.uni} index:u32, targets:label", ptx="6.0", sm=30),)
 
@@ -33,7 +33,7 @@ class BrxIdx(Op):
 
 
 class Call(Op):
-    """Calls a function, by name or through a pointer with a prototype or list of targets."""
+    """Call a function directly by name, or indirectly through a pointer with a prototype or list of targets."""
 
     forms = (
         Form("call{.uni} function:function"),
@@ -56,7 +56,7 @@ class Call(Op):
 
 
 class Ret(Op):
-    """Returns from a function; ends the threads of a kernel."""
+    """Return from a function; in a kernel, terminate the thread."""
 
     forms = (Form("ret{.uni}"),)
 
@@ -65,7 +65,7 @@ class Ret(Op):
 
 
 class Exit(Op):
-    """Ends the threads."""
+    """Terminate the thread."""
 
     forms = (Form("exit"),)
 
@@ -74,26 +74,26 @@ class Exit(Op):
 
 
 class Trap(Op):
-    """Aborts the kernel with an error."""
+    """Abort the kernel with an error."""
 
     forms = (Form("trap"),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        m.fail("trap", "the kernel reached a trap")
+        m.fail("trap", "the kernel executed a trap")
         m.abort()
 
 
 class Brkpt(Op):
-    """Stops in a debugger; without one, has no effect."""
+    """Suspend execution in a debugger; no effect otherwise."""
 
     forms = (Form("brkpt", sm=11),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        """No debugger is attached."""
+        """Do nothing: no debugger is attached."""
 
 
 class Nanosleep(Op):
-    """Suspends the threads for about `t` nanoseconds."""
+    """Suspend the thread for about `t` nanoseconds."""
 
     forms = (Form("nanosleep.u32 t:u32", ptx="6.2", sm=70),)
 
@@ -102,7 +102,7 @@ class Nanosleep(Op):
 
 
 class Pmevent(Op):
-    """Triggers performance monitor events; has no effect on the program."""
+    """Trigger performance monitor events."""
 
     forms = (Form("pmevent events:imm", ptx="1.4"), Form("pmevent.mask events:imm", ptx="3.0", sm=20))
 
@@ -112,4 +112,4 @@ class Pmevent(Op):
             yield Problem("events", f"`events` is {operands[0].value}; it must be 0 to {limit}")
 
     def execute(self, i: Opcode, m: Step, events: int) -> None:
-        """No monitor is attached."""
+        """Do nothing: no performance monitor is attached."""

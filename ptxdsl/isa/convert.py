@@ -23,24 +23,24 @@ SATFINITE: dict[str, Any] = {"satfinite": ("8.1", 80)}
 
 
 def _loses(i: Values) -> bool:
-    """.sat is only for types that lack some numbers of the source."""
+    """True if .sat is allowed: the destination cannot represent the whole range of the source."""
     to, source = np.iinfo(i.dtype.dtype), np.iinfo(i.type.dtype)
     return not i.sat or to.min > source.min or to.max < source.max
 
 
 def _flushed(i: Values) -> bool:
-    """.ftz is for conversions from or to f32."""
+    """True unless .ftz is used without f32 as source or destination."""
     return not i.ftz or f32 in (i.type, i.dtype)
 
 
 class Convert(Op):
-    """Base of the conversions; the registers may be wider than the types."""
+    """Base of the conversions; registers may be wider than the types."""
 
     relaxed = True
 
 
 class CvtInteger(Convert):
-    """d = a in another integer type, cut off or extended; with .sat clamped to its range."""
+    """Convert between integer types: truncate or extend; .sat clamps to the range of d."""
 
     reads = (ir.SpecialRegister,)
     forms = (Form("cvt{.sat}.dtype.type d=dtype, a:type", dtype=INTEGERS, type=INTEGERS, when=_loses),)
@@ -50,7 +50,7 @@ class CvtInteger(Convert):
 
 
 class CvtToInteger(Convert):
-    """d = a rounded to an integer and clamped to the range of its type; NaN is 0, with 64-bit types the high bit."""
+    """Convert a float to an integer: round, then clamp to the range of d; NaN gives 0 (or the high bit in 64 bits)."""
 
     forms = (
         Form(
@@ -66,7 +66,7 @@ class CvtToInteger(Convert):
 
 
 class CvtFromInteger(Convert):
-    """d = the integer a rounded to a floating type; with .sat clamped to [0, 1]."""
+    """Convert an integer to a float, rounded; .sat clamps to [0, 1]."""
 
     forms = (
         Form(
@@ -82,15 +82,15 @@ class CvtFromInteger(Convert):
 
 
 def source(i: Opcode, a: Array) -> Array:
-    """The values to convert, flushed if they are f32 and so is said; conversion to f16 flushes nothing."""
+    """Return the values to convert. .ftz flushes f32 inputs, except in conversions to f16."""
     values = numerics.decode(a, i.type)
     return numerics.flush(values, f32) if i.values.get("ftz") and i.type is f32 and i.dtype is not f16 else values
 
 
 class CvtFloat(Convert):
-    """d = a rounded to another floating type, or (.rni, …) to a whole number.
+    """Convert between floating-point types, rounded; .rni, .rzi, .rmi, .rpi round to an integral value.
 
-    .sat clamps to [0, 1], .relu negative numbers to 0, .satfinite what is past the largest number to that.
+    .sat clamps to [0, 1], .relu clamps negative results to 0, .satfinite clamps to the largest finite value.
     """
 
     forms = (
@@ -145,7 +145,7 @@ class CvtFloat(Convert):
 
 
 def destination(i: Opcode, values: Array) -> Array:
-    """Values clamped as the modifiers say and rounded to the bits of d."""
+    """Return the bits of d: values clamped by .sat, .relu or .satfinite, then rounded."""
     chosen = i.values.get
     if chosen("sat"):
         values = numerics.saturate(values)
@@ -160,7 +160,7 @@ def destination(i: Opcode, values: Array) -> Array:
 
 
 class CvtPair(Convert):
-    """d = {a, b}, each rounded to a narrower floating type, b in the low half."""
+    """Convert two f32 values to a narrower type and pack them: d = {a, b}, b in the low half."""
 
     forms = (
         Form(
@@ -178,7 +178,7 @@ class CvtPair(Convert):
 
 
 class CvtPack(Convert):
-    """d = {c, a, b}: a and b clamped to a narrower integer type, b in the lowest bits, the low bits of c above them."""
+    """Clamp a and b to a narrower integer type and pack them with c: d = {c, a, b}, b in the lowest bits."""
 
     forms = (
         Form("cvt.pack.sat.dtype.s32 d=b32, a:s32, b:s32", dtype="u16 s16", ptx="6.5", sm=72),
@@ -203,15 +203,16 @@ CONTROLS: dict[str | None, Callable[[Array, int], Array]] = {
     "ecr": lambda c, k: np.minimum(c & 3, k),
     "rc16": lambda c, k: (c & 1) * 2 + (k & 1),
 }
-"""By mode: which of the 8 bytes of {b, a} becomes byte k of d."""
+"""For each mode, the index in the 8 bytes of {b, a} of each byte of d."""
 
 
 class Prmt(Op):
-    """d = four bytes picked out of the eight of {b, a}.
+    """Permute bytes: d = four bytes selected from the eight bytes of {b, a}.
 
-    Each of the low four hexadecimal digits of c picks one, and if it is 8 or more, only its sign, eight times. A mode
-    names a fixed pattern instead, moved by the low two bits of c: bytes in a row forwards or backwards (.f4e, .b4e),
-    one byte or half repeated (.rc8, .rc16), or the bytes of a with a left or right edge repeated (.ecl, .ecr).
+    Each of the low four hexadecimal digits of c selects one byte; if its top bit is set, the sign of that byte is
+    replicated instead. The modes use fixed patterns, shifted by the low two bits of c: consecutive bytes forwards or
+    backwards (.f4e, .b4e), one byte or half replicated (.rc8, .rc16), or bytes clamped at the left or right edge (.ecl,
+    .ecr).
     """
 
     forms = (Form("prmt.b32{.mode} d=b32, a:b32, b:b32, c:b32", mode="f4e b4e rc8 ecl ecr rc16", ptx="2.0", sm=20),)

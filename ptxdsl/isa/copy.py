@@ -19,7 +19,7 @@ SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 
 
 class CpAsync(Op):
-    """Copies `size` bytes from global to shared memory; done at a later wait. Bytes past `src_size` become zero."""
+    """Copy `size` bytes from global to shared memory asynchronously; bytes past `src_size` are zero-filled."""
 
     stores = "dst"
     forms = tuple(
@@ -58,8 +58,8 @@ class CpAsync(Op):
         by_name = {o.name: value for o, value in zip(i.operands[3:], rest, strict=True)}
         wanted = by_name.get("src_size", np.uint32(size))
         if "src_size" in by_name and (too_long := wanted > size).any():
-            message = f"{i.text} copies {size} bytes, and `src_size` asks for {int(wanted.max())} of them"
-            help = "`src_size` is at most `size`: differences of unsigned numbers wrap, so compare before: pd.select(…)"
+            message = f"{i.text} copies {size} bytes, but `src_size` is {int(wanted.max())}"
+            help = "`src_size` must not exceed `size`; unsigned subtraction wraps, so compare first: pd.select(…)"
             m.fail("out-of-bounds", message, np.broadcast_to(too_long, m.shape), help)
             wanted = np.minimum(wanted, np.uint32(size))
         if (ignored := by_name.get("ignore_src")) is not None:
@@ -68,7 +68,7 @@ class CpAsync(Op):
 
 
 class CpAsyncCommitGroup(Op):
-    """Makes a group of the thread's copies since the last one."""
+    """Commit the thread's prior cp.async copies as a cp.async-group."""
 
     forms = (Form("cp.async.commit_group", ptx="7.0", sm=80),)
 
@@ -77,20 +77,20 @@ class CpAsyncCommitGroup(Op):
 
 
 class CpAsyncWaitGroup(Op):
-    """Waits until at most the `n` newest groups of the thread's copies are under way."""
+    """Wait until at most the `n` latest cp.async-groups of the thread are pending."""
 
     forms = (Form("cp.async.wait_group n:imm", ptx="7.0", sm=80),)
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:
-            yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
+            yield Problem("n", f"`n` is {operands[0].value}; a number of groups is at least 0")
 
     def execute(self, i: Opcode, m: Step, n: int) -> None:
         m.wait_group(n)
 
 
 class CpAsyncWaitAll(Op):
-    """Waits until all copies of the thread are done."""
+    """Wait until all cp.async copies of the thread are complete."""
 
     forms = (Form("cp.async.wait_all", ptx="7.0", sm=80),)
 
@@ -99,7 +99,7 @@ class CpAsyncWaitAll(Op):
 
 
 class CpAsyncMbarrierArrive(Op):
-    """Arrives at an mbarrier when the thread's copies so far are done; without .noinc the phase waits for one more."""
+    """Arrive at an mbarrier when the thread's prior copies complete; without .noinc, first increment its count."""
 
     async_proxy = True
     forms = (

@@ -1,7 +1,7 @@
 """Arithmetic with carry (PTX ISA, "Extended-Precision Integer Arithmetic Instructions").
 
-The carry CC.CF is 0 or 1 in every lane and passes from one instruction to a later one. As on the hardware, a - b is
-computed as a + ~b + 1, so that CC.CF is 0 where a subtraction borrows.
+The carry CC.CF is 0 or 1 in each lane and passes from one instruction to a later one. As in hardware, a - b is computed
+as a + ~b + 1, so that CC.CF is 0 if a subtraction borrows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TYPES = "u32 s32 u64 s64"
 
 
 def chain(i: Opcode, m: Step, a: Array, b: Array, carry: int = 0) -> Array:
-    """a + b + the carry, which `addc`, `subc` and `madc` take from CC.CF; `.cc` hands on that of the sum."""
+    """Return a + b + carry; addc, subc and madc read the carry from CC.CF, and .cc writes it."""
     a, b = (x.view(f"u{x.dtype.itemsize}") for x in (a, b))
     first = a + b
     total = first + (m.carry.astype(a.dtype) if i.form.name in ("addc", "subc", "madc") else a.dtype.type(carry))
@@ -28,7 +28,7 @@ def chain(i: Opcode, m: Step, a: Array, b: Array, carry: int = 0) -> Array:
 
 
 class AddCarry(Op):
-    """d = a + b, with addc also + CC.CF; .cc writes the carry to CC.CF."""
+    """Add two values with carry: d = a + b, plus CC.CF for addc; .cc writes the carry to CC.CF."""
 
     forms = (
         Form("add.cc.type d=type, a:type, b:type", type=TYPES, ptx="1.2", needs=WIDE),
@@ -40,7 +40,7 @@ class AddCarry(Op):
 
 
 class SubBorrow(Op):
-    """d = a - b, with subc also - the borrow; .cc writes the borrow, inverted, to CC.CF."""
+    """Subtract with borrow: d = a - b, minus the borrow for subc; .cc writes the inverted borrow to CC.CF."""
 
     forms = (
         Form("sub.cc.type d=type, a:type, b:type", type=TYPES, ptx="1.3", needs=WIDE),
@@ -52,7 +52,7 @@ class SubBorrow(Op):
 
 
 class MadCarry(Op):
-    """d = the low or the high half of a * b, plus c, with madc also + CC.CF; .cc writes the carry to CC.CF."""
+    """Multiply-add with carry: d = half of a * b, plus c, plus CC.CF for madc; .cc writes the carry to CC.CF."""
 
     forms = (
         Form("mad.half.cc.type d=type, a:type, b:type, c:type", half="lo hi", type=TYPES, ptx="3.0", sm=20, needs=WIDE),

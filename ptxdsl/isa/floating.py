@@ -1,7 +1,7 @@
 """Floating-point arithmetic in f32 and f64 (PTX ISA, "Floating Point Instructions").
 
-The bases here serve the half-precision chapter too: they decode bits of any floating type to values, compute, and
-round once to the type of d.
+The half-precision instructions share these base classes, which decode the bits of any floating type to values, compute,
+and round once to the type of d.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ SIGNS = {"NaN": ("7.0", 80), "xorsign": ("7.2", 86), "ftz": ("1.4", 10)}
 
 
 def both_or_none(i: Values) -> bool:
-    """.xorsign and .abs stand together."""
+    """True if .xorsign and .abs are both present or both absent."""
     return bool(i.xorsign) == bool(i.abs)
 
 
 def types_of(i: Opcode) -> list[Type]:
-    """The types of d and of the inputs."""
+    """Return the types of d and of the inputs."""
     return [operand.type for operand in i.operands if operand.type is not None]
 
 
 class Floating(Op):
-    """Base of instructions whose result is rounded once, of numbers that are read as what they are."""
+    """Base of instructions whose result is rounded once."""
 
     @abstractmethod
     def compute(self, i: Opcode, *values: Array) -> Array:
-        """The values of d before rounding, of those of the inputs: f32, or f64 for f64."""
+        """Return d before rounding; values are f32, or f64 for f64."""
 
     def run(self, i: Opcode, *inputs: Array) -> Array:
         chosen, (d, *types) = i.values.get, types_of(i)
@@ -59,10 +59,10 @@ class Floating(Op):
 
 
 class Rounded(Floating):
-    """Base of what is rounded correctly in every mode.
+    """Base of instructions that are correctly rounded in every rounding mode.
 
-    `nearest` computes in f32 or f64 itself, to nearest. `wide` computes in f64 what may be rounded once more to a
-    narrower type. `exact` is the exact result minus a given one, as a fraction. A sum names its `addends`.
+    `nearest` computes in f32 or f64, rounded to nearest. `wide` computes in f64, so that a narrower type needs one more
+    rounding. `exact` is the exact result minus a given one, as a fraction. `addends` returns the addends of a sum.
     """
 
     nearest: ClassVar[Callable[..., Array]]
@@ -89,7 +89,7 @@ class Rounded(Floating):
 
 
 class AddFloat(Rounded):
-    """d = a + b."""
+    """Add two values: d = a + b."""
 
     forms = (
         Form("add{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
@@ -103,7 +103,7 @@ class AddFloat(Rounded):
 
 
 class SubFloat(Rounded):
-    """d = a - b."""
+    """Subtract one value from another: d = a - b."""
 
     forms = (
         Form("sub{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
@@ -117,7 +117,7 @@ class SubFloat(Rounded):
 
 
 class MulFloat(Rounded):
-    """d = a * b."""
+    """Multiply two values: d = a * b."""
 
     forms = (
         Form("mul{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd=MODES, type="f32", needs=EARLY),
@@ -129,7 +129,7 @@ class MulFloat(Rounded):
 
 
 class Fma(Rounded):
-    """d = a * b + c, rounded once."""
+    """Fused multiply-add: d = a * b + c, rounded once."""
 
     forms = (
         Form("fma.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
@@ -146,7 +146,7 @@ class Fma(Rounded):
 
 
 class MadFloat(Fma):
-    """d = a * b + c, rounded once: the same as fma."""
+    """Multiply-add: d = a * b + c, rounded once; identical to fma."""
 
     forms = (
         Form("mad.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
@@ -159,7 +159,7 @@ class MadFloat(Fma):
 
 
 class DivFloat(Rounded):
-    """d = a / b."""
+    """Divide two values: d = a / b."""
 
     forms = (
         Form("div.rnd{.ftz}.type d=type, a:type, b:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
@@ -170,7 +170,7 @@ class DivFloat(Rounded):
 
 
 class Rcp(Rounded):
-    """d = 1 / a."""
+    """Take the reciprocal: d = 1 / a."""
 
     forms = (
         Form("rcp.rnd{.ftz}.type d=type, a:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
@@ -181,7 +181,7 @@ class Rcp(Rounded):
 
 
 class Sqrt(Rounded):
-    """d = the square root of a."""
+    """Take the square root of a."""
 
     forms = (
         Form("sqrt.rnd{.ftz}.type d=type, a:type", rnd=MODES, type="f32", ptx="2.0", sm=20),
@@ -192,7 +192,7 @@ class Sqrt(Rounded):
 
 
 class Approximate(Floating):
-    """Base of the fast functions: computed in f64 and rounded to nearest, which is within every bound of the manual."""
+    """Base of the approximate functions: computed in f64 and rounded to nearest, within every bound of the manual."""
 
     function: ClassVar[Callable[..., Array]]
     as_on_h200: ClassVar[Callable[[Array, bool], Array] | None] = None
@@ -201,7 +201,7 @@ class Approximate(Floating):
         return type(self).function(*(v.astype(np.float64, copy=False) for v in values))
 
     def run_h200(self, i: Opcode, *inputs: Array) -> Array:
-        """By the special function unit of f32; what f16 and bf16 do not hold of its results is cut off."""
+        """Compute in f32 with the special function unit; f16 and bf16 results are truncated."""
         unit, type_ = type(self).as_on_h200, types_of(i)[0]
         if unit is None or type_ is f64:
             return self.run(i, *inputs)
@@ -212,7 +212,7 @@ class Approximate(Floating):
 
 
 class DivApproximate(Approximate):
-    """d = a / b, within 2 units in the last place; .approx gives 0 where 2^126 < |b| < 2^128."""
+    """Divide approximately: d = a / b, within 2 ulp; .approx gives 0 for 2^126 < |b| < 2^128."""
 
     forms = (Form("div.how{.ftz}.f32 d=f32, a:f32, b:f32", how="approx full", ptx="1.4"),)
     function = np.divide
@@ -229,7 +229,7 @@ class DivApproximate(Approximate):
 
 
 class RcpApproximate(Approximate):
-    """d = 1 / a, within 1 unit in the last place."""
+    """Approximate the reciprocal: d = 1 / a, within 1 ulp."""
 
     forms = (Form("rcp.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.reciprocal
@@ -237,7 +237,7 @@ class RcpApproximate(Approximate):
 
 
 class SqrtApproximate(Approximate):
-    """d = the square root of a, with a relative error of 2^-23."""
+    """Approximate the square root of a, with a relative error of 2^-23."""
 
     forms = (Form("sqrt.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.sqrt
@@ -245,7 +245,7 @@ class SqrtApproximate(Approximate):
 
 
 class Rsqrt(Approximate):
-    """d = 1 / the square root of a, with a relative error of 2^-22.9."""
+    """Approximate the reciprocal square root of a, with a relative error of 2^-22.9."""
 
     forms = (
         Form("rsqrt.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),
@@ -256,7 +256,7 @@ class Rsqrt(Approximate):
 
 
 class Gross(Approximate):
-    """Base of the f64 functions that take and give only the high 32 bits of a number."""
+    """Base of the f64 functions that read and write only the upper 32 bits of a value."""
 
     of_words: ClassVar[Callable[[Array], Array]]
 
@@ -264,7 +264,7 @@ class Gross(Approximate):
         return _high_word(super().run(i, *map(_high_word, inputs)))
 
     def run_h200(self, i: Opcode, *inputs: Array) -> Array:
-        """By the unit of f32, from and to high words."""
+        """Compute with the f32 special function unit on the upper words."""
         high = (inputs[0].view(np.uint64) >> np.uint64(32)).astype(np.uint32)
         return (type(self).of_words(high).astype(np.uint64) << np.uint64(32)).view(np.float64)
 
@@ -274,21 +274,21 @@ def _high_word(x: Array) -> Array:
 
 
 class RcpGross(Gross, RcpApproximate):
-    """d = 1 / a, from and to the high 32 bits of f64 numbers."""
+    """Approximate the reciprocal d = 1 / a; only the upper 32 bits of f64 values are used."""
 
     forms = (Form("rcp.approx.ftz.f64 d=f64, a:f64", ptx="2.1", sm=20),)
     of_words = staticmethod(special_functions.rcp_gross)
 
 
 class RsqrtGross(Gross, Rsqrt):
-    """d = 1 / the square root of a, from and to the high 32 bits of f64 numbers."""
+    """Approximate the reciprocal square root of a; only the upper 32 bits of f64 values are used."""
 
     forms = (Form("rsqrt.approx.ftz.f64 d=f64, a:f64", ptx="4.0", sm=20),)
     of_words = staticmethod(special_functions.rsqrt_gross)
 
 
 class Sin(Approximate):
-    """d = the sine of a, in radians."""
+    """Approximate the sine of a, in radians."""
 
     forms = (Form("sin.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.sin
@@ -296,7 +296,7 @@ class Sin(Approximate):
 
 
 class Cos(Approximate):
-    """d = the cosine of a, in radians."""
+    """Approximate the cosine of a, in radians."""
 
     forms = (Form("cos.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.cos
@@ -304,7 +304,7 @@ class Cos(Approximate):
 
 
 class Lg2(Approximate):
-    """d = the logarithm of a to base 2."""
+    """Approximate the base-2 logarithm of a."""
 
     forms = (Form("lg2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.log2
@@ -312,7 +312,7 @@ class Lg2(Approximate):
 
 
 class Ex2(Approximate):
-    """d = 2 to the power of a."""
+    """Approximate 2 raised to the power a."""
 
     forms = (Form("ex2.approx{.ftz}.f32 d=f32, a:f32", ptx="1.4"),)
     function = np.exp2
@@ -320,7 +320,7 @@ class Ex2(Approximate):
 
 
 class Tanh(Approximate):
-    """d = the hyperbolic tangent of a."""
+    """Approximate the hyperbolic tangent of a."""
 
     forms = (Form("tanh.approx.f32 d=f32, a:f32", ptx="7.0", sm=75),)
     function = np.tanh
@@ -328,7 +328,7 @@ class Tanh(Approximate):
 
 
 class AbsFloat(Floating):
-    """d = |a|."""
+    """Take the absolute value: d = |a|."""
 
     forms = (
         Form("abs{.ftz}.f32 d=f32, a:f32", needs={"ftz": ("1.4", 10)}),
@@ -340,7 +340,7 @@ class AbsFloat(Floating):
 
 
 class NegFloat(Floating):
-    """d = -a."""
+    """Negate: d = -a."""
 
     forms = (
         Form("neg{.ftz}.f32 d=f32, a:f32", needs={"ftz": ("1.4", 10)}),
@@ -352,11 +352,11 @@ class NegFloat(Floating):
 
 
 class Extreme(Floating):
-    """Base of min and max: a NaN loses unless .NaN is given, -0 is less than +0."""
+    """Base of min and max: a NaN operand is ignored unless .NaN is given; -0 is less than +0."""
 
     @abstractmethod
     def pick(self, a: Array, b: Array) -> Array:
-        """The lesser or the greater ones."""
+        """Return the elementwise minimum or maximum."""
 
     def compute(self, i: Opcode, *values: Array) -> Array:
         sizes = [np.abs(v) for v in values] if i.abs else values
@@ -371,7 +371,7 @@ class Extreme(Floating):
 
 
 class MinFloat(Extreme):
-    """d = the least of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."""
+    """Take the minimum of a, b (and c); .xorsign.abs: the minimum of |a|, |b|, with the XOR of their signs."""
 
     forms = (
         Form(
@@ -387,7 +387,7 @@ class MinFloat(Extreme):
 
 
 class MaxFloat(Extreme):
-    """d = the greatest of a, b (and c); with .xorsign.abs, of their sizes, negative where their signs differ."""
+    """Take the maximum of a, b (and c); .xorsign.abs: the maximum of |a|, |b|, with the XOR of their signs."""
 
     forms = (
         Form(
@@ -403,7 +403,7 @@ class MaxFloat(Extreme):
 
 
 class Copysign(Op):
-    """d = b with the sign of a."""
+    """Copy the sign of a to the magnitude of b."""
 
     forms = (Form("copysign.type d=type, a:type, b:type", type="f32 f64", ptx="2.0", sm=20),)
 
@@ -426,7 +426,7 @@ TESTS: dict[str, Callable[[Array], Array]] = {
 
 
 class Testp(Op):
-    """p = whether a is finite, infinite, a number, no number, normal (or zero), or subnormal."""
+    """Test a floating-point property: finite, infinite, number, notanumber, normal (or zero), or subnormal."""
 
     forms = (Form("testp.test.type p=pred, a:type", test=tuple(TESTS), type="f32 f64", ptx="2.0", sm=20),)
 

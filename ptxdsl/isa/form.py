@@ -1,18 +1,19 @@
-"""A line of an instruction's syntax, as the PTX manual prints it, with the operands typed.
+"""One form of an instruction: a syntax line as the PTX manual prints it, with typed operands.
 
     Form("add{.rnd}{.ftz}{.sat}.f32 d=f32, a:f32, b:f32", rnd="rn rz rm rp")
     Form("ld{.weak}.{space}.{type} d=type, [a:space]", …)
 
-- `.name` is a literal or, when `name` is a keyword of the form, a slot with the choices given; `{.name}` is optional.
+- `.name` is a literal; if `name` is a keyword argument of the form, it is a slot with the given choices. `{.name}` is
+  optional.
 - `d=type` is written, `a:type` is read, `d+type` is both. A type is the name of a PTX type, a slot that holds one,
-  a function of these (`wide(type)`, `bits(type)`), or a word for what is no register: `imm`, `label`, `function`,
-  `symbol`, `any`; `flag` is a predicate, 0 or 1. `*4`, `*vec` stands for `{…}` of that many registers.
-- `[a:space]` is an address; `{!}c:pred` may be negated; `{, e:b64}` may be left out; `{|p=pred}` is a second
-  destination after a bar; `{, e:b64 if hint}` is there exactly where the modifier `hint` is.
-- `_` is a destination that takes no register, as the instruction gives no result there.
+  a function of these (`wide(type)`, `bits(type)`), or a word for operands that are not registers: `imm`, `label`,
+  `function`, `symbol`, `any`; `flag` is a predicate, 0 or 1. `*4` and `*vec` mean `{…}` with that many registers.
+- `[a:space]` is an address; `{!}c:pred` may be negated; `{, e:b64}` is optional; `{|p=pred}` is a second
+  destination after a bar; `{, e:b64 if hint}` is present exactly if the modifier `hint` is.
+- `_` is a destination without a register, for instructions that return no result there.
 - `[map:space, {at:s32*rank}]` is an address with coordinates: two operands in one pair of brackets.
-- What no slot says, a function of the choices does: `derived={"rank": lambda i: int(i.dim[0])}`. It may stand for a
-  type, a space, a number of registers or a condition.
+- Values that no slot gives are derived from the choices: `derived={"rank": lambda i: int(i.dim[0])}`. A derived value
+  can be a type, a space, a number of registers or a condition.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from .target import Requirement, requirement
 Choice = str | Type
 Choices = tuple[Choice, ...]
 Chosen = Choice | bool | None
-"""What a spelling has for a modifier: a choice, whether a literal is there, None for a slot left out."""
+"""The value of a modifier in a spelling: a choice, a bool for a literal, None for an omitted slot."""
 Derived = Chosen | int
-"""The same, or what a function of the choices says: a type, a space, a number of registers, a condition."""
+"""A modifier's value, or a value derived from the choices: a type, a space, a register count, a condition."""
 Needs = Mapping[str, tuple[str, int | str]]
-"""(ptx, sm) that modifiers need: of one by its word, of several that stand together by their words."""
+"""(ptx, sm) required by modifiers. The key is a word, or several words for a combination."""
 
 
 def one_of(choices: str | Iterable[Choice]) -> Choices:
-    """Choices of a slot: words of a string, those that name a PTX type as that type."""
+    """Return the choices of a slot: the words of a string, with the names of PTX types replaced by types."""
     words = choices.split() if isinstance(choices, str) else choices
     return tuple(TYPES.get(w, w) if isinstance(w, str) else w for w in words)
 
 
 @dataclass(frozen=True, slots=True)
 class Modifier:
-    """One `.word` of a mnemonic: its name in `Opcode`, what it may be, whether it may be left out."""
+    """One `.word` of a mnemonic: its name in `Opcode`, its choices, and whether it is optional."""
 
     name: str
     choices: Choices
@@ -54,31 +55,31 @@ class Modifier:
 
     @property
     def typed(self) -> bool:
-        """Whether it names a type: with several of these, their order says which is which."""
+        """True if it names a type; the order of several types identifies them."""
         return not self.optional and any(str(choice) in TYPES for choice in self.choices)
 
     def chosen(self, word: str) -> Choice | None:
-        """The choice that a word spells."""
+        """Return the choice with this spelling."""
         return next((c for c in self.choices if str(c) == word), None)
 
 
 @dataclass(frozen=True, slots=True)
 class FormOperand:
-    """One operand of a form, before its type is known."""
+    """One operand of a form, before its type is resolved."""
 
     name: str
     role: str  # "out", "in", "both" or "address"
     type: str
-    count: str = ""  # behind `*`
+    count: str = ""  # the count after `*`
     negatable: bool = False
     optional: bool = False
-    paired: bool = False  # printed after a bar, behind the operand before it
-    joined: bool = False  # printed in the brackets of the address before it
-    condition: str = ""  # behind `if`
+    paired: bool = False  # printed after a bar, following the previous operand
+    joined: bool = False  # printed in the brackets of the preceding address
+    condition: str = ""  # the modifier after `if`
 
 
 class Values:
-    """The choices of a spelling as attributes; None for a modifier that it does not have."""
+    """The choices of a spelling as attributes; None for a modifier that is absent."""
 
     def __init__(self, values: Mapping[str, Derived]) -> None:
         self.__dict__.update(values)
@@ -88,12 +89,12 @@ class Values:
 
 
 class Form:
-    """One line of an instruction's syntax, with what it requires.
+    """One syntax line of an instruction, with its requirements.
 
-    `ptx` is the least `.version`, `sm` the targets ("90a" for architecture-specific, "90a 100f" for one of several);
-    `needs` maps a modifier, or several that stand together ("v4 b64"), to (ptx, sm) that they require beyond these;
-    `when` says which choices go together; `note` is shown by `ptxdsl isa`. From the target `until` on there is no such
-    form any more (0: no target has lost it).
+    `ptx` is the minimum `.version`. `sm` gives the targets ("90a" for architecture-specific, "90a 100f" for one of
+    several). `needs` maps a modifier, or a combination ("v4 b64"), to the additional (ptx, sm) it requires. `when`
+    tests whether choices are allowed together. `note` is shown by `ptxdsl isa`. Targets from `until` on no longer have
+    the form (0: all have it).
     """
 
     def __init__(
@@ -114,16 +115,16 @@ class Form:
         self.derived = dict(derived or {})
         self._least, self._needs, self._slots = (ptx, sm), needs or {}, slots
 
-    # What follows is read from the syntax when it is first asked for: a program uses few of the table's forms.
+    # The properties below are parsed on first use, since a program uses few of the table's forms.
 
     @cached_property
     def modifiers(self) -> tuple[Modifier, ...]:
-        """The words of the mnemonic behind its name."""
+        """The modifiers after the instruction name."""
         return tuple(_modifiers(self.syntax.partition(" ")[0], {k: one_of(v) for k, v in self._slots.items()}))
 
     @cached_property
     def by_need(self) -> list[Modifier]:
-        """The modifiers, those that may be left out last."""
+        """The modifiers, required ones first."""
         return sorted(self.modifiers, key=lambda m: m.optional)
 
     @cached_property
@@ -133,23 +134,23 @@ class Form:
 
     @cached_property
     def requires(self) -> Requirement:
-        """What every spelling requires."""
+        """The requirements of every spelling."""
         return requirement(*self._least)
 
     @cached_property
     def needs(self) -> dict[str, Requirement]:
-        """What modifiers require beyond that."""
+        """The additional requirements of modifiers."""
         return {word: requirement(*need) for word, need in self._needs.items()}
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """What an opcode of this form has as attributes."""
+        """The attribute names of an opcode of this form."""
         return frozenset(modifier.name for modifier in self.modifiers) | self.derived.keys()
 
     def match(self, words: Sequence[str]) -> dict[str, Derived] | None:
-        """The choices that spell these modifiers, in any order but that of the types, and what is derived from them.
+        """Return the choices that spell these modifiers, in any order except that of types, and the derived values.
 
-        None if the words spell no choices of this form.
+        None if the words do not spell this form.
         """
         choices, unknown = self.assign(words)
         if unknown or not all(m.optional or m.name in choices for m in self.modifiers):
@@ -158,7 +159,7 @@ class Form:
         return self.complete(values) if self.permits(values) else None
 
     def assign(self, words: Sequence[str]) -> tuple[dict[str, Choice], list[str]]:
-        """The choices that words spell, by the name of their modifier, and the words that spell none."""
+        """Assign words to modifiers; return the choices by modifier name, and the words left over."""
         choices: dict[str, Choice] = {}
         left, last_type = dict(enumerate(words)), -1
         for modifier in self.by_need:
@@ -171,35 +172,35 @@ class Form:
         return choices, [*left.values()]
 
     def permits(self, values: Mapping[str, Derived]) -> bool:
-        """Whether these choices go together."""
+        """True if these choices are allowed together."""
         return self.when is None or bool(self.when(Values(values)))
 
     def complete(self, values: Mapping[str, Derived]) -> dict[str, Derived]:
-        """Choices, with what is derived from them."""
+        """Return the choices with the derived values."""
         return {**values} | {name: function(Values(values)) for name, function in self.derived.items()}
 
     def requires_of(self, words: Iterable[str]) -> Requirement:
-        """What a spelling with these words requires."""
+        """Return the requirements of a spelling with these words."""
         spelled = set(words)
         return self.requires.joined(*(n for w, n in self.needs.items() if spelled.issuperset(w.split())))
 
     def spellings(self) -> Iterator[str]:
-        """Every mnemonic of this form, in the order of the syntax."""
+        """Yield every mnemonic of this form, in syntax order."""
         return map(self.spell, self.combinations())
 
     def combinations(self) -> Iterator[tuple[Choice | None, ...]]:
-        """Every choice of all modifiers that `when` permits, in the order of the syntax; None for one left out."""
+        """Yield every permitted combination of choices, in syntax order; None for an omitted modifier."""
         spaces = [(*([None] if m.optional else []), *m.choices) for m in self.modifiers]
         every = product(*spaces)
         return every if self.when is None else (chosen for chosen in every if self.permits(self.named(chosen)))
 
     def named(self, chosen: Sequence[Choice | None]) -> dict[str, Chosen]:
-        """Choices of all modifiers, by name."""
+        """Return the choices of all modifiers, by name."""
         pairs = zip(self.modifiers, chosen, strict=True)
         return {m.name: bool(choice) if m.literal else choice for m, choice in pairs}
 
     def spell(self, chosen: Iterable[Choice | None]) -> str:
-        """The mnemonic with these choices."""
+        """Return the mnemonic with these choices."""
         return ".".join([self.name, *(str(choice) for choice in chosen if choice is not None)])
 
 

@@ -1,6 +1,6 @@
-"""Arithmetic in f16 and bf16, single and in pairs (PTX ISA, "Half Precision Floating Point Instructions").
+"""Arithmetic in f16 and bf16, scalar and packed (PTX ISA, "Half Precision Floating Point Instructions").
 
-The meaning is that of the f32 instruction; only the forms differ.
+Semantics are inherited from the f32 instruction; only the forms differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ XORSIGN = {"xorsign": ("7.2", 86)}
 
 
 class AddHalf(AddFloat):
-    """d = a + b."""
+    """Add two half-precision values: d = a + b."""
 
     forms = (
         Form("add{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd="rn", type=F16, ptx="4.2", sm=53),
@@ -34,7 +34,7 @@ class AddHalf(AddFloat):
 
 
 class SubHalf(SubFloat):
-    """d = a - b."""
+    """Subtract one half-precision value from another: d = a - b."""
 
     forms = (
         Form("sub{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd="rn", type=F16, ptx="4.2", sm=53),
@@ -43,7 +43,7 @@ class SubHalf(SubFloat):
 
 
 class MulHalf(MulFloat):
-    """d = a * b."""
+    """Multiply two half-precision values: d = a * b."""
 
     forms = (
         Form("mul{.rnd}{.ftz}{.sat}.type d=type, a:type, b:type", rnd="rn", type=F16, ptx="4.2", sm=53),
@@ -52,7 +52,7 @@ class MulHalf(MulFloat):
 
 
 class FmaHalf(Fma):
-    """d = a * b + c, rounded once; with .relu at least 0."""
+    """Fused multiply-add in half precision: d = a * b + c, rounded once; .relu clamps to at least 0."""
 
     forms = (
         Form("fma.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd="rn", type=F16, ptx="4.2", sm=53),
@@ -62,7 +62,7 @@ class FmaHalf(Fma):
 
 
 class NegHalf(NegFloat):
-    """d = -a."""
+    """Negate a half-precision value: d = -a."""
 
     forms = (
         Form("neg{.ftz}.type d=type, a:type", type=F16, ptx="6.0", sm=53),
@@ -71,7 +71,7 @@ class NegHalf(NegFloat):
 
 
 class AbsHalf(AbsFloat):
-    """d = |a|."""
+    """Take the absolute value of a half-precision value: d = |a|."""
 
     forms = (
         Form("abs{.ftz}.type d=type, a:type", type=F16, ptx="6.5", sm=53),
@@ -80,7 +80,7 @@ class AbsHalf(AbsFloat):
 
 
 class MinHalf(MinFloat):
-    """d = the lesser of a and b; with .xorsign.abs, of their sizes, negative where their signs differ."""
+    """Take the minimum of a and b; .xorsign.abs: the minimum of |a|, |b|, with the XOR of their signs."""
 
     forms = (
         Form(
@@ -95,7 +95,7 @@ class MinHalf(MinFloat):
 
 
 class MaxHalf(MaxFloat):
-    """d = the greater of a and b; with .xorsign.abs, of their sizes, negative where their signs differ."""
+    """Take the maximum of a and b; .xorsign.abs: the maximum of |a|, |b|, with the XOR of their signs."""
 
     forms = (
         Form(
@@ -110,7 +110,7 @@ class MaxHalf(MaxFloat):
 
 
 class TanhHalf(Tanh):
-    """d = the hyperbolic tangent of a."""
+    """Approximate the hyperbolic tangent of a half-precision value."""
 
     forms = (
         Form("tanh.approx.type d=type, a:type", type=F16, ptx="7.0", sm=75),
@@ -119,7 +119,7 @@ class TanhHalf(Tanh):
 
 
 class Ex2Half(Ex2):
-    """d = 2 to the power of a."""
+    """Approximate 2 raised to the power of a half-precision value."""
 
     forms = (
         Form("ex2.approx.type d=type, a:type", type=F16, ptx="7.0", sm=75),

@@ -15,7 +15,7 @@ HALVES = "lo hi"
 
 
 class Pairs(Op):
-    """An instruction that does the same with each 16-bit half."""
+    """Base of instructions that operate on each 16-bit half."""
 
     def run(self, i: Opcode, *inputs: Array) -> Array:
         half, _ = lanes(i.type)
@@ -25,7 +25,7 @@ class Pairs(Op):
 
 
 class AddInteger(Op):
-    """d = a + b, modulo 2^n; with .sat clamped to the range of s32."""
+    """Add two values: d = a + b, modulo 2^n; .sat clamps to the range of s32."""
 
     forms = (
         Form("add.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
@@ -37,13 +37,13 @@ class AddInteger(Op):
 
 
 class AddPairs(Pairs, AddInteger):
-    """d = a + b, modulo 2^16, in each half."""
+    """Add packed 16-bit halves: d = a + b, modulo 2^16 in each half."""
 
     forms = (Form("add.type d=type, a:type, b:type", type="u16x2 s16x2", ptx="8.0", sm=90),)
 
 
 class SubInteger(Op):
-    """d = a - b, modulo 2^n; with .sat clamped to the range of s32."""
+    """Subtract one value from another: d = a - b, modulo 2^n; .sat clamps to the range of s32."""
 
     forms = (
         Form("sub.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
@@ -55,7 +55,7 @@ class SubInteger(Op):
 
 
 class MulInteger(Op):
-    """d = the low or the high half of a * b."""
+    """Multiply two values: d = the low or high half of a * b."""
 
     forms = (Form("mul.half.type d=type, a:type, b:type", half=HALVES, type=INTEGERS),)
 
@@ -64,7 +64,7 @@ class MulInteger(Op):
 
 
 class MulWide(Op):
-    """d = a * b, with twice the bits of a and b."""
+    """Multiply two values into a product of twice their width: d = a * b."""
 
     forms = (Form("mul.wide.type d=wide(type), a:type, b:type", type="u16 u32 s16 s32"),)
 
@@ -73,7 +73,7 @@ class MulWide(Op):
 
 
 class MadInteger(Op):
-    """d = the low or the high half of a * b, plus c; with .sat clamped to the range of s32."""
+    """Multiply-add: d = the low or high half of a * b, plus c; .sat clamps to the range of s32."""
 
     forms = (
         Form("mad.half.type d=type, a:type, b:type, c:type", half=HALVES, type=INTEGERS),
@@ -86,7 +86,7 @@ class MadInteger(Op):
 
 
 class MadWide(Op):
-    """d = a * b + c, with twice the bits of a and b."""
+    """Multiply-add into a result of twice the width of a and b: d = a * b + c."""
 
     forms = (Form("mad.wide.type d=wide(type), a:type, b:type, c:wide(type)", type="u16 u32 s16 s32"),)
 
@@ -95,13 +95,13 @@ class MadWide(Op):
 
 
 def product24(i: Opcode, a: Array, b: Array) -> Array:
-    """The low or the high 32 of the 48 bits of the product of the low 24 bits of a and b, as 64-bit integers."""
+    """Return the low or high 32 bits of the 48-bit product of the low 24 bits of a and b, as 64-bit integers."""
     product = widen(a << 8 >> 8) * (b << 8 >> 8)
     return product.astype(a.dtype) if i.half == "lo" else (product >> 16).astype(a.dtype)
 
 
 class Mul24(Op):
-    """d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b."""
+    """Multiply the low 24 bits of a and b: d = the low or high 32 bits of the 48-bit product."""
 
     forms = (Form("mul24.half.type d=type, a:type, b:type", half=HALVES, type="u32 s32"),)
 
@@ -110,7 +110,7 @@ class Mul24(Op):
 
 
 class Mad24(Op):
-    """d = the low or the high 32 bits of the 48-bit product of the low 24 bits of a and b, plus c."""
+    """Multiply-add 24-bit values: d = the low or high 32 bits of the 48-bit product, plus c."""
 
     forms = (
         Form("mad24.half.type d=type, a:type, b:type, c:type", half=HALVES, type="u32 s32"),
@@ -123,7 +123,7 @@ class Mad24(Op):
 
 
 class Sad(Op):
-    """d = |a - b| + c."""
+    """Sum of absolute differences: d = |a - b| + c."""
 
     forms = (Form("sad.type d=type, a:type, b:type, c:type", type=INTEGERS),)
 
@@ -132,7 +132,7 @@ class Sad(Op):
 
 
 class DivInteger(Op):
-    """d = a / b, rounded toward zero; division by zero gives all ones."""
+    """Divide two values: d = a / b, rounded toward zero; division by zero gives all ones."""
 
     forms = (Form("div.type d=type, a:type, b:type", type=INTEGERS),)
 
@@ -141,7 +141,7 @@ class DivInteger(Op):
 
 
 class Rem(Op):
-    """d = a - b * (a / b), with the sign of a; division by zero gives all ones."""
+    """Take the remainder of integer division: d = a % b, with the sign of a; division by zero gives all ones."""
 
     forms = (Form("rem.type d=type, a:type, b:type", type=INTEGERS),)
 
@@ -150,7 +150,7 @@ class Rem(Op):
 
 
 class AbsInteger(Op):
-    """d = |a|; the least number of a type stays."""
+    """Take the absolute value: d = |a|; the most negative value is returned unchanged."""
 
     forms = (Form("abs.type d=type, a:type", type=SIGNED),)
 
@@ -159,7 +159,7 @@ class AbsInteger(Op):
 
 
 class NegInteger(Op):
-    """d = -a, modulo 2^n."""
+    """Negate: d = -a, modulo 2^n."""
 
     forms = (Form("neg.type d=type, a:type", type=SIGNED),)
 
@@ -168,7 +168,7 @@ class NegInteger(Op):
 
 
 class MinInteger(Op):
-    """d = the lesser of a and b; with .relu at least 0."""
+    """Take the minimum of a and b; .relu clamps to at least 0."""
 
     forms = (
         Form("min.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
@@ -180,7 +180,7 @@ class MinInteger(Op):
 
 
 class MinPairs(Pairs, MinInteger):
-    """d = the lesser of a and b in each half; with .relu at least 0."""
+    """Take the minimum of packed 16-bit halves; .relu clamps to at least 0."""
 
     forms = (
         Form("min.type d=type, a:type, b:type", type="u16x2", ptx="8.0", sm=90),
@@ -189,7 +189,7 @@ class MinPairs(Pairs, MinInteger):
 
 
 class MaxInteger(Op):
-    """d = the greater of a and b; with .relu at least 0."""
+    """Take the maximum of a and b; .relu clamps to at least 0."""
 
     forms = (
         Form("max.type d=type, a:type, b:type", type="u16 u32 u64 s16 s64"),
@@ -201,7 +201,7 @@ class MaxInteger(Op):
 
 
 class MaxPairs(Pairs, MaxInteger):
-    """d = the greater of a and b in each half; with .relu at least 0."""
+    """Take the maximum of packed 16-bit halves; .relu clamps to at least 0."""
 
     forms = (
         Form("max.type d=type, a:type, b:type", type="u16x2", ptx="8.0", sm=90),
@@ -210,7 +210,7 @@ class MaxPairs(Pairs, MaxInteger):
 
 
 class Popc(Op):
-    """d = the number of one bits in a."""
+    """Population count: d = the number of one bits in a."""
 
     forms = (Form("popc.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
@@ -219,7 +219,7 @@ class Popc(Op):
 
 
 class Clz(Op):
-    """d = the number of zero bits in front of the first one of a."""
+    """Count leading zeros: d = the number of zero bits above the most significant one bit of a."""
 
     forms = (Form("clz.type d=u32, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
@@ -228,9 +228,9 @@ class Clz(Op):
 
 
 class Bfind(Op):
-    """d = the bit of the first bit of a that is not a sign bit, or (.shiftamt) the shift that moves it to the front.
+    """Find the most significant non-sign bit: d = its position, or (.shiftamt) the left shift that normalises a.
 
-    0xffffffff if there is none.
+    d = 0xffffffff if no bit is found.
     """
 
     forms = (Form("bfind{.shiftamt}.type d=u32, a:type", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
@@ -243,7 +243,7 @@ class Bfind(Op):
 
 
 class Fns(Op):
-    """d = the position of the n-th set bit of mask, n = |offset|, from base up (offset < 0: down), else 0xffffffff.
+    """Find the n-th set bit of mask, n = |offset|, upwards from base (downwards for offset < 0); else 0xffffffff.
 
     With offset 0, base itself if that bit is set.
     """
@@ -262,7 +262,7 @@ class Fns(Op):
 
 
 class Brev(Op):
-    """d = the bits of a in the opposite order."""
+    """Reverse the bits of a."""
 
     forms = (Form("brev.type d=type, a:type", type="b32 b64", ptx="2.0", sm=20),)
 
@@ -277,12 +277,14 @@ class Brev(Op):
 
 
 def _field(i: Opcode, x: Array) -> Array:
-    """A position or width in bits. PTX leaves open what is past 255; 32-bit forms of a GPU take 8 bits of it."""
+    """Return a bit position or width. PTX leaves values past 255 undefined; in 32-bit forms a GPU reads their low 8
+    bits.
+    """
     return x & 0xFF if i.type.bits == 32 else x
 
 
 class Bfe(Op):
-    """d = the field of c bits of a from bit b on, sign- or zero-extended."""
+    """Extract a bit field: d = c bits of a, from bit b on, sign- or zero-extended."""
 
     forms = (Form("bfe.type d=type, a:type, b:u32, c:u32", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
 
@@ -291,14 +293,14 @@ class Bfe(Op):
 
 
 def extend(a: Array, width: Array) -> Array:
-    """The low `width` bits of a, sign-extended for signed types; 0 for no bits, a for all of them or more."""
+    """Sign- or zero-extend the low `width` bits of a; 0 for width 0, and a itself for the full width or more."""
     bits = np.uint32(8 * a.dtype.itemsize)
     unused = bits - np.minimum(width, bits)
     return shift_right(shift_left(a, unused), unused)
 
 
 class Bfi(Op):
-    """d = b with the field of `width` bits from bit `position` on replaced by the low bits of a."""
+    """Insert a bit field: d = b with `width` bits at bit `position` replaced by the low bits of a."""
 
     forms = (Form("bfi.type d=type, a:type, b:type, position:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
 
@@ -310,7 +312,7 @@ class Bfi(Op):
 
 
 class Szext(Op):
-    """d = the low b bits of a, sign- or zero-extended; b is taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+    """Sign- or zero-extend the low b bits of a; b is taken modulo 32 (.wrap) or clamped to 32 (.clamp)."""
 
     forms = (Form("szext.mode.type d=type, a:type, b:u32", mode="clamp wrap", type="u32 s32", ptx="7.6", sm=70),)
 
@@ -319,7 +321,7 @@ class Szext(Op):
 
 
 class Bmsk(Op):
-    """d = a mask of b ones from bit a on; a and b are taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+    """Create a bit mask: d = b ones starting at bit a; both are taken modulo 32 (.wrap) or clamped to 32 (.clamp)."""
 
     forms = (Form("bmsk.mode.b32 d=b32, a:b32, b:b32", mode="clamp wrap", ptx="7.6", sm=70),)
 
@@ -330,17 +332,17 @@ class Bmsk(Op):
 
 
 def _parts(a: Array, type: Type, bits: int) -> Array:
-    """The bytes or halves of 32-bit integers, as int32 with one more axis."""
+    """Split 32-bit integers into bytes or halves: int32 with one more axis."""
     return elements(a, TYPES[f"{type.kind}{bits}"].dtype).reshape(*a.shape, -1).astype(np.int32)
 
 
 def _sum_type(i: Values) -> Type:
-    """Sums of products of bytes are signed where a or b is."""
+    """Return the accumulator type: s32 if a or b is signed, else u32."""
     return TYPES["s32" if i.atype.is_signed or i.btype.is_signed else "u32"]
 
 
 class Dp4a(Op):
-    """d = c + the dot product of the four bytes of a and of b; d and c are s32 where a or b is."""
+    """Dot product of four bytes with accumulation: d = c + dot(a, b); c and d are s32 if a or b is signed."""
 
     forms = (
         Form(
@@ -355,7 +357,7 @@ class Dp4a(Op):
 
 
 class Dp2a(Op):
-    """d = c + the dot product of the two halves of a and the two low or high bytes of b; d, c: s32 where a or b is."""
+    """Dot product of two halves of a with two low or high bytes of b, plus c; c and d are s32 if a or b is signed."""
 
     forms = (
         Form(

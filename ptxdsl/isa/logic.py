@@ -16,7 +16,7 @@ BITS = "b16 b32 b64"
 
 
 def _forms(name: str) -> tuple[Form, Form]:
-    """Bits, and predicates, which may be negated."""
+    """Return the forms on bits, and on predicates, which may be negated."""
     return (
         Form(f"{name}.type d=type, a:type, b:type", type=BITS),
         Form(f"{name}.pred d=pred, {{!}}a:pred, {{!}}b:pred"),
@@ -24,7 +24,7 @@ def _forms(name: str) -> tuple[Form, Form]:
 
 
 class And(Op):
-    """d = a & b."""
+    """Bitwise AND: d = a & b."""
 
     forms = _forms("and")
 
@@ -33,7 +33,7 @@ class And(Op):
 
 
 class Or(Op):
-    """d = a | b."""
+    """Bitwise OR: d = a | b."""
 
     forms = _forms("or")
 
@@ -42,7 +42,7 @@ class Or(Op):
 
 
 class Xor(Op):
-    """d = a ^ b."""
+    """Bitwise exclusive OR: d = a ^ b."""
 
     forms = _forms("xor")
 
@@ -51,7 +51,7 @@ class Xor(Op):
 
 
 class BitwiseNot(Op):
-    """d = ~a."""
+    """Bitwise complement: d = ~a."""
 
     forms = (Form("not.type d=type, a:type", type=BITS), Form("not.pred d=pred, {!}a:pred"))
 
@@ -60,7 +60,7 @@ class BitwiseNot(Op):
 
 
 class Cnot(Op):
-    """d = 1 where a is 0, else 0."""
+    """C-style logical negation: d = (a == 0) ? 1 : 0."""
 
     forms = (Form("cnot.type d=type, a:type", type=BITS),)
 
@@ -69,9 +69,10 @@ class Cnot(Op):
 
 
 class Lop3(Op):
-    """d = the logic function of a, b, c whose truth table is `lut`; p = d != 0, joined with q.
+    """Arbitrary three-input logic: d = lut(a, b, c), bit by bit; p = d != 0, combined with q.
 
-    Bit 4 * a + 2 * b + c of `lut` is the result for these bits: `lut` is the function of 0xF0, 0xCC and 0xAA.
+    Bit 4 * a + 2 * b + c of `lut` is the result for these three bits: compute `lut` by applying the function to 0xF0,
+    0xCC and 0xAA.
     """
 
     forms = (
@@ -92,7 +93,7 @@ class Lop3(Op):
 
 
 def lookup_bits(table: int, *inputs: Array) -> Array:
-    """The bits of a truth table of len(inputs) inputs, split at the first of them."""
+    """Evaluate a truth table of len(inputs) inputs bitwise, splitting at the first input."""
     first, *others = inputs
     half = 1 << len(others)
     high, low = table >> half, table & ((1 << half) - 1)
@@ -104,7 +105,7 @@ def lookup_bits(table: int, *inputs: Array) -> Array:
 
 
 class Shf(Op):
-    """d = the high half of {b, a} << c, or the low half of {b, a} >> c; c modulo 32 (.wrap) or 32 at most (.clamp)."""
+    """Funnel shift: d = the high half of {b, a} << c, or the low half of {b, a} >> c; .wrap or .clamp at 32."""
 
     forms = (Form("shf.dir.mode.b32 d=b32, a:b32, b:b32, c:u32", dir="l r", mode="clamp wrap", ptx="4.0", sm=32),)
 
@@ -115,7 +116,7 @@ class Shf(Op):
 
 
 class Shl(Op):
-    """d = a << b; 0 for a shift of the full width or more."""
+    """Shift left: d = a << b; 0 if b is the full width or more."""
 
     forms = (Form("shl.type d=type, a:type, b:u32", type=BITS),)
 
@@ -124,7 +125,7 @@ class Shl(Op):
 
 
 class Shr(Op):
-    """d = a >> b, filled with the sign for signed types and zeros for others, also past the full width."""
+    """Shift right: d = a >> b, filled with the sign bit for signed types, else with zeros."""
 
     forms = (Form("shr.type d=type, a:type, b:u32", type="b16 b32 b64 u16 u32 u64 s16 s32 s64"),)
 

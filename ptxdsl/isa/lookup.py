@@ -1,4 +1,4 @@
-"""From a mnemonic to its entries in the table: what it means, what was meant by one that means nothing."""
+"""Look up mnemonics in the instruction table, and find the closest matches of unknown ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _opcodes: dict[str, tuple[Opcode, ...]] = {}
 
 
 def lookup(text: str) -> tuple[Opcode, ...]:
-    """Every opcode that a mnemonic may mean (operands decide between them); empty if the table has none."""
+    """Return every opcode that a mnemonic may denote (the operands decide between them); empty if there is none."""
     if text not in _opcodes:
         name, *words = text.split(".")
         _opcodes[text] = tuple(
@@ -37,13 +37,13 @@ def lookup(text: str) -> tuple[Opcode, ...]:
 
 
 def opcode_of(text: str, op: Op, form: Form, values: dict[str, Derived]) -> Opcode:
-    """The opcode of a form with these choices; an operand whose condition does not hold is none of its operands."""
+    """Return the opcode of a form with these choices, without the operands whose condition is false."""
     present = (p for p in form.parameters if not p.condition or values[p.condition])
     return Opcode(text, op, form, values, tuple(resolve(p, values) for p in present))
 
 
 def _at(text: str, number: int) -> Opcode:
-    """The opcode that was pickled; every process has one object for each."""
+    """Return an opcode by mnemonic and position; unpickling uses it, so that a process has one object for each."""
     return lookup(text)[number]
 
 
@@ -55,7 +55,7 @@ copyreg.pickle(Opcode, _reduce)
 
 
 def choose(text: str, operands: OperandList) -> Opcode | None:
-    """The opcode of this mnemonic that these operands fit, or come nearest to; None if the mnemonic is unknown."""
+    """Return the opcode of this mnemonic that best fits the operands; None if the mnemonic is unknown."""
     candidates = lookup(text)
     if len(candidates) < 2:
         return candidates[0] if candidates else None
@@ -64,7 +64,7 @@ def choose(text: str, operands: OperandList) -> Opcode | None:
 
 
 def _distance(candidate: Opcode, operands: OperandList) -> tuple[bool, int, int]:
-    """How far operands are from what an opcode takes: a wrong number of them, problems, braces in the wrong places."""
+    """Rank how badly operands fit an opcode: wrong count, number of problems, braces in the wrong places."""
     bound = candidate.bind(operands)
     if isinstance(bound, Problem):
         return True, 0, 0
@@ -73,9 +73,9 @@ def _distance(candidate: Opcode, operands: OperandList) -> tuple[bool, int, int]
 
 
 def forms_with(words: Sequence[str], name: str = "") -> list[tuple[str, Op, Form]]:
-    """The forms, of one instruction or of all, that have each of these words among what their modifiers may be.
+    """Return the forms, of one instruction or of all, whose modifiers can include all of these words.
 
-    A type stands for the packed types of its elements too.
+    A scalar type also matches its packed types.
     """
     entries = {name: Op.table[name]} if name else Op.table
     return [(n, op, form) for n, rows in entries.items() for op, form in rows if all(_has(form, w) for w in words)]
@@ -87,7 +87,7 @@ def _has(form: Form, word: str) -> bool:
 
 
 def nearest(text: str) -> list[str]:
-    """The instructions, or the spellings of one, that were most likely meant by a mnemonic that the table lacks."""
+    """Return the closest instruction names, or spellings of an instruction, to an unknown mnemonic."""
     name, *words = text.split(".")
     if name not in Op.table:
         return nearest_names(name)
@@ -96,12 +96,12 @@ def nearest(text: str) -> list[str]:
 
 
 def nearest_names(name: str) -> list[str]:
-    """The names of instructions that one which the table lacks is most like."""
+    """Return the instruction names closest to an unknown name."""
     return _most_alike(name, (known for known in Op.table if _likeness(name, known) >= ALIKE))
 
 
 def _most_alike(text: str, known: Iterable[str]) -> list[str]:
-    """The likest; of those that are equally like, short ones first, and those that round to nearest."""
+    """Return the closest matches; prefer shorter names and round-to-nearest on ties."""
 
     def rank(name: str) -> tuple[float, int, bool, str]:
         return _likeness(text, name), -name.count("."), ".rn" in name, name
@@ -110,18 +110,18 @@ def _most_alike(text: str, known: Iterable[str]) -> list[str]:
 
 
 def _likeness(text: str, known: str) -> float:
-    """From 0 to 1. Shapes are alike by their numbers, and letters that were swapped, as in `fam`, are put right."""
+    """Return a similarity from 0 to 1. Shapes compare by their numbers; swapped letters, as in `fam`, are corrected."""
     if sizes := _sizes_apart(text, known):
         return 1 - min(sizes, 500) / 1000
     swaps = (text[:n] + text[n + 1] + text[n] + text[n + 2 :] for n in range(min(len(text), 8) - 1))
     ratio = difflib.SequenceMatcher(None, text, known).ratio()
-    if known in swaps or set(text.split(".")) < set(known.split(".")):  # or a word that must be there was left out
+    if known in swaps or set(text.split(".")) < set(known.split(".")):  # or a required word was omitted
         return max(ratio, 0.9)
     return ratio
 
 
 def _sizes_apart(text: str, known: str) -> int:
-    """How far apart two mnemonics are that differ in the m, n and k of a shape; 0 for others."""
+    """Return the distance of two mnemonics that differ in the m, n and k of a shape; 0 for others."""
     differing = {pair for pair in zip(text.split("."), known.split("."), strict=False) if pair[0] != pair[1]}
     shapes = [_SHAPE.fullmatch(word) for pair in differing for word in pair]
     if len(shapes) != 2 or not all(shapes) or text.count(".") != known.count("."):
@@ -130,14 +130,14 @@ def _sizes_apart(text: str, known: str) -> int:
 
 
 def _near(form: Form, words: Sequence[str]) -> Iterator[str]:
-    """Spellings of a form near to some words: those that it has are kept, others become what they are most like.
+    """Yield spellings of a form close to some words: known words are kept, others become their closest match.
 
-    Then what each modifier may be besides.
+    Afterwards, yield the remaining choices of each modifier.
     """
     choices, unknown = form.assign(words)
     spaces = [[choices[m.name]] if m.name in choices else _alternatives(m, unknown) for m in form.modifiers]
     permitted = list(_permitted(form, spaces))
-    if not permitted:  # words that do not go together: one of them was meant to be another
+    if not permitted:  # the words are not allowed together: one of them must change
         others = ([*spaces[:n], [*m.choices], *spaces[n + 1 :]] for n, m in enumerate(form.modifiers))
         permitted = [chosen for space in others for chosen in _permitted(form, space)]
     for chosen in permitted:
@@ -154,7 +154,7 @@ def _permitted(form: Form, spaces: Sequence[Sequence[Choice | None]]) -> Iterato
 
 
 def _alternatives(modifier: Modifier, unknown: Sequence[str]) -> list[Choice | None]:
-    """What a modifier may have been meant to be by words that spell nothing, the likeliest first."""
+    """Return the choices of a modifier that unknown words may denote, the most likely first."""
     known = [str(choice) for choice in modifier.choices]
     ranked = [(_likeness(word, k), k) for word in unknown for k in known]
     meant = [k for likeness, k in sorted(ranked, reverse=True)[: 2 * MOST_SUGGESTIONS] if likeness >= 0.5]

@@ -1,8 +1,8 @@
-"""Matrices in the registers of a warp: mma, ldmatrix, stmatrix, movmatrix (PTX ISA, "Warp Level Matrix Instructions").
+"""Warp-level matrix instructions: mma, ldmatrix, stmatrix, movmatrix (PTX ISA, "Warp Level Matrix Instructions").
 
-All fragments follow one scheme. Lane 4g + t holds row g of an 8-row block, and of that row the elements tn … tn + n-1,
-where n elements fill a register. A's registers go on with the row 8 below, then with the elements 4n further along k; B
-has its columns as rows; accumulators hold two neighbours along n, then the row 8 below.
+All fragments follow one scheme. Lane 4g + t holds row g of an 8-row block, and in that row the elements tn … tn + n-1,
+where n elements fill a register. The next registers of A hold the row 8 below, then the elements 4n further along k. B
+holds columns in place of rows. Accumulators hold two neighbours along n, then the row 8 below.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .operand import OperandList, Problem
 from .step import Step
 from .tensor_core import WIDE, Accumulation, accumulate
 
-ROW = np.complex128  # 16 bytes that are moved as one: what the four lanes of a row hold in a 32-bit register
-CHUNK_BYTES = 1 << 21  # products computed at a time, so that they stay in the cache
+ROW = np.complex128  # a 16-byte row of a matrix: the four lanes of a row hold 32 bits each
+CHUNK_BYTES = 1 << 21  # products per batch, small enough to stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentShape:
-    """m and k of an mma (n is 8), and how many elements of A and B fill a register."""
+    """m and k of an mma (n is 8), and the number of A or B elements per register."""
 
     m: int
     k: int
@@ -41,24 +41,24 @@ class FragmentShape:
 
     @property
     def blocks(self) -> int:
-        """8-row blocks of A and of the accumulators."""
+        """The number of 8-row blocks of A and of the accumulators."""
         return self.m // 8
 
     @property
     def steps(self) -> int:
-        """Registers of a row of A or B."""
+        """The number of registers per row of A or B."""
         return self.k // (4 * self.packed)
 
 
 @cache
 def shape(name: str, type: Type) -> FragmentShape:
-    """The FragmentShape that "m16n8k16" is for A and B of a type."""
+    """Return the FragmentShape of a shape such as "m16n8k16" for the type of A and B."""
     m, _, k = map(int, re.findall(r"\d+", name))
     return FragmentShape(m, k, max(32, type.bits) // type.bits)
 
 
 HELD_IN = {"f16": "f16x2", "bf16": "bf16x2", "tf32": "tf32", "f32": "f32", "f64": "f64", "s32": "s32"}
-"""The registers that hold elements of a type; b32 for those of 8 bits and less."""
+"""The register type that holds elements of a type; b32 for elements of 8 bits and less."""
 
 
 FLAGS: dict[str, dict[str, Any]] = {
@@ -66,11 +66,11 @@ FLAGS: dict[str, dict[str, Any]] = {
     **{integer: {"satfinite": "satfinite"} for integer in ("s8", "u8", "s4", "u4")},
     "b1": {"compare": "xor and", "needs": {"and": ("7.1", 80)}},
 }
-"""Modifiers that products of a type have beside the others."""
+"""Additional modifiers of the products of a type."""
 
 
 def _form(product: MmaShape) -> Form:
-    """A line of the manual."""
+    """Return one form of mma."""
     element = TYPES[product.inputs[0]]
     s, held = shape(product.name, element), HELD_IN.get(element.name, "b32")
     flags = FLAGS.get(element.name, {})
@@ -98,7 +98,7 @@ def _form(product: MmaShape) -> Form:
 
 
 class Mma(Op):
-    """d = a * b + c, on matrices spread over the registers of a warp."""
+    """Multiply-accumulate matrices held in the registers of a warp: d = a * b + c."""
 
     collective = True
     batchable = True
@@ -129,7 +129,7 @@ class Mma(Op):
 
 
 def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
-    """(n, d, warps, 32) to (n, k, warps, 32); no copy where the index counts up."""
+    """Gather (n, d, warps, 32) into (n, k, warps, 32); returns a view if the index is consecutive."""
     if np.array_equal(index, np.arange(fragments.shape[1])):
         return fragments
     picked: np.ndarray = np.take(fragments, index, axis=1)
@@ -137,7 +137,7 @@ def _pick(fragments: np.ndarray, index: Any) -> np.ndarray:
 
 
 def multiply_add(i: Opcode, numerics: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """The accumulators (n, A * B, warps, 32) of all pairs of A fragments (n, A, warps, 32) and B fragments."""
+    """Return the accumulators (n, A * B, warps, 32) of all pairs of A fragments (n, A, warps, 32) and B fragments."""
     s = shape(i.shape, i.atype)
     d, add_up = np.empty_like(c), sums_of(i.dtype, numerics)
     warps = c.shape[-2]
@@ -151,22 +151,23 @@ def multiply_add(i: Opcode, numerics: str, a: np.ndarray, b: np.ndarray, c: np.n
 
 
 def matrix_a(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
-    """Fragments of A as f64 matrices (warps, A * m, k), in the order of the scheme."""
+    """Return fragments of A as f64 matrices (warps, A * m, k), in fragment order."""
     rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, s.blocks, *held.shape[1:3], 8, -1)
     return values(np.ascontiguousarray(rows.transpose(3, 2, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
 
 
 def matrix_b(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
-    """Fragments of B as f64 matrices (warps, 8 * B, k), transposed.
+    """Return fragments of B as transposed f64 matrices (warps, 8 * B, k).
 
-    Columns 2t + e of all fragments stand at t, fragment, e: behind row g this makes the product run over lanes 4g + t.
+    Columns 2t + e of all fragments are at t, fragment, e: after row g, this makes the product iterate over lanes 4g +
+    t.
     """
     rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, *held.shape[1:3], 4, 2, -1)
     return values(np.ascontiguousarray(rows.transpose(2, 3, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
 
 
 def values(rows: np.ndarray, type: Type) -> np.ndarray:
-    """The numbers in registers, as f64."""
+    """Decode registers to f64."""
     if type is f64:
         return rows.view(np.float64)
     if type is tf32:
@@ -176,7 +177,7 @@ def values(rows: np.ndarray, type: Type) -> np.ndarray:
 
 @cache
 def table(type: Type) -> np.ndarray:
-    """The numbers of every bit pattern: f64 (65536,) or (256,); (256, 2) for two in a byte."""
+    """Return the value of every bit pattern: f64 (65536,) or (256,); (256, 2) for two elements per byte."""
     bits = max(8, type.bits)
     fields = np.arange(1 << bits)[:, np.newaxis] >> np.arange(0, bits, type.bits) & ((1 << type.bits) - 1)
     if type.is_float:
@@ -188,7 +189,7 @@ def table(type: Type) -> np.ndarray:
 
 
 def accumulators(held: np.ndarray, type: Type, s: FragmentShape, count: int) -> np.ndarray:
-    """Fragments of sums (n, A * B, warps, 32) as a view (blocks, 2, A, B, warps, 32) of numbers."""
+    """View accumulator fragments (n, A * B, warps, 32) as numbers (blocks, 2, A, B, warps, 32)."""
     if type.bits == 16:
         pairs = held.view(np.float16).reshape(s.blocks, count, -1, held.shape[2], 32, 2)
         return np.moveaxis(pairs, -1, 1)
@@ -196,13 +197,13 @@ def accumulators(held: np.ndarray, type: Type, s: FragmentShape, count: int) -> 
 
 
 def arranged(product: np.ndarray, like: np.ndarray) -> np.ndarray:
-    """A product (warps, A * m, 8 * B) as a view in the order of accumulators."""
+    """View a product (warps, A * m, 8 * B) in the order of the accumulators."""
     blocks, _, count_a, count_b, warps, _ = like.shape
     return product.reshape(warps, count_a, blocks, 32, count_b, 2).transpose(2, 5, 1, 4, 0, 3)
 
 
 def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
-    """new = a * b + old, summed in f64 and rounded once. A tensor core drops more bits, by rules of its own."""
+    """Compute new = a * b + old, summed in f64 and rounded once. Tensor cores are less exact."""
     np.add(arranged(a @ b.transpose(0, 2, 1), old), old, out=new)
     nan = new != new
     if nan.any():
@@ -210,10 +211,10 @@ def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: 
 
 
 def as_on_h200(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
-    """new = a * b + old, bit for bit as the tensor cores of an H200 give it.
+    """Compute new = a * b + old, bit for bit as the tensor cores of an H200.
 
-    They have no products of 8-bit numbers for mma.sync: those of f16 do it twice, first for the first two of every four
-    along k, from zero, and what they give is added to the accumulators.
+    An H200 has no 8-bit mma.sync products. It runs f16 products twice, starting from zero: first for the first two of
+    every four elements along k, then for the others. The result is added to the accumulators.
     """
     types = i.atype, i.btype
     sums = np.empty((*a.shape[:2], b.shape[1]), old.dtype)
@@ -230,7 +231,7 @@ def as_on_h200(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np
 
 
 def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
-    """new = a * b + old, in f64: one fma for each k, in order."""
+    """Compute new = a * b + old in f64: one fma per k, in order."""
     fma = lookup(f"fma.{i.rnd or 'rn'}.f64")[0]
     total = np.empty((*a.shape[:2], b.shape[1]))
     arranged(total, old)[...] = old
@@ -240,7 +241,9 @@ def chained(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.nd
 
 
 def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
-    """new = a * b + old in integers, modulo 2^32 or clamped. Of bits, .and counts pairs of ones, .xor unequal pairs."""
+    """Compute new = a * b + old in integers, modulo 2^32 or clamped. For single bits, .and counts common ones and .xor
+    counts unequal bits.
+    """
     product = a @ b.transpose(0, 2, 1)
     if i.compare == "xor":
         product = a.sum(2)[:, :, np.newaxis] + b.sum(2)[:, np.newaxis] - 2 * product
@@ -251,9 +254,10 @@ def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndar
 
 
 def added(i: Opcode, how: Accumulation | None, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
-    """a (batch, m, k) * bᵀ (batch, n, k) + old (batch, m, n): as tensor cores add up, or (None) rounded once.
+    """Return a (batch, m, k) * bᵀ (batch, n, k) + old (batch, m, n), accumulated as tensor cores do, or (None) rounded
+    once.
 
-    Sums of integers are those modulo 2^32, or clamped.
+    Integer sums are modulo 2^32, or clamped.
     """
     if how is not None:
         return accumulate(a, b, old, (i.atype, i.btype), how)
@@ -273,7 +277,7 @@ SUMS: dict[Type, Sums] = {f16: rounded_once, f32: rounded_once, f64: chained, s3
 
 
 def sums_of(type: Type, numerics: str) -> Sums:
-    """`numerics` decides where tensor cores are less exact than a sum of f64 numbers."""
+    """Return the accumulation function; `numerics` decides whether tensor core rounding is emulated."""
     sums = SUMS[type]
     return as_on_h200 if sums is rounded_once and numerics == "h200" else sums
 
@@ -287,12 +291,12 @@ class MatrixAccess(Op):
         yield from alignment_problems("address", operands[[o.name for o in i.operands].index("address")], 16)
 
     def rows(self, i: Opcode, address: np.ndarray) -> np.ndarray:
-        """The addresses that count: x1 takes those of lanes 0 to 7, x2 of 0 to 15."""
+        """Return the addresses in use: lanes 0 to 7 for x1, 0 to 15 for x2, all for x4."""
         return address[..., : 8 * int(i.num[1:])]
 
 
 class LdMatrix(MatrixAccess):
-    """d = matrices: lane 4g + t takes elements 2t and 2t+1 of row g; with .trans of column g."""
+    """Load 8x8 matrices: lane 4g + t gets elements 2t and 2t+1 of row g (.trans: column g)."""
 
     batchable = True
     forms = (
@@ -318,7 +322,7 @@ class LdMatrix(MatrixAccess):
 
 
 class StMatrix(MatrixAccess):
-    """Matrices go to rows in memory: lane 4g + t has elements 2t and 2t+1 of row g; with .trans of column g."""
+    """Store 8x8 matrices: lane 4g + t holds elements 2t and 2t+1 of row g (.trans: column g)."""
 
     stores = "address"
     carries = ("a",)
@@ -346,7 +350,7 @@ class StMatrix(MatrixAccess):
 
 
 class MovMatrix(Op):
-    """d = an 8x8 matrix of 16-bit elements transposed, in the registers of a warp."""
+    """Transpose an 8x8 matrix of 16-bit elements across the registers of a warp."""
 
     collective = True
     carries = ("a",)

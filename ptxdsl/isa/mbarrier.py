@@ -1,8 +1,8 @@
 """Barriers in shared memory (PTX ISA, "Parallel Synchronization and Communication Instructions": mbarrier).
 
-The manual leaves the 64 bits of an mbarrier object open. Here the lowest 20 count the arrivals that the phase still
-waits for, the next 20 those that each phase waits for, the next 21 the bytes (signed) that it still waits for, and the
-bits from 61 on count phases.
+The manual leaves the 64 bits of an mbarrier object undefined. Here, from the lowest bit on: 20 bits hold the pending
+arrivals of the current phase, 20 bits the expected arrivals of each phase, and 21 bits the signed tx-count, the bytes
+still expected in this phase. Bits from 61 on count phases.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .step import INITIALISATION, Awaited, Ordering, PhaseArrival, PhaseCompleti
 MOST = (1 << 20) - 1
 COUNT = np.uint64(MOST)
 EACH = np.uint64(20)
-BYTES = np.uint64(40)  # where the bytes that the phase waits for begin
+BYTES = np.uint64(40)  # first bit of the tx-count
 PHASE = np.uint64(61)
 ONE = np.uint64(1)
 OBJECT = Ordering("relaxed", "gpu", "mbarrier")
@@ -42,49 +42,49 @@ WAITS: dict[str, Any] = {"sem": "acquire relaxed", **ORDERED}
 
 
 def settled(word: np.ndarray) -> np.ndarray:
-    """The object in its next phase, where all have arrived and no bytes are lacking; as it is elsewhere."""
+    """Return the object in its next phase if no arrivals and no bytes are pending, else unchanged."""
     following = word + (ONE << PHASE) + (word >> EACH & COUNT)
     result: np.ndarray = np.where((word & COUNT == 0) & (pending_bytes(word) == 0), following, word)
     return result
 
 
 def pending_bytes(word: np.ndarray) -> np.ndarray:
-    """int64: the bytes that the phase still waits for; less than 0 if more have come than were expected so far."""
+    """Return the tx-count as int64; negative if more bytes have completed than were expected so far."""
     bits = (word >> BYTES & np.uint64(_BYTE_BITS)).astype(np.int64)
     result: np.ndarray = np.where(bits > MOST, bits - (_BYTE_BITS + 1), bits)
     return result
 
 
 def expect(word: np.ndarray, bytes: np.ndarray) -> np.ndarray:
-    """The object whose phase waits for so many bytes more; int64, less than 0 for fewer."""
+    """Return the object with its tx-count increased by `bytes`, int64 (negative to decrease it)."""
     total = (pending_bytes(word) + bytes) & _BYTE_BITS
     others = word & ~np.uint64(_BYTE_BITS << int(BYTES))
     return settled(others | total.astype(np.uint64) << BYTES)
 
 
 def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The object after `count` arrivals, as it is if its phase does not wait for so many.
+    """Return the object after `count` arrivals; unchanged if fewer are pending.
 
-    The last that its phase waits for begins the next phase, if no bytes are lacking.
+    The last pending arrival starts the next phase, unless bytes are still expected.
     """
     result: np.ndarray = np.where(word & COUNT < count, word, settled(word - count))
     return result
 
 
 def object_arrivals(word: int) -> tuple[int, int]:
-    """(arrivals that the phase of an object still waits for, those that each phase waits for)."""
+    """Return (pending arrivals of the current phase, expected arrivals of each phase)."""
     return word & MOST, word >> int(EACH) & MOST
 
 
 def drop(word: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The object after `count` arrivals of threads that arrive in no later phase."""
+    """Return the object after `count` arrivals of threads that do not take part in later phases."""
     return arrive(word - (count << EACH), count)
 
 
 def change_object(
     m: Step, space: str, address: np.ndarray, change: Update, amount: np.ndarray, ordering: Ordering | None
 ) -> np.ndarray:
-    """Counts at objects; what they were before. With an `ordering` the lanes arrive there."""
+    """Update mbarrier objects and return their old values. With an `ordering`, the update counts as an arrival."""
     if ordering is not None:
         m.order(PhaseArrival(space, address, ordering))
     state = m.atomic(space, address, b64, change, amount, ordering=OBJECT)
@@ -97,20 +97,20 @@ def change_object(
 def count_down(
     m: Step, space: str, address: np.ndarray, change: Update, arrivals: np.ndarray, ordering: Ordering
 ) -> np.ndarray:
-    """Arrives at objects; what they were before."""
+    """Arrive at mbarrier objects and return their old values."""
     state = change_object(m, space, address, change, arrivals, ordering)
     crowded = state & COUNT < arrivals
     if crowded.any():
         which = int(np.argmax(crowded))
         count, (left, each) = int(arrivals[which]), object_arrivals(int(state[which]))
         message = f"{count} arrival{'s' * (count > 1)} where the phase of the mbarrier waits for {left} more of {each}"
-        help = "initialize the mbarrier with the number of arrivals of a phase"
+        help = "initialize the mbarrier with the number of arrivals per phase"
         m.fail("mbarrier", message, crowded, help, _shown(space, address))
     return state
 
 
 def _shown(space: str, address: np.ndarray) -> np.ndarray | None:
-    """Addresses that are those of an array of the block."""
+    """Return addresses that identify an array of the block, else None."""
     return address if space in ("shared", "shared::cta") else None
 
 
@@ -128,7 +128,7 @@ class Mbarrier(Op):
 
 
 class MbarrierInit(Mbarrier):
-    """Makes an mbarrier object, each of whose phases waits for `count` arrivals."""
+    """Initialise an mbarrier object whose phases each expect `count` arrivals."""
 
     forms = (Form("mbarrier.init{.space}.b64 [address:space], count:u32", ptx="7.0", sm=80, needs=CTA, **SPACE),)
 
@@ -138,7 +138,7 @@ class MbarrierInit(Mbarrier):
 
 
 class MbarrierInval(Mbarrier):
-    """Ends an mbarrier object, so that its bytes may be used for something else."""
+    """Invalidate an mbarrier object, so that its memory can be reused."""
 
     forms = (Form("mbarrier.inval{.space}.b64 [address:space]", ptx="7.0", sm=80, needs=CTA, **SPACE),)
 
@@ -161,7 +161,7 @@ def _arrivals(name: str) -> tuple[Form, ...]:
 
 
 class Arrival(Mbarrier):
-    """Base of the arrivals; `change` is what they do to the object."""
+    """Base of the arrivals; `change` is their effect on the object."""
 
     change = staticmethod(arrive)
 
@@ -172,37 +172,37 @@ class Arrival(Mbarrier):
 
 
 class OwnArrival(Arrival):
-    """Base of those at an mbarrier of the own block, which may promise not to be the last that the phase waits for."""
+    """Base of arrivals at an mbarrier of the thread's own block; .noComplete promises not to complete the phase."""
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, count: np.ndarray | None = None) -> np.ndarray:
         state = super().execute(i, m, address, count)
         if i.noComplete and count is not None:
             last = self.change(state, count.astype(np.uint64)) >> PHASE != state >> PHASE
             if last.any():
-                message = "this arrival is the last that the phase waits for, which .noComplete must not be"
-                help = "let the last that arrives do so without .noComplete"
+                message = "this arrival completes the phase, which .noComplete must not do"
+                help = "drop .noComplete from the last arrival of the phase"
                 m.fail("mbarrier", message, last, help, _shown(i.space or "generic", address))
         return state
 
 
 class MbarrierArrive(OwnArrival):
-    """Counts `count` arrivals, or one, at an mbarrier object; state = the phase that they belong to."""
+    """Arrive at an mbarrier, `count` times or once; state = the phase of the arrival."""
 
     forms = _arrivals("mbarrier.arrive")
 
 
 class MbarrierArriveDrop(OwnArrival):
-    """As mbarrier.arrive, and the later phases wait for as many fewer."""
+    """Arrive at an mbarrier, and decrease the expected arrivals of all later phases by the same count."""
 
     change = staticmethod(drop)
     forms = _arrivals("mbarrier.arrive_drop")
 
 
 class MbarrierTestWait(Mbarrier):
-    """p = whether the phase of a state, or the last phase of a parity, is complete."""
+    """Test without blocking whether the phase of a state, or the preceding phase of a parity, has completed."""
 
     awaits = Awaited.PHASE
-    computes = True  # it may end before the phase does: its result alone says
+    computes = True  # it may return before the phase completes; only the result is significant
     forms = (
         Form(
             "mbarrier.test_wait{.sem}{.scope}{.space}.b64 p=pred, [address:space], state:b64", ptx="7.0", sm=80, **WAITS
@@ -226,7 +226,7 @@ class MbarrierTestWait(Mbarrier):
 
 
 class MbarrierTryWait(MbarrierTestWait):
-    """As mbarrier.test_wait, but first waits for some time."""
+    """Wait for a limited time for the phase of a state, or of a parity, and test whether it has completed."""
 
     computes = True
     forms = (
@@ -248,7 +248,7 @@ class MbarrierTryWait(MbarrierTestWait):
 
 
 class MbarrierPendingCount(Op):
-    """count = the arrivals that the phase of a state still waited for."""
+    """Query the pending arrivals of an mbarrier from a state."""
 
     async_proxy = True
     forms = (Form("mbarrier.pending_count.b64 count=b32, state:b64", ptx="7.0", sm=80),)

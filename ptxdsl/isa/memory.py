@@ -18,13 +18,13 @@ from .step import NON_COHERENT, WEAK, Ordering, Step
 SCALARS = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64 b128"
 LOADED_FROM = "const global local param param::entry param::func shared shared::cta shared::cluster"
 STORED_TO = "global local param param::func shared shared::cta shared::cluster"
-ORDERED = "global shared shared::cta shared::cluster"  # where .volatile, .relaxed, .acquire and .release may be used
+ORDERED = "global shared shared::cta shared::cluster"  # state spaces of .volatile, .relaxed, .acquire and .release
 SCOPES = "cta cluster gpu sys"
 L1_PRIORITIES = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
 L2_PRIORITIES = "L2::evict_normal L2::evict_first L2::evict_last"
 PREFETCHES = "L2::64B L2::128B L2::256B"
 HINT = "L2::cache_hint"
-ADDRESSES = (ir.Variable, ir.Symbol, ir.Offset)  # operands that stand for an address
+ADDRESSES = (ir.Variable, ir.Symbol, ir.Offset)  # operands that denote an address
 
 NEEDS: dict[str, tuple[str, int | str]] = {
     **dict.fromkeys(("weak", "relaxed", "acquire", "release", "acq_rel"), ("6.0", 70)),
@@ -36,19 +36,19 @@ NEEDS: dict[str, tuple[str, int | str]] = {
     "shared::cta": ("7.8", 10), "shared::cluster": ("7.8", 90), "cluster": ("7.8", 90),
     "b128": ("8.3", 70), "sys b128": ("8.4", 70),
 }  # fmt: skip
-"""What the modifiers of memory instructions require."""
+"""Requirements of the modifiers of memory instructions."""
 
 _WIDE = dict.fromkeys((*L2_PRIORITIES.split(), "v8", "v4 b64", "v4 u64", "v4 s64", "v4 f64"), ("8.8", 100))
 
 
 def elements(i: Values | Opcode) -> int:
-    """Elements of the vector modifier; 1 without it."""
+    """Return the vector length; 1 without a vector modifier."""
     vec: str | None = getattr(i, "vec", None)
     return int(vec[1:]) if vec else 1
 
 
 def access_bytes(i: Values | Opcode) -> int:
-    """Bytes of memory that one lane touches."""
+    """Return the number of bytes that one lane accesses."""
     return elements(i) * int(i.type.bytes)
 
 
@@ -69,13 +69,13 @@ def _fits(i: Values) -> bool:
 
 
 def _prioritised(i: Values) -> bool:
-    """Priorities are of global memory; those of L2 go with 256-bit accesses."""
+    """True if eviction priorities are used in global memory only, and those of L2 with 256-bit accesses only."""
     in_global = i.space in (None, "global")
     return _fits(i) and bool(i.evict or i.evict2) and in_global and (not i.evict2 or access_bytes(i) == 32)
 
 
 def _form(syntax: str, **slots: Any) -> Form:
-    """A line of the manual for ld or st."""
+    """Return one form of ld or st."""
     slots = {"needs": {**NEEDS, **_WIDE}, "when": _prioritised if "{.evict}" in syntax else _fits, **slots}
     offered = {
         "vec": "v2 v4 v8", "type": SCALARS, "scope": SCOPES, "hint": HINT, "prefetch": PREFETCHES,
@@ -85,16 +85,16 @@ def _form(syntax: str, **slots: Any) -> Form:
 
 
 def policy_problems(i: Opcode, policy: ir.Operand | None) -> Iterator[Problem]:
-    """The operand `policy` and the modifier .L2::cache_hint need each other."""
+    """Check that the operand `policy` and the modifier .L2::cache_hint occur together."""
     if i.hint and policy is None:
         help = "make one with createpolicy.fractional.L2::evict_last.b64"
-        yield Problem("policy", "takes a cache policy, a 64-bit register, as last operand of .L2::cache_hint", help)
+        yield Problem("policy", ".L2::cache_hint takes a cache policy, a 64-bit register, as its last operand", help)
     elif policy is not None and not i.hint:
         yield Problem("policy", "`policy` is given, but the instruction lacks .L2::cache_hint")
 
 
 def alignment_problems(operand: str, address: ir.Operand | None, bytes: int) -> Iterator[Problem]:
-    """A place in a variable, or a constant address, that is certainly not aligned to the access."""
+    """Report an address that is certainly misaligned: a constant, or an offset into a variable."""
     if not isinstance(address, ir.Address):
         return
     address_bytes = address.offset
@@ -103,7 +103,9 @@ def alignment_problems(operand: str, address: ir.Operand | None, bytes: int) -> 
     elif not isinstance(address.base, ir.Variable) or (address.base.align or address.base.type.bytes) % bytes:
         return
     if address_bytes % bytes:
-        message = f"`{operand}` is {address_bytes} bytes past an aligned place; this access takes multiples of {bytes}"
+        message = (
+            f"`{operand}` is {address_bytes} bytes past an aligned address; this access requires multiples of {bytes}"
+        )
         yield Problem(operand, message)
 
 
@@ -121,7 +123,7 @@ class LoadStore(Op):
 
 
 class LoadValue(LoadStore):
-    """d = the value at an address."""
+    """Load from memory: d = [a]."""
 
     forms = (
         _form(
@@ -184,7 +186,7 @@ class LoadValue(LoadStore):
 
 
 class StoreValue(LoadStore):
-    """The value b goes to an address."""
+    """Store to memory: [a] = b."""
 
     stores = "a"
     carries = ("b",)
@@ -224,7 +226,7 @@ class StoreValue(LoadStore):
 
 
 class Mov(Op):
-    """d = a: a register, a constant, a special register, or the address of a variable or function."""
+    """Move a register, constant, special register, or the address of a variable or function: d = a."""
 
     reads = (ir.SpecialRegister, ir.Function, *ADDRESSES)
     forms = (
@@ -253,7 +255,7 @@ PACKINGS = (
 
 
 class Pack(Op):
-    """d = {a, …}: registers side by side in one, the first in the lowest bits."""
+    """Pack registers into one, the first in the lowest bits: d = {a, …}."""
 
     reads = (ir.SpecialRegister,)
     forms = tuple(
@@ -266,7 +268,7 @@ class Pack(Op):
 
 
 class Unpack(Op):
-    """{d, …} = a: one register in pieces, the lowest bits in the first."""
+    """Unpack a register into several, the lowest bits first: {d, …} = a."""
 
     reads = (ir.SpecialRegister,)
     forms = tuple(
@@ -279,7 +281,7 @@ class Unpack(Op):
 
 
 class Hint(Op):
-    """Base of what only speeds up later accesses."""
+    """Base of instructions that only affect performance."""
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [o.name for o in i.operands]
@@ -290,11 +292,11 @@ class Hint(Op):
             yield from alignment_problems("a", operands[0], 128)
 
     def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
-        """Nothing that a program can see."""
+        """Do nothing: a hint has no observable effect."""
 
 
 class Prefetch(Hint):
-    """Brings the cache line of an address, or a tensor map, into a cache."""
+    """Prefetch the cache line of an address, or a tensor map."""
 
     forms = (
         Form("prefetch{.space}.level [a:space]", space="global local", level="L1 L2", ptx="2.0", sm=20),
@@ -307,13 +309,13 @@ class Prefetch(Hint):
 
 
 class ApplyPriority(Hint):
-    """Gives the cache line of an address the normal eviction priority."""
+    """Set the cache line of an address to the normal eviction priority."""
 
     forms = (Form("applypriority{.space}.L2::evict_normal [a:space], size:imm", space="global", ptx="7.4", sm=80),)
 
 
 class Discard(Hint):
-    """Drops a cache line without writing it back: its 128 bytes have no defined value until they are written."""
+    """Discard a cache line without write-back; its 128 bytes are undefined until written again."""
 
     forms = (Form("discard{.space}.L2 [a:space], size:imm", space="global", ptx="7.4", sm=80),)
 
@@ -325,7 +327,7 @@ _POLICY: dict[str, Any] = {
 
 
 class CreatePolicy(Op):
-    """d = a cache policy, an opaque value for .L2::cache_hint."""
+    """Create a cache eviction policy for .L2::cache_hint."""
 
     forms = (
         Form("createpolicy.fractional.primary{.secondary}.b64 d=b64{, fraction:f32}", **_POLICY),
@@ -359,7 +361,7 @@ _SPACE_NEEDS = {**NEEDS, "param": ("7.7", 70), "param::entry": ("8.3", 70), "con
 
 
 class Cvta(Op):
-    """d = the generic address of an address in a space; with .to the other way round."""
+    """Convert an address in a state space to a generic address, or (.to) the reverse."""
 
     reads = ADDRESSES
     forms = (Form("cvta{.to}.space.u64 d=u64, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
@@ -369,7 +371,7 @@ class Cvta(Op):
 
 
 class IsSpacep(Op):
-    """p = whether a generic address lies in a space."""
+    """Query whether a generic address falls within a state space: p = true if it does."""
 
     forms = (Form("isspacep.space p=pred, a:u64", space=SPACES, ptx="2.0", sm=20, needs=_SPACE_NEEDS),)
 

@@ -1,7 +1,7 @@
-"""More products of a warp: a sparse A, and the narrow types and block scales of Blackwell (PTX ISA, "mma.sp", "mma").
+"""Warp-level products with sparse A, and the narrow types and block scales of Blackwell (PTX ISA, "mma.sp", "mma").
 
-Of each four neighbours along k a sparse A holds two; metadata say which. With block scales, 32 or 16 neighbours along k
-have a factor in common.
+A sparse A stores two of every four neighbours along k; the metadata give their positions. With block scales, each 32 or
+16 neighbours along k share a scale factor.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from .tensor_core import WIDE
 NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
 CONSUMER = "120f"
 N = 8  # columns of B
-FOUR = 4  # neighbours along k, of which A holds two
+FOUR = 4  # neighbours along k; A stores two of them
 ROW_COLUMN = ".row.col"
 METADATA = ", metadata:b32, selector:imm"
 SCALES = ", scale_a:b32, part_a:u16*2, scale_b:b32, part_b:u16*2"
-"""Factors of A and B, and which byte of which lane's register has them."""
+"""Scale factors of A and B, with the byte and lane that hold them."""
 
 
 class Sparse(NamedTuple):
-    """m16n8kN of a sparse A: its types, registers of A (B has as many), and the greatest selector of metadata."""
+    """m16n8kN with sparse A: types, registers of A (B has the same number), and the largest metadata selector."""
 
     k: int
     sums: str
@@ -90,7 +90,7 @@ def _sparse(row: Sparse, name: str) -> Form:
 
 
 class MmaSparse(Op):
-    """d = a * b + c, where `metadata` say which half of a row's elements A holds; the others are zeros."""
+    """Multiply-accumulate matrices with sparse A: d = a * b + c; `metadata` give the positions of A's elements."""
 
     collective = True
     computes = True
@@ -101,8 +101,8 @@ class MmaSparse(Op):
         names = [operand.name for operand in i.operands]
         selector, most = operands[names.index("selector")], i.most
         if isinstance(selector, ir.Immediate) and not 0 <= selector.value <= most:
-            numbers = f"from 0 to {most}" if most else "0, for all lanes hand over metadata"
-            yield Problem("selector", f"`selector` is {selector.value}; in this form it is {numbers}")
+            numbers = f"from 0 to {most}" if most else "0, since all lanes supply metadata"
+            yield Problem("selector", f"`selector` is {selector.value}; this form takes {numbers}")
 
     def execute(self, i: Opcode, m: Step, a: Array, b: Array, c: Array, metadata: Array, selector: int) -> Array:
         whole = shape(f"m16n8k{i.k}", i.btype)
@@ -120,10 +120,10 @@ class MmaSparse(Op):
 
 
 def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
-    """a * bᵀ + c of dense matrices, which A is with its zeros, or B without what meets none of A's numbers.
+    """Return a * bᵀ + c of dense matrices: A expanded with zeros, or B restricted to the elements that A stores.
 
-    An H200 has no such products of 8-bit floats: those of f16 do it twice, from zero, for every other group of four
-    along k, and what they give is added to c.
+    An H200 has no sparse products of 8-bit floats. It runs f16 products twice, starting from zero, each for every other
+    group of four along k, and adds the result to c.
     """
     if numerics != "h200" or i.dtype is s32:
         return added(i, None, a, b, c)
@@ -146,7 +146,7 @@ LEAST: dict[str, Any] = {
 
 
 class MmaNarrow(GpuOnly):
-    """d = a * b + c of floats of 4, 6 and 8 bits, a byte each."""
+    """Multiply-accumulate matrices of 4-, 6- and 8-bit floats, one per byte: d = a * b + c."""
 
     collective = True
     forms = (
@@ -170,7 +170,7 @@ class MmaNarrow(GpuOnly):
 
 
 SIZES = {"ue8m0": ("scale_vec::2X",), "ue4m3": ("scale_vec::4X",)}
-"""How many factors a row has in each k of the instruction, by their type."""
+"""The number of scale factors per row in one instruction, by their type."""
 
 
 def _scaled(sparse: bool) -> tuple[Form, ...]:
@@ -205,7 +205,7 @@ def _scaled(sparse: bool) -> tuple[Form, ...]:
 
 
 class MmaScaled(GpuOnly):
-    """d = a * b + c of floats of 4, 6 and 8 bits, whose blocks along k have a factor in common."""
+    """Multiply-accumulate matrices of 4-, 6- and 8-bit floats with block scales along k: d = a * b + c."""
 
     collective = True
     forms = (*_scaled(False), *_scaled(True))

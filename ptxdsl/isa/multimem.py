@@ -1,6 +1,6 @@
-"""Memory of several GPUs at one address (PTX ISA, "multimem.ld_reduce, multimem.st, multimem.red").
+"""Multicast memory of several GPUs (PTX ISA, "multimem.ld_reduce, multimem.st, multimem.red").
 
-A multimem address stands for a place in the memory of each GPU of a group; the host's program sets it up.
+A multimem address refers to a location in the memory of each GPU of a group; the host program sets it up.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ COMBINED = {
     **dict.fromkeys(("min", "max"), f"u32 s32 u64 s64 {HALVES} {BYTES}"),
     **dict.fromkeys(("and", "or", "xor"), "b32 b64"),
 }
-"""The types that each operation combines."""
+"""The types that each operation supports."""
 REDUCED = {**COMBINED, "add": f"u32 u64 s32 {FLOATS}", **dict.fromkeys(("min", "max"), "u32 s32 u64 s64")}
-"""The types that multimem.red combines."""
+"""The types that multimem.red supports."""
 NEEDS: Needs = {
     **dict.fromkeys((*BYTES.split(), "acc::f16"), ("8.6", "100f 110f 120a 121a")),
     "acc::f32": ("8.2", 90),
@@ -36,12 +36,12 @@ LEAST: dict[str, Any] = {"space": "global", "ptx": "8.1", "sm": 90, "needs": NEE
 
 
 def _whole(i: Values) -> bool:
-    """One access is of 4, 8 or 16 bytes; f64 has no vectors."""
+    """True if one access has 4, 8 or 16 bytes; f64 has no vectors."""
     return access_bytes(i) in (4, 8, 16) and not (i.type is f64 and i.vec)
 
 
 def _loads(i: Values) -> bool:
-    """Whether the type has the operation, and sums may be wider than it."""
+    """True if the type supports the operation and the accumulator type."""
     wider = {"acc::f32": HALVES, "acc::f16": BYTES}.get(i.acc)
     return str(i.type) in COMBINED[i.operation].split() and (
         wider is None or (i.operation == "add" and str(i.type) in wider.split())
@@ -49,7 +49,7 @@ def _loads(i: Values) -> bool:
 
 
 def _load(order: str, **slots: Any) -> tuple[Form, Form]:
-    """Integers, and floats."""
+    """Return the integer and the floating-point form."""
     front = f"multimem.ld_reduce{order}{{.space}}.operation"
     return (
         Form(f"{front}.type d=type, [a:space]", operation=COMBINED, type=INTEGERS, when=_loads, **LEAST, **slots),
@@ -99,7 +99,7 @@ def _red(order: str, **slots: Any) -> tuple[Form, Form]:
 
 
 class Multimem(GpuOnly):
-    """Base of the accesses to the memory of several GPUs."""
+    """Base of the multimem instructions."""
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         names = [operand.name for operand in i.operands]
@@ -107,20 +107,20 @@ class Multimem(GpuOnly):
 
 
 class MultimemLoadReduce(Multimem):
-    """d = the values at an address on all GPUs, combined by an operation."""
+    """Load from all GPUs and reduce: d = the values at a multimem address, combined by an operation."""
 
     forms = (*_load("{.weak}"), *_load(".sem.scope", sem="relaxed acquire", scope=SCOPES))
 
 
 class MultimemStore(Multimem):
-    """The value b goes to an address on all GPUs."""
+    """Store a value to all GPUs."""
 
     stores = "a"
     forms = (*_store("{.weak}"), *_store(".sem.scope", sem="relaxed release", scope=SCOPES))
 
 
 class MultimemRed(Multimem):
-    """The value at an address becomes op(that value, b), on all GPUs."""
+    """Reduce a value into the memory of all GPUs: [a] = op([a], b) on each."""
 
     stores = "a"
     forms = (*_red(""), *_red(".sem.scope", sem="relaxed release", scope=SCOPES))

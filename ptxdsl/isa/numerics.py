@@ -1,9 +1,9 @@
-"""Numbers as PTX has them, in numpy arrays over lanes: formats, rounding modes, flushing, saturation, fma.
+"""PTX arithmetic on numpy arrays over lanes: formats, rounding modes, flushing, saturation, fma.
 
-`decode` turns the bits of any floating type into f32 or f64 values, `encode` rounds values once into the bits of a
-type. Where one rounding would become two (f64 to f32 behind an f64 sum), sums are rounded to odd first: the last bit
-then tells that something was lost (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
-All of it is called with numpy's floating-point warnings off.
+`decode` converts the bits of any floating type to f32 or f64 values; `encode` rounds values once into the bits of a
+type. To avoid double rounding (f64 to f32 after an f64 sum), sums are first rounded to odd: the last bit records that
+the sum was inexact (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). Call these functions
+with numpy's floating-point warnings off.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NAN: dict[np.dtype, Any] = {
     np.dtype(np.float32): np.uint32(0x7FFFFFFF).view(np.float32),
     np.dtype(np.float16): np.uint16(0x7FFF).view(np.float16),
 }
-"""The NaN that results of a format have; those of f64 keep their bits."""
+"""The canonical NaN of a format; f64 keeps the bits of its NaNs."""
 
 TO_INTEGER: dict[str, Callable[[Array], Array]] = {
     "rn": np.rint,
@@ -53,11 +53,11 @@ TO_INTEGER: dict[str, Callable[[Array], Array]] = {
     "rp": np.ceil,
     "rna": lambda x: np.trunc(x + np.copysign(0.5, x)),
 }
-"""Rounding to a whole number, by rounding mode."""
+"""The functions that round to an integral value, by rounding mode."""
 
 
 def decode(raw: Array, type: Type) -> Array:
-    """The values of a floating type's bits, as f32 (f64 for f64); packed types give all lanes' elements in a row."""
+    """Decode the bits of a floating type to f32 (f64 for f64); packed types give the elements of all lanes in order."""
     element, count = lanes(type)
     if count > 1:
         raw = np.ascontiguousarray(raw).view(element.dtype)
@@ -73,23 +73,23 @@ def decode(raw: Array, type: Type) -> Array:
 
 
 def encode(values: Array, type: Type, rnd: str = "rn") -> Array:
-    """The bits of values (f32 or f64), rounded once to a floating type; NaN becomes the canonical one."""
+    """Round values (f32 or f64) once to the bits of a floating type; NaN becomes the canonical NaN."""
     element, count = lanes(type)
     raw = _ENCODERS[element](values, rnd)
     return raw.view(type.dtype) if count > 1 else raw
 
 
 def canonical(x: Array) -> Array:
-    """x with each NaN replaced by the one that f32 and f16 results have."""
+    """Replace each NaN by the canonical NaN of f32 and f16."""
     nan = x != x
     return np.where(nan, NAN[x.dtype], x) if x.dtype in NAN and nan.any() else x
 
 
 def flush(x: Array, type: Type, rnd: str = "rz") -> Array:
-    """Values with those that are subnormal in a type replaced by zeros of their sign.
+    """Replace the values that are subnormal in a type by zeros of the same sign.
 
-    Those that have still to be rounded are so if they are less than the least normal number when rounded to the
-    precision of the type (tininess is detected after rounding).
+    For values that are still to be rounded, tininess is detected after rounding: a value is subnormal if it is below
+    the least normal number once rounded to the precision of the type.
     """
     form, size = FORMATS[lanes(type)[0]], np.abs(x)
     if rnd == "rn":
@@ -101,23 +101,23 @@ def flush(x: Array, type: Type, rnd: str = "rz") -> Array:
 
 
 def saturate(x: Array) -> Array:
-    """x clamped to [0, 1]; NaN becomes 0."""
+    """Clamp to [0, 1]; NaN becomes 0."""
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
 
 def relu(x: Array) -> Array:
-    """x with negative numbers and -0 replaced by 0; NaN stays."""
+    """Replace negative numbers and -0 by 0; NaN is kept."""
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
 def finite(x: Array, type: Type) -> Array:
-    """x clamped to the finite numbers of a type; NaN stays."""
+    """Clamp to the finite range of a type; NaN is kept."""
     largest = FORMATS[lanes(type)[0]].largest
     return np.clip(x, -largest, largest)
 
 
 def round_to(x: Array, type: Type, rnd: str) -> Array:
-    """The f64 values x rounded to numbers of a narrower format, still as f64; past the largest, to that or infinity."""
+    """Round f64 values to a narrower format, still stored as f64; overflow gives the largest number or infinity."""
     form = FORMATS[type]
     x = x.astype(np.float64, copy=False)
     unit = np.maximum(np.frexp(x)[1] - form.precision, form.emin - form.precision + 1)
@@ -128,7 +128,9 @@ def round_to(x: Array, type: Type, rnd: str) -> Array:
 
 
 def step(nearest: Array, error: Array, rnd: str) -> Array:
-    """f64 results rounded to nearest, moved to the neighbour that a mode asks for; `error` is exact - nearest."""
+    """Adjust f64 results rounded to nearest to the neighbour that the rounding mode selects; `error` is exact -
+    nearest.
+    """
     if rnd == "rz":
         move, towards = error * np.copysign(1, nearest) < 0, 0.0
     else:
@@ -137,14 +139,14 @@ def step(nearest: Array, error: Array, rnd: str) -> Array:
 
 
 def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """x + y rounded to nearest, and what the rounding lost, exactly (Knuth)."""
+    """Return x + y rounded to nearest and the exact rounding error (Knuth)."""
     s = x + y
     rest = s - x
     return s, (x - (s - rest)) + (y - rest)
 
 
 def two_product(x: Array, y: Array) -> tuple[Array, Array]:
-    """x * y in f64 rounded to nearest, and what the rounding lost, exactly (Dekker); no exponent may be extreme."""
+    """Return x * y in f64 rounded to nearest and the exact rounding error (Dekker); exponents must not be extreme."""
     p = x * y
     x1, y1 = x * 134217729.0, y * 134217729.0
     x1, y1 = x1 - (x1 - x), y1 - (y1 - y)
@@ -153,7 +155,7 @@ def two_product(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def odd_sum(x: Array, y: Array) -> Array:
-    """x + y in f64 rounded to odd: an inexact sum has an odd last bit, so that it can be rounded once more."""
+    """Return x + y in f64 rounded to odd, so that the sum can be rounded once more without error."""
     s, error = two_sum(x, y)
     bits = s.view(np.int64)
     inexact = (np.abs(error) > 0) & (bits & 1 == 0)
@@ -163,13 +165,13 @@ def odd_sum(x: Array, y: Array) -> Array:
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in f32 or f64, rounded once, to nearest."""
+    """Return a * b + c in f32 or f64, rounded once, to nearest."""
     if a.dtype == np.float64:
         return _fma64(*np.broadcast_arrays(a, b, c))
     product = np.multiply(a, b, dtype=np.float64)
     s = product + c
     result = s.astype(np.float32)
-    # Rounding twice errs only where the f64 sum stands on the middle between two f32 numbers.
+    # Double rounding is wrong only where the f64 sum is the midpoint of two f32 numbers.
     middle = (s.view(np.uint64) & 0x1FFFFFFF) == 0x10000000
     if middle.any() or ((np.abs(result) < 2.0**-126) & (s != 0)).any():
         return odd_sum(product, c.astype(np.float64)).astype(np.float32)
@@ -192,7 +194,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
 
 
 def _to_float(exact: Fraction, zero: float) -> float:
-    """A fraction rounded to nearest in f64; `zero` where it is zero."""
+    """Round a fraction to nearest in f64; return `zero` if it is zero."""
     try:
         return float(exact) if exact else zero
     except OverflowError:
@@ -200,9 +202,9 @@ def _to_float(exact: Fraction, zero: float) -> float:
 
 
 def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array:
-    """The sign of `exact(nearest, *inputs)` computed on fractions, 0 for lanes with an infinity, NaN or 1/0 in them.
+    """Return the sign of `exact(nearest, *inputs)` computed on fractions; 0 for lanes with an infinity, NaN or 1/0.
 
-    A lane takes some microseconds: this is for the f64 modes other than rn.
+    This takes some microseconds per lane, so it is used only for the f64 rounding modes other than rn.
     """
 
     def one(nearest: float, *inputs: float) -> float:
@@ -219,7 +221,7 @@ def residual(exact: Callable[..., Any], nearest: Array, *inputs: Array) -> Array
 
 
 def from_integer(x: Array, type: Type, rnd: str) -> Array:
-    """The bits of integers rounded once to a floating type."""
+    """Round integers once to the bits of a floating type."""
     if x.dtype.itemsize < 8 or (rnd == "rn" and type in (f32, f64)):
         wanted = type.dtype if rnd == "rn" and type in (f32, f64) else np.dtype(np.float64)
         return encode(x.astype(wanted), type, rnd)
@@ -232,7 +234,9 @@ def from_integer(x: Array, type: Type, rnd: str) -> Array:
 
 
 def to_integer(x: Array, dtype: np.dtype, rnd: str) -> Array:
-    """Values rounded to integers, clamped to the type's range; NaN becomes 0, from f64 or to 64 bits the high bit."""
+    """Round values to integers, clamped to the range of the type; NaN becomes 0, or the high bit from f64 or to 64
+    bits.
+    """
     whole = TO_INTEGER[rnd](x)
     info = np.iinfo(dtype)
     inside = (whole >= float(info.min)) & (whole < float(info.max + 1))
@@ -245,40 +249,40 @@ def to_integer(x: Array, dtype: np.dtype, rnd: str) -> Array:
 
 
 def elements(x: Array, dtype: np.dtype) -> Array:
-    """The elements packed in x as one longer last axis, the least significant first."""
+    """Unpack the elements of x along a longer last axis, least significant first."""
     return np.ascontiguousarray(x).view(dtype)
 
 
 def widen(x: Array) -> Array:
-    """Integers with twice the bits."""
+    """Return integers with twice the bits."""
     return x.astype(f"{x.dtype.kind}{2 * x.dtype.itemsize}")
 
 
 def clamp(x: Array, type: Type) -> Array:
-    """Integers clamped to the range of a type."""
+    """Clamp integers to the range of a type."""
     limits, held = np.iinfo(type.dtype), np.iinfo(x.dtype)
     return np.clip(x, max(limits.min, held.min), min(limits.max, held.max)).astype(type.dtype)
 
 
 def shift_left(x: Array, count: Array) -> Array:
-    """x << count; 0 for a count (u32) of the full width or more."""
+    """Return x << count; 0 if count (u32) is the full width or more."""
     return x << _amount(x, count)
 
 
 def shift_right(x: Array, count: Array) -> Array:
-    """x >> count, arithmetic for signed types; all sign bits for a count (u32) of the full width or more."""
+    """Return x >> count, arithmetic for signed types; all sign bits if count (u32) is the full width or more."""
     return x >> _amount(x, count)
 
 
 def _amount(x: Array, count: Array) -> Array:
-    """Counts in the type of what is shifted; numpy itself takes those past the width, and negative ones, as full."""
+    """Return the counts in the type of x; numpy treats counts past the width, and negative ones, as the full width."""
     if x.dtype.itemsize == count.dtype.itemsize:
         return count.view(x.dtype)
     return np.minimum(count, 8 * x.dtype.itemsize).astype(x.dtype)
 
 
 def high_half(a: Array, b: Array) -> Array:
-    """The high half of the product of integers."""
+    """Return the high half of the product of integers."""
     if a.dtype.itemsize < 8:
         return (widen(a) * b >> 8 * a.dtype.itemsize).astype(a.dtype)
     x, y = a.view(np.uint64), b.view(np.uint64)
@@ -291,7 +295,7 @@ def high_half(a: Array, b: Array) -> Array:
 
 
 def bit_length(x: Array) -> Array:
-    """The bits that unsigned numbers of up to 64 bits take: 0 for 0, 1 for 1, 2 for 2 and 3, …"""
+    """Return the bit length of unsigned integers: 0 for 0, 1 for 1, 2 for 2 and 3, …"""
     if x.dtype.itemsize < 8:
         return np.frexp(x.astype(np.float64))[1]
     high, low = x >> np.uint64(32), x & 0xFFFFFFFF
@@ -299,7 +303,7 @@ def bit_length(x: Array) -> Array:
 
 
 def _odd32(x: Array) -> Array:
-    """The bits of values as f32, rounded to odd where they are f64."""
+    """Return the bits of values as f32; f64 values are rounded to odd."""
     if x.dtype == np.float32:
         return x.view(np.uint32)
     nearest = x.astype(np.float32)
@@ -309,7 +313,7 @@ def _odd32(x: Array) -> Array:
 
 
 def _drop(bits: Array, count: int, rnd: str) -> Array:
-    """f32 bits without the last `count`, rounded; the format that remains has the exponents of f32."""
+    """Round f32 bits to `count` fewer bits, with the exponent range of f32."""
     if rnd == "rn":
         return bits + ((1 << count - 1) - 1) + ((bits >> count) & 1) >> count
     if rnd == "rna":
@@ -348,7 +352,9 @@ def _encode_e5m2(values: Array, rnd: str) -> Array:
 
 
 def _encode_e4m3(values: Array, rnd: str) -> Array:
-    """e4m3 has no infinity: that, like NaN, is 0x7f. Its other numbers are f16 bits, scaled by 2^-8 and shortened."""
+    """Encode e4m3, which has no infinity: infinity and NaN become 0x7f. Other numbers are f16 bits scaled by 2^-8 and
+    shortened.
+    """
     rounded = round_to(values, e4m3, rnd)
     bits = (rounded * 2.0**-8).astype(np.float16).view(np.uint16)
     shortened = (bits >> 8 & 0x80 | bits >> 7 & 0x7F).astype(np.uint8)

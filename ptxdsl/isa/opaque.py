@@ -1,4 +1,4 @@
-"""Instructions without a meaning on the emulator: that the table does not know, or that only a GPU runs yet."""
+"""Instructions that the emulator cannot run: those not in the table, and those that only a GPU runs so far."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .target import NOTHING, Requirement
 
 
 class GpuOnly(Op):
-    """Base of instructions that have no meaning on the emulator yet."""
+    """Base of instructions that the emulator does not implement yet."""
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> NoReturn:
         raise EmulationError(
-            f"`{i.text}` cannot be emulated yet: the table has its forms and no meaning for it",
+            f"`{i.text}` cannot be emulated yet: the table has its forms but no implementation",
             help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
         )
 
@@ -41,7 +41,7 @@ _UNKNOWN = Unknown()
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """The opcode of such an instruction; it stands where `opcode.Opcode` does and knows no more than its text."""
+    """The opcode of an instruction that is not in the table; replaces `opcode.Opcode` and holds only the text."""
 
     text: str
     op: Op = field(default=_UNKNOWN, repr=False)
@@ -50,15 +50,15 @@ class Opaque:
     requires: Requirement = NOTHING
 
     def problems(self, operands: OperandList) -> Iterator[Problem]:
-        """None: nothing is known about its rules."""
+        """Report no problems: the rules are unknown."""
         return iter(())
 
     def bind(self, operands: OperandList) -> list[ir.Operand | None]:
-        """No operand has a role that we know."""
+        """Return no operands: their roles are unknown."""
         return []
 
 
 @lru_cache(maxsize=4096)
 def opaque(text: str) -> Opaque:
-    """The opaque opcode of a mnemonic, one object for each text."""
+    """Return the opaque opcode of a mnemonic, one object for each text."""
     return Opaque(text)

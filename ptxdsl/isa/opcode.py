@@ -1,4 +1,4 @@
-"""An instruction and its spellings: the class that a chapter derives from, and a mnemonic with its choices made."""
+"""Instructions and their opcodes: the base class of all instructions, and a mnemonic with every modifier resolved."""
 
 from __future__ import annotations
 
@@ -16,30 +16,35 @@ from .step import Awaited, Step
 from .target import Requirement, has
 
 Results: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
-"""What an instruction computes: an array over the active lanes for each destination."""
+"""The results of an instruction: one array over the active lanes for each destination."""
 
 
 class Op:
-    """An instruction. Subclasses give `forms` and a meaning, and their docstring's first line says what it does.
+    """Base class of instructions. Subclasses define `forms` and semantics; the docstring's first line is the summary.
+    summary.
 
-    `run(i, *inputs)` is the meaning of an instruction that only computes: `i` is the `Opcode` (`i.type`, `i.rnd`, …);
-    each input is a numpy array over the active lanes with the dtype of its operand's type (`*n` operands have shape
-    (n, lanes); an operand left out is None); it returns the outputs in order, one array or a tuple of them.
-    `execute(i, m, *inputs)` replaces it where the machine is touched (memory, control, barriers): `m` is a `step.Step`.
-    With `collective`, lanes come as whole warps: arrays of shape (…, warps, 32), `m.active` says which take part.
-    `whole_warp` False: lanes that have ended are not waited for (a `membermask` operand says the same of the others).
-    `relaxed` lets a register be wider than its operand's type, as ld, st and cvt do.
-    `stores` names the address operand through which it writes memory.
-    `reads` names the kinds of operands (special registers, variables, …) that it reads beside registers and constants.
-    `computes` says that nothing happens but its results; that is so of those that have only a `run`.
-    `carries` names the operands whose values decide nothing: they are stored, exchanged or summed as they are.
-    With `exchanges` the first of them goes from lane to lane unchanged; with `selects` the third decides between two.
-    `gives` says more of a destination than `.b32` does, for kernels in Python: an operand whose type it has, or a type.
-    `warps` is how many warps of a warpgroup, from a multiple of it on, a collective needs together.
-    With `late`, registers are read and written behind the instruction, up to a wait: see `Step.multiply_late`.
-    `awaits` says what lanes wait for at it. With `async_proxy` it uses that proxy, or what the proxy signals or reads.
-    With `lets_grids_begin`, grids that are launched as dependents may begin behind it.
-    `batchable` lets the machine run k consecutive independent instructions of one opcode at once, by `execute_batch`.
+    `run(i, *inputs)` implements an instruction that only computes. `i` is the `Opcode` (`i.type`, `i.rnd`, …). Each
+    input is a numpy array over the active lanes with the dtype of its operand's type; `*n` operands have shape (n,
+    lanes), and an omitted operand is None. It returns the outputs in order: one array, or a tuple of arrays.
+    `execute(i, m, *inputs)` replaces it for instructions that access the machine (memory, control flow, barriers); `m`
+    is a `step.Step`.
+
+    Class attributes:
+
+    - `collective`: lanes arrive as whole warps, arrays of shape (…, warps, 32); `m.active` marks those that take part.
+    - `whole_warp` = False: do not wait for exited lanes (a `membermask` operand does the same for the others).
+    - `relaxed`: a register may be wider than its operand's type, as in ld, st and cvt.
+    - `stores`: the name of the address operand that the instruction writes memory through.
+    - `reads`: the kinds of operands (special registers, variables, …) accepted in addition to registers and constants.
+    - `computes`: the instruction has no side effects; implied for instructions that only have `run`.
+    - `carries`: operands whose values do not affect control: they are stored, exchanged or accumulated unchanged.
+    - `exchanges`: the first of these moves from lane to lane unchanged. `selects`: the third selects between two.
+    - `gives`: the type of a destination for kernels in Python where `.b32` is not specific: an operand name, or a type.
+    - `warps`: the number of consecutive warps, aligned to that number, that a collective needs together.
+    - `late`: registers are read and written after the instruction, until a wait; see `Step.multiply_late`.
+    - `awaits`: the event that lanes wait for. `async_proxy`: uses the async proxy, or an object it signals or reads.
+    - `lets_grids_begin`: dependent grids may start after this instruction.
+    - `batchable`: k consecutive independent instructions of one opcode may run at once, by `execute_batch`.
     """
 
     forms: ClassVar[tuple[Form, ...]] = ()
@@ -71,48 +76,48 @@ class Op:
 
     @cached_property
     def modifiers(self) -> frozenset[str]:
-        """The names that modifiers have in any form of this instruction, or of those that it derives from."""
+        """The names of the modifiers in any form of this instruction or its base classes."""
         names = (form.names for base in type(self).__mro__ for form in base.__dict__.get("forms", ()))
         return frozenset[str]().union(*names)
 
     @property
     def meaning(self) -> str:
-        """One line of meaning."""
+        """The one-line summary."""
         return (self.__doc__ or "").strip().partition("\n")[0]
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
-        """Rules beyond types and counts: ranges of constants, alignment, forbidden combinations."""
+        """Report violations beyond types and counts: ranges of constants, alignment, forbidden combinations."""
         return iter(())
 
     def run(self, i: Opcode, *inputs: Any) -> Results:
-        raise NotImplementedError(f"{i.text} has no meaning of its own")
+        raise NotImplementedError(f"{i.text} has no implementation of its own")
 
     def run_h200(self, i: Opcode, *inputs: Any) -> Results:
-        """`run`, as an H200 computes it: another function where the manual leaves bits open."""
+        """Compute the results of an H200, which differ from `run` where the manual leaves bits undefined."""
         return self.run(i, *inputs)
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> Results | None:
         return self.run(i, *inputs)
 
     def reads_without_coherence(self, i: Opcode) -> bool:
-        """Whether it reads global memory that nothing may write while the kernel runs."""
+        """True if it reads global memory that must not be written while the kernel runs."""
         return False
 
     def uses_async_proxy(self, i: Opcode) -> bool:
-        """Whether this spelling of it does what `async_proxy` says."""
+        """True if this spelling uses the async proxy."""
         return self.async_proxy
 
     def aligned(self, i: Opcode) -> bool:
-        """Of a collective: whether the lanes of a warp must all come to it, and in one place of the program."""
+        """For a collective: true if all lanes of a warp must execute the same instruction in convergence."""
         return all(operand.name != "membermask" for operand in i.operands)
 
     def execute_batch(
         self, i: Opcode, m: Step, values: Sequence[np.ndarray], index: Sequence[np.ndarray | None]
     ) -> Results | None:
-        """k instructions at once: `execute` with `m.shape` one axis longer, (k, …), in inputs and outputs alike.
+        """Run k instructions at once: like `execute`, with a leading axis k in `m.shape`, inputs and outputs.
 
-        Operands that repeat are handed over once: `values[j]` holds the distinct ones of input j, (d, …) or (n, d, …)
-        for a `*n` operand, and `index[j]`, k integers, says which of them each instruction takes; None: it is left out.
+        Repeated operands are passed once: `values[j]` holds the distinct values of input j, (d, …) or (n, d, …) for a
+        `*n` operand, and `index[j]`, k integers, selects one for each instruction; None for an omitted operand.
         """
         inputs = [v if x is None else np.take(v, x, -len(m.shape)) for v, x in zip(values, index, strict=True)]
         return self.execute(i, m, *inputs)
@@ -120,7 +125,7 @@ class Op:
 
 @dataclass(slots=True, eq=False)
 class Opcode:
-    """A mnemonic with all choices made: `add.rn.f32`. Slot values are attributes: `i.rnd`, `i.type`, `i.ftz`."""
+    """A mnemonic with all modifiers resolved: `add.rn.f32`. Modifiers are attributes: `i.rnd`, `i.type`, `i.ftz`."""
 
     text: str
     op: Op
@@ -128,20 +133,20 @@ class Opcode:
     values: dict[str, Any]
     operands: tuple[Operand, ...]
     requires: Requirement = field(init=False)
-    grouped: bool = field(init=False)  # whether operands stand behind a bar, or as coordinates in brackets
+    grouped: bool = field(init=False)  # true if operands are written after a bar, or as coordinates in brackets
 
     def __post_init__(self) -> None:
         self.requires = self.form.requires_of(self.text.split("."))
         self.grouped = any(operand.paired or operand.joined for operand in self.operands)
 
     def __getattr__(self, name: str) -> Any:
-        """A modifier's choice; None where this form has no such modifier but another form of the instruction has."""
+        """Return the choice of a modifier; None if only other forms of the instruction have it."""
         if name not in self.op.modifiers:
             raise AttributeError(f"{self.text} has no modifier {name!r}")
         return self.values.get(name)
 
     def problems(self, operands: OperandList) -> Iterator[Problem]:
-        """Every rule that these operands (in PTX order, destinations first) break."""
+        """Report every rule that these operands (in PTX order, destinations first) violate."""
         bound = self.bind(operands)
         if isinstance(bound, Problem):
             yield bound
@@ -153,7 +158,9 @@ class Opcode:
         yield from self.op.problems(self, bound)
 
     def bind(self, operands: OperandList) -> list[ir.Operand | None] | Problem:
-        """Operands by their place in `self.operands`, None for those left out; a Problem if their number is wrong."""
+        """Return the operands in the order of `self.operands`, None for omitted ones; a Problem if their number is
+        wrong.
+        """
         flat = list(_apart(self.operands, operands)) if self.grouped else list(operands)
         flat += [None] * (len(self.operands) - len(flat))
         lacking = (v is None and not o.optional for o, v in zip(self.operands, flat, strict=False))
@@ -162,22 +169,22 @@ class Opcode:
         return flat
 
     def group(self, values: OperandList) -> tuple[ir.Operand, ...]:
-        """Operands by their place as they are printed: `d|p` and `[map, {x, y}]` as one, none for those left out."""
+        """Return the operands as they are printed: `d|p` and `[map, {x, y}]` as one, omitted ones removed."""
         return tuple(_together(self.operands, values)) if self.grouped else tuple(v for v in values if v is not None)
 
     def supports(self, arch: str) -> bool:
-        """Whether this form exists on a target such as sm_90a."""
+        """True if this form exists on a target such as sm_90a."""
         lost = self.form.until and has(arch, self.form.until, "")
         return self.requires.supports(arch) and not lost
 
 
 def names_of(operands: Sequence[Operand]) -> str:
-    """The names of operands as a message lists them, those that may be left out in brackets."""
+    """List operand names for a message, optional ones in brackets."""
     return ", ".join(f"[{o.name}]" if o.optional else o.name for o in operands) or "no operands"
 
 
 def _apart(declared: Sequence[Operand], operands: OperandList) -> Iterator[ir.Operand | None]:
-    """Operands with `d|p` and `[map, {x, y}]` taken apart; None where the second of the two is missing."""
+    """Split `d|p` and `[map, {x, y}]` into two operands; the second is None if it is missing."""
     index = 0
     for value in operands:
         second = declared[index + 1] if index + 1 < len(declared) else None
@@ -196,7 +203,7 @@ def _apart(declared: Sequence[Operand], operands: OperandList) -> Iterator[ir.Op
 
 
 def _together(declared: Sequence[Operand], values: OperandList) -> Iterator[ir.Operand]:
-    """The reverse of `_apart`, without the operands that are left out."""
+    """Invert `_apart`, without the omitted operands."""
     values = [*values, *[None] * (len(declared) - len(values))]
     for index, value in enumerate(values):
         follows = declared[index + 1] if index + 1 < len(declared) else None

@@ -1,4 +1,4 @@
-"""What an operand of an instruction may be, and what is wrong with one that does not fit."""
+"""Operand declarations, and the check of operands against them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NOT_REGISTERS = ("imm", "label", "function", "symbol", "any", "arguments", "sink
 FLAG = "flag"
 
 OperandList: TypeAlias = "Sequence[ir.Operand | None]"
-"""The operands of an instruction, None for those that are left out."""
+"""The operands of an instruction, None for omitted ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A rule that an instruction breaks: the operand it is about ('' for the whole), what, and the mend."""
+    """A rule that an instruction violates: the operand ('' for the whole instruction), the message, and the fix."""
 
     operand: str
     message: str
@@ -34,16 +34,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand of an opcode: a parameter with its type and count resolved.
+    """One operand of an opcode, with its type and count resolved.
 
-    `type` is None for what is no register (`word` says what); `space` is set for addresses. With `vector`, `count`
-    registers stand in braces, and arrays have an axis for them in front, even if it is one register. With `flag`, 0 and
-    1 stand for predicates.
+    `type` is None for operands that are not registers (`word` gives their kind); `space` is set for addresses. With
+    `vector`, `count` registers are written in braces, and arrays have a leading axis for them, even for one register.
+    With `flag`, 0 and 1 are accepted as predicates.
     """
 
     name: str
     role: str
-    type: Any  # a Type, None for what is no register
+    type: Any  # a Type, or None for an operand that is not a register
     count: int
     space: str | None
     word: str
@@ -64,11 +64,11 @@ class Operand:
 
     @property
     def one(self) -> Operand:
-        """One of its registers."""
+        """One register of a vector operand."""
         return self if self.count == 1 else replace(self, count=1)
 
     def describe(self) -> str:
-        """What this operand takes, in words."""
+        """Describe in words the operands that are accepted."""
         if self.role == "address":
             return "an address" if self.space in (None, "generic") else f"an address in {space_words(self.space)}"
         if self.type is None:
@@ -76,7 +76,7 @@ class Operand:
                 "imm": "an integer constant",
                 "any": "a register or symbol",
                 "arguments": "a list in parentheses",
-                "sink": "`_`, for there is no result",
+                "sink": "`_`, since there is no result",
             }.get(self.word, f"a {self.word}")
         if self.type is types.pred:
             one = "a predicate, 0 or 1" if self.flag else "a predicate"
@@ -90,7 +90,7 @@ class Operand:
 
 
 def space_words(space: str) -> str:
-    """A state space as a sentence names it."""
+    """Return the name of a state space as used in messages."""
     return "tensor memory" if space == "tmem" else f".{space}"
 
 
@@ -99,7 +99,7 @@ def _article(words: str) -> str:
 
 
 def resolve(parameter: FormOperand, values: Mapping[str, Derived]) -> Operand:
-    """A parameter with the choices of a spelling put in."""
+    """Resolve an operand with the modifiers of a spelling."""
     space, type_, word = None, None, ""
     if parameter.role == "address":
         chosen = values.get(parameter.type, parameter.type)  # a slot's choice; True for a literal modifier
@@ -130,12 +130,12 @@ def _resolve_type(text: str, values: Mapping[str, Derived]) -> Type:
     if inner:
         return TYPE_FUNCTIONS[function](_resolve_type(inner, values))
     type_ = TYPES.get(text) or values.get(text)
-    assert isinstance(type_, Type), f"{text} is no type"
+    assert isinstance(type_, Type), f"{text} is not a type"
     return type_
 
 
 def _resolve_count(text: str, values: Mapping[str, Derived]) -> int:
-    """A number, one that is derived, or that of a choice such as v4 or x2."""
+    """Return a literal number, a derived one, or the number in a choice such as v4 or x2."""
     count = int(text) if text.isdigit() else values[text]
     return count if isinstance(count, int) else int("".join(filter(str.isdigit, str(count))))
 
@@ -150,18 +150,18 @@ _NAMED = (ir.SpecialRegister, ir.Variable, ir.Symbol, ir.Offset)
 
 
 GROWN = ("%tid", "%ntid", "%ctaid", "%nctaid", "%gridid")
-"""Special registers that had half as many bits in PTX 1, and may still be read as that."""
+"""Special registers that were half as wide in PTX 1, and may still be read at that width."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandCheck:
-    """The check of operands for an instruction that may name some kinds of them, and may be given wider registers."""
+    """The operand check of an instruction, which may accept further kinds of operands, or wider registers."""
 
     named: tuple[type, ...] = ()
     relaxed: bool = False
 
     def problems(self, operand: Operand, value: ir.Operand) -> Iterator[Problem]:
-        """What is wrong with one operand: kind, width, type, number of registers."""
+        """Report the problems of one operand: kind, width, type, number of registers."""
         if isinstance(value, ir.Sink):
             if not operand.written:
                 yield Problem(operand.name, f"`{operand.name}` is read, so it cannot be `_`")
@@ -200,7 +200,7 @@ class OperandCheck:
 
 
 def _is_cut(type: Type, value: ir.Register | ir.SpecialRegister) -> bool:
-    """Whether a type holds the lower half of a special register that had no more bits in PTX 1."""
+    """True if the type is half as wide as a special register that was that narrow in PTX 1."""
     halves = isinstance(value, ir.SpecialRegister) and value.name.partition(".")[0] in GROWN
     return halves and type.kind in "bus" and type.bits * 2 == value.type.bits
 
@@ -224,7 +224,7 @@ def _address_problems(operand: Operand, value: ir.Operand) -> Iterator[Problem]:
     elif isinstance(value.base, ir.Variable) and space == "generic":
         if value.base.space in ("param", "const"):
             home = value.base.space
-            message = f"`{name}` is `{value.base}` in .{home}, which has no generic address by its name"
+            message = f"`{name}` is `{value.base}` in .{home}, which has no generic address"
             yield Problem(name, message, f"name the space: ld.{home}")
     elif isinstance(value.base, ir.Variable) and space is not None:
         home, wanted = (s.partition("::")[0] for s in (value.base.space, str(space)))
@@ -236,7 +236,7 @@ def _address_problems(operand: Operand, value: ir.Operand) -> Iterator[Problem]:
 def _pointer_problems(operand: Operand, base: ir.Register) -> Iterator[Problem]:
     name, space = operand.name, operand.space
     if not (base.type.bits in (32, 64) and base.type.kind in "bus"):
-        help = "pass where an element lies, not what it holds: `array.address(…)`, or `pointer + i`"
+        help = "pass the address of an element, not its value: `array.address(…)`, or `pointer + i`"
         yield Problem(name, f"`{name}` is {describe(base)}; an address is a 32- or 64-bit integer", help)
     elif base.type.bits == 32 and space in ("global", "generic"):
         wanted = "a generic address" if space == "generic" else f"an address in .{space}"
@@ -267,7 +267,7 @@ def _immediate_problems(operand: Operand, value: ir.Immediate) -> Iterator[Probl
 
 
 def _fits(value: int, type: Type) -> bool:
-    """Whether a type has a constant; a 64-bit constant may stand for the negative number with its bits."""
+    """True if the constant fits the type; a 64-bit constant may also be the bits of a negative number."""
     width = max(type.bits, 8)
     if width < 64 and value >= 1 << 63:
         value -= 1 << 64
@@ -275,7 +275,7 @@ def _fits(value: int, type: Type) -> bool:
 
 
 def describe(value: object) -> str:
-    """A value as a sentence names it: 'an f32 register', 'a constant'."""
+    """Describe a value for a message: 'an f32 register', 'a constant'."""
     if isinstance(value, ir.SpecialRegister):
         return f"{value}, a special {value.type} register"
     if isinstance(value, ir.Register):
@@ -287,9 +287,9 @@ def describe(value: object) -> str:
 
 
 def compatible(wanted: Type, actual: Type, relaxed: bool = False) -> bool:
-    """Whether a register of a `given` type may stand where `wanted` is taken (PTX ISA, "Operand Type Checking").
+    """True if a register of type `actual` is accepted where `wanted` is expected (PTX ISA, "Operand Type Checking").
 
-    Types that no register has (bf16, tf32, bf16x2, e4m3x2, …) live in untyped registers of their width.
+    Types that registers cannot have (bf16, tf32, bf16x2, e4m3x2, …) are held in untyped registers of the same width.
     """
     if wanted is actual or types.pred in (wanted, actual):
         return wanted is actual

@@ -1,4 +1,4 @@
-"""What the table says of an instruction, as text to read."""
+"""Reference text of the instruction table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ INDENT = "    "
 WIDTH = 100
 LEAST_SM = min(capability(name)[0] for name in TARGETS)
 MANY_SHAPES = 8
-PAIRED = "written, where pair=True asks for it"
+PAIRED = "written if pair=True"
 COMBINATIONS = 2000
-"""So many spellings of a form are looked at for what it derives from its modifiers."""
+"""Limit on the spellings examined for the derived values of a form."""
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _TYPE_WORDS = {
     "wide": "{}, twice as wide", "bits": "bits, as wide as {}", "register": "a register that holds {}",
@@ -35,10 +35,10 @@ _WORDS = {
 
 
 def page(text: str) -> str:
-    """What the table says of an instruction by its name (`ldmatrix`), or of one form of it (`add.rn.f32`).
+    """Return the reference text of an instruction (`ldmatrix`) or of one spelling (`add.rn.f32`).
 
-    Of what is neither, the forms that have these words among their modifiers: `cp.async`, `mma.sync`, `e4m3`. Empty for
-    what the table does not have.
+    For other text, return the forms that have these words among their modifiers: `cp.async`, `mma.sync`, `e4m3`. Empty
+    if the table has no match.
     """
     if opcodes := lookup(text):
         return "\n\n".join(map(_spelled, opcodes))
@@ -49,7 +49,7 @@ def page(text: str) -> str:
 
 
 def refusal(text: str) -> tuple[str, str | None]:
-    """What is said of a mnemonic that the table does not have, and the nearest that it has."""
+    """Return the message for an unknown mnemonic, and the closest known ones."""
     near, name = nearest(text), text.partition(".")[0]
     meant = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
     if name in Op.table:
@@ -58,12 +58,12 @@ def refusal(text: str) -> tuple[str, str | None]:
 
 
 def wrapped(text: str, indent: str = INDENT, hanging: str = "") -> list[str]:
-    """Text in lines of WIDTH."""
+    """Wrap text to WIDTH."""
     return textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + hanging, break_on_hyphens=False)
 
 
 def by_op(rows: Iterable[tuple[str, Op, Form]]) -> list[tuple[str, Op, list[Form]]]:
-    """Forms by their meaning; of an instruction, those of the plain name before those of `add.cc`."""
+    """Group forms by operation; within an instruction, plain forms come before those such as `add.cc`."""
     groups = groupby(rows, key=lambda row: row[:2])
     meanings = [(name, op, [form for *_, form in group]) for (name, op), group in groups]
     names = list(dict.fromkeys(name for name, *_ in meanings))
@@ -72,13 +72,13 @@ def by_op(rows: Iterable[tuple[str, Op, Form]]) -> list[tuple[str, Op, list[Form
 
 
 def family(name: str, op: Op, forms: Iterable[Form]) -> str:
-    """The forms of an instruction that have one meaning."""
+    """Return the text of the forms that share one summary."""
     head = wrapped(f"{name}: {op.meaning}", "", INDENT)
     return "\n\n".join(["\n".join(head), *("\n".join(_form(form)) for form in forms)])
 
 
 def _form(form: Form) -> Iterator[str]:
-    """One line of syntax, then its modifiers, operands and requirements."""
+    """Yield the syntax line of a form, then its modifiers, operands and requirements."""
     yield f"  {form.syntax.partition(' ')[0]} {_operands(form.parameters)}".rstrip()
     rows = [(m.name, _choices(m.choices)) for m in form.modifiers if not m.literal]
     for kind, group in groupby(form.parameters, key=lambda p: _kind(form, p)):
@@ -92,7 +92,7 @@ def _form(form: Form) -> Iterator[str]:
 
 
 def _operands(parameters: Sequence[FormOperand | Operand]) -> str:
-    """Operands as the manual writes them."""
+    """Return operands in the notation of the manual."""
     text = ""
     for p, following in zip_longest(parameters, parameters[1:]):
         if p.joined:
@@ -106,7 +106,7 @@ def _operands(parameters: Sequence[FormOperand | Operand]) -> str:
 
 
 def _kind(form: Form, p: FormOperand) -> str:
-    """What an operand takes, in words."""
+    """Describe the operand in words."""
     if p.role == "address":
         return "an address" if p.type == "generic" else f"an address in .{p.type}"
     does = {"out": "written: ", "both": "read and written: "}.get(p.role, "")
@@ -117,7 +117,9 @@ def _kind(form: Form, p: FormOperand) -> str:
 
 
 def _values(form: Form, name: str) -> str:
-    """What a derived name stands for: its types, or the least and greatest number; other names as they are."""
+    """Return the values of a derived name: its types, or its smallest and largest number; other names are returned
+    unchanged.
+    """
     if name not in form.derived:
         return name
     combinations = (form.complete(dict(form.named(chosen))) for chosen in islice(form.combinations(), COMBINATIONS))
@@ -129,7 +131,9 @@ def _values(form: Form, name: str) -> str:
 
 
 def _choices(choices: Sequence[Choice]) -> str:
-    """The choices of a modifier; many shapes that differ in n as one, with the numbers."""
+    """Return the choices of a modifier; a long list of shapes that differ only in n becomes one pattern and the values
+    of n.
+    """
     shapes = [_SHAPE.fullmatch(str(choice)) for choice in choices]
     fixed = {(shape[1], shape[3]) for shape in shapes if shape}
     if len(choices) < MANY_SHAPES or not all(shapes) or len(fixed) != 1:
@@ -139,7 +143,7 @@ def _choices(choices: Sequence[Choice]) -> str:
 
 
 def _requirements(form: Form) -> list[tuple[str, str]]:
-    """What the form needs, and what some of its modifiers need beyond that."""
+    """Return the requirements of the form, and the additional ones of its modifiers."""
     rows = [("needs", in_words(form.requires))]
     spelled = {str(choice) for modifier in form.modifiers for choice in modifier.choices}
     extra = {w: n for w, n in form.needs.items() if spelled.issuperset(w.split()) and not _covers(form.requires, n)}
@@ -159,14 +163,14 @@ def _covers(have: Requirement, need: Requirement) -> bool:
 
 
 def in_words(requires: Requirement) -> str:
-    """The least PTX and targets, in words."""
+    """Return the minimum PTX version and targets in words."""
     major, minor = max(requires.version, OLDEST)
     targets = " or ".join(requires.targets) if requires.only or requires.sm > LEAST_SM else ""
     return f"PTX {major}.{minor}" + (f", {targets}" if targets else "")
 
 
 def _spelled(opcode: Opcode) -> str:
-    """One form with all choices made, as PTX and as Python."""
+    """Return one fully resolved form, as PTX and as Python."""
     lines = [
         *wrapped(f"{opcode.text}: {opcode.op.meaning}", "", INDENT),
         "",
@@ -186,12 +190,12 @@ def _does(operand: Operand) -> str:
 
 
 def python_name(mnemonic: str) -> str:
-    """How a mnemonic is spelled in Python: pd.ptx.ld.global_.f32 for ld.global.f32."""
+    """Return the Python spelling of a mnemonic: pd.ptx.ld.global_.f32 for ld.global.f32."""
     return ".".join(["pd.ptx", *map(attribute, mnemonic.split("."))])
 
 
 def attribute(word: str) -> str:
-    """How a word of a mnemonic is spelled behind a dot of Python."""
+    """Return the Python attribute name of a word of a mnemonic."""
     word = word.replace("::", "__")
     if keyword.iskeyword(word):
         return f"{word}_"

@@ -1,8 +1,8 @@
-"""A sparse A of matrix products: of every four neighbours along k it holds two, and metadata say which.
+"""Sparse A operands: two of every four neighbours along k are stored, and metadata give their positions.
 
-The unit of this is one element of 8 or 16 bits; two neighbours of 4 bits, which go together; and half an element of 32
-bits, of which one of two is held. Four bits of metadata are the places of two units among four (PTX ISA, "Warp-level
-matrix instructions using mma.sp").
+The unit is one element of 8 or 16 bits, a pair of 4-bit elements, or half of a 32-bit element (one of two is stored).
+Four bits of metadata hold the positions of two units among four (PTX ISA, "Warp-level matrix instructions using
+mma.sp").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .step import Step
 
 ROWS = 16  # of A that a warp has
 ORDERED, ONE_OF_TWO = (4, 8, 9, 12, 13, 14), (4, 14)
-"""What four bits can be: two places among four, the lesser one first; one among two, as two halves."""
+"""The valid values of four bits: two positions among four, the smaller first; for one among two, its two halves."""
 ANY_ORDER = tuple(low | high << 2 for high in range(4) for low in range(4) if low != high)
 
 Product = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -24,10 +24,11 @@ Product = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def nibbles(type: Type, k: int, metadata: np.ndarray, selector: int) -> np.ndarray:
-    """The metadata of `k` elements in each row of A, four bits a group of neighbours: (warps, 16 rows, groups).
+    """Return the metadata of `k` elements in each row of A, four bits per group of neighbours: (warps, 16 rows,
+    groups).
 
-    Of `metadata` (warps, 32) one, two or all of each four neighbouring threads have those of rows g and g + 8, as many
-    as it takes; `selector` says which. Elements of 16 bits and more come as parts of both rows, others by row.
+    In `metadata` (warps, 32), one, two or all of each four neighbouring threads hold the bits of rows g and g + 8;
+    `selector` gives which. For elements of 16 bits and more a register holds parts of both rows, otherwise one row.
     """
     groups = k * type.bits // 64 if type.bits == 32 else k // (8 if type.bits == 4 else 4)
     row = np.arange(ROWS)[:, np.newaxis]
@@ -44,7 +45,7 @@ def nibbles(type: Type, k: int, metadata: np.ndarray, selector: int) -> np.ndarr
 
 
 def columns(type: Type, fours: np.ndarray) -> np.ndarray:
-    """Where along k the numbers of a sparse A stand, (warps, 16, k / 2), by its `nibbles`."""
+    """Return the positions along k of the elements of a sparse A, (warps, 16, k / 2), from its `nibbles`."""
     number = np.arange(fours.shape[2])
     if type.bits == 32:
         return 2 * number + (fours >> 1 & 1)
@@ -55,12 +56,14 @@ def columns(type: Type, fours: np.ndarray) -> np.ndarray:
 
 
 def checked_columns(m: Step, type: Type, fours: np.ndarray, ordered: bool) -> np.ndarray:
-    """`columns`; reports metadata that say nothing."""
+    """Return `columns`, and report invalid metadata."""
     known = ONE_OF_TWO if type.bits == 32 else ORDERED if ordered else ANY_ORDER
     wrong: np.ndarray = ~np.isin(fours, known)
     if wrong.any():
         numbers = ", ".join(f"{n:#06b}" for n in known)
-        help = "write the places of the numbers that A holds" + (", the lesser one in the low bits" if ordered else "")
+        help = "write the positions of the elements that A stores" + (
+            ", the smaller one in the low bits" if ordered else ""
+        )
         m.fail(
             "sparse-metadata",
             f"`metadata` has {int(fours[wrong][0]):#06b} for a group of neighbours along K; it can be {numbers}",
@@ -71,9 +74,9 @@ def checked_columns(m: Step, type: Type, fours: np.ndarray, ordered: bool) -> np
 
 
 def sparse_product(a: np.ndarray, where: np.ndarray, b: np.ndarray, c: np.ndarray, product: Product) -> np.ndarray:
-    """`product` of a (batch, m, k / 2), whose numbers stand at `where` along k, with b (batch, n, k).
+    """Compute `product` of a (batch, m, k / 2), whose elements are at `where` along k, with b (batch, n, k).
 
-    What A leaves out meets no number of B, not even an infinite one.
+    Elements that A omits are not multiplied, so an infinity of B does not produce a NaN there.
     """
     if np.isfinite(b).all():
         whole = np.zeros((*a.shape[:2], b.shape[2]))

@@ -1,4 +1,4 @@
-"""Special registers: name, type and what they require (PTX ISA, "Special Registers")."""
+"""Special registers: names, types and requirements (PTX ISA, "Special Registers")."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Approximate functions as the special function units of an H200 compute them, bit for bit.
 
-A unit adds up a quadratic, c0 + c1 x + c2 x², in fixed point: the high bits of the argument choose the row of
-coefficients, the 17 bits behind them are x, below 1. Of x² it has no partial products of less than 2^-15. The sum is
-cut off, never rounded. What stands around a unit (scaling of subnormal numbers, the number of turns of an angle) ptxas
-writes as further instructions, and so do the functions here.
+A unit evaluates a quadratic, c0 + c1 x + c2 x², in fixed point. The high bits of the argument select a row of
+coefficients; the next 17 bits are x, below 1. Partial products of x² below 2^-15 are dropped. The sum is truncated,
+never rounded. ptxas emits the surrounding steps (scaling of subnormals, range reduction of angles) as separate
+instructions, and these functions do the same.
 
-Found from what an H200 (driver 580, sm_90a) gives for every mantissa; docs/special-functions.md says how.
+Derived from the results of an H200 (driver 580, sm_90a) for every mantissa; docs/special-functions.md explains how.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .numerics import Array, canonical, flush
 
 MANTISSA, HIDDEN = 23, 1 << 23
 X_BITS = 17
-CUT = 15  # bits behind the point of x²
-UNIT = 17  # bits behind the last one of a result that a sum has
-QUARTERS = 2  # bits of c0 behind the last one of a result
+CUT = 15  # fraction bits of x²
+UNIT = 17  # extra bits of a sum below the last bit of a result
+QUARTERS = 2  # extra bits of c0 below the last bit of a result
 BIAS = 127
 TURNS = np.float32(0.15915494)  # 1 / 2π
 LEAST_NORMAL = np.float32(2.0**-126)
@@ -32,7 +32,9 @@ NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 
 class Coefficients(NamedTuple):
-    """Of one function: what is added to each sum, and of each row c0 (in quarters), c1, and twice c2."""
+    """The coefficients of one function: a constant added to each sum, and for each row c0 (in quarters), c1, and twice
+    c2.
+    """
 
     bias: int
     rows: Array
@@ -40,14 +42,14 @@ class Coefficients(NamedTuple):
 
 @cache
 def coefficients(name: str) -> Coefficients:
-    """Those of one of the tables of `special_functions_h200.json`."""
+    """Load one of the tables of `special_functions_h200.json`."""
     table = json.loads(Path(__file__).with_name("special_functions_h200.json").read_text())[name]
     return Coefficients(table["bias"], np.array(table["rows"], np.int64))
 
 
 @cache
 def squares() -> Array:
-    """x² of every x of 17 bits, in units of 2^-15: without the partial products that are less."""
+    """Return x² of every 17-bit x, in units of 2^-15, without the smaller partial products."""
     x, dropped = np.arange(1 << X_BITS), 2 * X_BITS - CUT
     total = np.zeros(len(x), np.int64)
     bits = [x >> n & 1 for n in range(X_BITS)]
@@ -60,19 +62,19 @@ def squares() -> Array:
 
 
 def interpolated(name: str, index: Array, x: Array) -> Array:
-    """The sums of rows of a table, in units of 2^-17 of a result's last bit; `x` has 17 bits."""
+    """Return sums for rows of a table, in units of 2^-17 of a result's last bit; `x` has 17 bits."""
     table = coefficients(name)
     c0, c1, c2 = table.rows[index].T
     return (c0 << UNIT - QUARTERS) + table.bias + c1 * x + (c2 * squares()[x] << UNIT - CUT - 1)
 
 
 def of_fraction(name: str, fraction: Array) -> Array:
-    """The sums for fractions of 23 bits, whose first 6 are the row."""
+    """Return sums for fractions of 23 bits, whose first 6 bits select the row."""
     return interpolated(name, fraction >> X_BITS, fraction & ((1 << X_BITS) - 1))
 
 
 def cut_off(magnitude: Array, scale: int) -> Array:
-    """Whole numbers times 2^-scale as f32, toward zero."""
+    """Return integers times 2^-scale as f32, rounded toward zero."""
     exact = magnitude.astype(np.float64)
     near = exact.astype(np.float32)
     cut = np.where(near > exact, np.nextafter(near, np.float32(0)), near)
@@ -80,24 +82,24 @@ def cut_off(magnitude: Array, scale: int) -> Array:
 
 
 def _parts(x: Array) -> tuple[Array, Array]:
-    """The exponents and the fractions of normal f32 numbers."""
+    """Return the exponents and fractions of normal f32 numbers."""
     bits = x.view(np.int32).astype(np.int64)
     return (bits >> MANTISSA & 0xFF) - BIAS, bits & (HIDDEN - 1)
 
 
 def _scaled(sums: Array, exponent: Array) -> Array:
-    """Results whose last bit stands for 2^(exponent - 23); those below normal numbers are zeros."""
+    """Return results whose last bit has weight 2^(exponent - 23); results below the normal range are zero."""
     result = np.ldexp((sums >> UNIT).astype(np.float64), np.clip(exponent, -300, 300).astype(np.int32) - MANTISSA)
     return np.where(result < LEAST_NORMAL, 0, result).astype(np.float32)
 
 
 def flushed(x: Array) -> Array:
-    """x with zeros of its sign for subnormal numbers."""
+    """Replace subnormal numbers by zeros of the same sign."""
     return np.where(np.abs(x) < LEAST_NORMAL, np.copysign(np.float32(0), x), x)
 
 
 def rcp_unit(x: Array) -> Array:
-    """1 / x."""
+    """Return 1 / x."""
     x = flushed(x)
     exponent, fraction = _parts(x)
     sums = interpolated("rcp", fraction >> 16, (fraction & 0xFFFF) << 1)
@@ -108,7 +110,7 @@ def rcp_unit(x: Array) -> Array:
 
 
 def rsqrt_unit(x: Array) -> Array:
-    """1 / the square root of x."""
+    """Return 1 / the square root of x."""
     x = flushed(x)
     exponent, fraction = _parts(x)
     odd = exponent & 1
@@ -120,7 +122,7 @@ def rsqrt_unit(x: Array) -> Array:
 
 
 def sqrt_unit(x: Array) -> Array:
-    """The square root of x."""
+    """Return the square root of x."""
     x = flushed(x)
     exponent, fraction = _parts(x)
     sums = np.where(exponent & 1, of_fraction("sqrt2", fraction), of_fraction("sqrt1", fraction)) >> UNIT
@@ -130,7 +132,7 @@ def sqrt_unit(x: Array) -> Array:
 
 
 def lg2_unit(x: Array) -> Array:
-    """The logarithm of x to base 2: exponent and table in one sum of 36 bits behind the point."""
+    """Return the base-2 logarithm of x: exponent and table in one sum with 36 fraction bits."""
     x = flushed(x)
     exponent, fraction = _parts(x)
     total = (exponent << 36) + (of_fraction("lg2", fraction) >> UNIT - 12)
@@ -140,7 +142,7 @@ def lg2_unit(x: Array) -> Array:
 
 
 def ex2_unit(x: Array) -> Array:
-    """2 to the power of x, of which 23 bits behind the point count; the rest of a negative x is its complement."""
+    """Return 2 to the power x; 23 fraction bits of x are used, and a negative x uses the complement."""
     known = np.where(np.isnan(x), np.float32(0), np.clip(x, -1000, 1000)).astype(np.float64)
     whole = np.floor(np.abs(known) * HIDDEN).astype(np.int64)
     fixed = np.where(known >= 0, whole, np.where(whole & (HIDDEN - 1) == 0, -whole, ~whole))
@@ -150,7 +152,7 @@ def ex2_unit(x: Array) -> Array:
 
 
 def _sine(turns: Array, quarters: int) -> Array:
-    """The sine of angles in turns, `quarters` of a turn further: one quarter is in the table."""
+    """Return the sine of angles in turns, advanced by `quarters` of a turn; the table covers one quarter."""
     known = np.where(np.isfinite(turns), turns, np.float32(0))
     phase = np.floor(np.abs(known).astype(np.float64) * 2.0**25).astype(np.int64)
     quarter, fraction = (phase >> MANTISSA) + quarters, phase & (HIDDEN - 1)
@@ -161,14 +163,14 @@ def _sine(turns: Array, quarters: int) -> Array:
 
 
 def _turns(x: Array) -> Array:
-    """x / 2π in f32, cut off."""
+    """Return x / 2π in f32, truncated."""
     exact = x.astype(np.float64) * np.float64(TURNS)
     near = exact.astype(np.float32)
     return np.where(np.abs(near) > np.abs(exact), np.nextafter(near, np.float32(0)), near)
 
 
 def rcp(x: Array, ftz: bool) -> Array:
-    """rcp.approx.f32: without .ftz, numbers whose reciprocal or self would be flushed are scaled before and after."""
+    """rcp.approx.f32: without .ftz, arguments are scaled before and after if they or their reciprocal are subnormal."""
     if ftz:
         return rcp_unit(x)
     size = np.abs(x)
@@ -177,7 +179,7 @@ def rcp(x: Array, ftz: bool) -> Array:
 
 
 def divided(a: Array, b: Array, full: bool, ftz: bool) -> Array:
-    """div.approx.f32 and div.full.f32: a times the reciprocal of b; .full scales both where b is very large."""
+    """div.approx.f32 and div.full.f32: a times the reciprocal of b; .full scales both if b is very large."""
     scale = np.where(_subnormal(b, ftz), 2.0**24, np.where((np.abs(b) > 2.0**126) & full, 0.25, 1)).astype(np.float32)
     if not ftz:
         return canonical((a * scale) * rcp_unit(b * scale))
@@ -186,25 +188,25 @@ def divided(a: Array, b: Array, full: bool, ftz: bool) -> Array:
 
 
 def rsqrt(x: Array, ftz: bool) -> Array:
-    """rsqrt.approx.f32: without .ftz, subnormal numbers are scaled."""
+    """rsqrt.approx.f32: without .ftz, subnormal arguments are scaled."""
     small = _subnormal(x, ftz)
     return rsqrt_unit(_times(x, small, 2.0**24)) * _times(np.ones_like(x), small, 2.0**12)
 
 
 def sqrt(x: Array, ftz: bool) -> Array:
-    """sqrt.approx.f32: without .ftz, subnormal numbers are scaled."""
+    """sqrt.approx.f32: without .ftz, subnormal arguments are scaled."""
     small = _subnormal(x, ftz)
     return sqrt_unit(_times(x, small, 2.0**24)) * _times(np.ones_like(x), small, 2.0**-12)
 
 
 def lg2(x: Array, ftz: bool) -> Array:
-    """lg2.approx.f32: without .ftz, subnormal numbers are scaled."""
+    """lg2.approx.f32: without .ftz, subnormal arguments are scaled."""
     small = _subnormal(x, ftz)
     return lg2_unit(_times(x, small, 2.0**24)) - np.where(small, np.float32(24), np.float32(0))
 
 
 def ex2(x: Array, ftz: bool) -> Array:
-    """ex2.approx.f32: without .ftz, subnormal results are the squares of others."""
+    """ex2.approx.f32: without .ftz, subnormal results are computed as squares of ex2 of half the argument."""
     small = (x < -126) & (not ftz)
     result = ex2_unit(_times(x, small, 0.5))
     return np.where(small, result * result, result)
@@ -225,17 +227,17 @@ def _subnormal(x: Array, ftz: bool) -> Array:
 
 
 def _times(x: Array, where: Array, factor: float) -> Array:
-    """x, in some lanes times a factor."""
+    """Return x, multiplied by a factor where `where` is true."""
     return np.where(where, x * np.float32(factor), x)
 
 
 TANH_BITS = (0, 0, 0, 1, 1, 2, 2, 2, 3, 4, 3)
-"""Bits of the fraction that choose a row for |x| from 2^-8 on, up to 8, by the exponent."""
+"""The number of fraction bits that select a row, by exponent, for 2^-8 <= |x| < 8."""
 TANH_LEAST = -8
 
 
 def tanh(x: Array, ftz: bool) -> Array:
-    """tanh.approx.f32: x itself where it is small, 1 from 8 on; rows for parts of each power of two between."""
+    """tanh.approx.f32: x itself for small x, 1 from 8 on; table rows for parts of each binade between."""
     exponent, fraction = _parts(np.abs(x))
     interval = np.clip(exponent - TANH_LEAST, 0, len(TANH_BITS) - 1)
     bits = np.array(TANH_BITS)[interval]
@@ -253,14 +255,14 @@ GROSS_BITS = 20  # of a fraction in the high word of an f64
 
 
 def _high_parts(high: Array) -> tuple[Array, Array, Array]:
-    """Of the high words of f64 numbers: exponents, fractions with 23 bits, and which are zeros or subnormal."""
+    """Split high words of f64 numbers into exponents, 23-bit fractions, and a mask of zeros and subnormals."""
     bits = high.astype(np.int64)
     raw = bits >> GROSS_BITS & 0x7FF
     return raw - 1023, (bits & (1 << GROSS_BITS) - 1) << MANTISSA - GROSS_BITS, raw == 0
 
 
 def _high_word(sums: Array, exponent: Array) -> Array:
-    """The high words of results of 24 bits; exponents below normal numbers give zeros."""
+    """Return the high words of 24-bit results; exponents below the normal range give zeros."""
     fraction = (sums >> UNIT + 24 - 1 - GROSS_BITS) & (1 << GROSS_BITS) - 1
     return np.where(exponent < -1022, 0, exponent + 1023 << GROSS_BITS | fraction)
 

@@ -1,4 +1,4 @@
-"""Mnemonics word by word: what may follow, and how what is spelled is called. Editors and `dir` ask."""
+"""Mnemonics as a tree of words, with the Python call signature of each; used by editors and `dir`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .operand import resolve
 from .target import Requirement
 
 COMBINATIONS = 20_000
-"""So many continuations of a word are looked at for one that is permitted."""
+"""Limit on the continuations of a word that are searched for a permitted one."""
 EXACT = (2, 4)
-"""Vectors of which the type says how long they are."""
+"""Vector lengths that have a type of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCall:
-    """How an instruction is called in Python: sources by name, those behind the first `required` may be left out.
+    """The Python signature of an instruction: source names; sources after the first `required` are optional.
 
-    `result` is what it returns: "None", "Scalar", "Vector" (a tuple of these), "Vector4" (of so many), a tuple of such,
-    or "Any" where operands decide.
+    `result` is the return type: "None", "Scalar", "Vector" (a tuple of scalars), "Vector4" (with a fixed length), a
+    tuple of these, or "Any" if the operands decide.
     """
 
     meaning: str
@@ -35,7 +35,7 @@ class PythonCall:
 
 @dataclass(slots=True)
 class Prefix:
-    """The beginning of a mnemonic: the words that may follow, and how it is called if it may end here."""
+    """A prefix of mnemonics: the words that may follow, and its call signature if the mnemonic may end here."""
 
     words: dict[str, Prefix] = field(default_factory=dict)
     calls: list[PythonCall] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Prefix:
 
 
 def spellings(name: str) -> Prefix:
-    """All spellings of an instruction, their words in the order of the syntax."""
+    """Return all spellings of an instruction as a tree, with words in syntax order."""
     root = Prefix()
     for op, form in Op.table.get(name, ()):
         calls = _Calls(op, form)
@@ -61,7 +61,7 @@ def spellings(name: str) -> Prefix:
 
 
 class _Calls:
-    """How the spellings of a form are called: most alike, as few modifiers say what the operands are."""
+    """The call signatures of a form's spellings, cached by the few modifiers that determine the operands."""
 
     def __init__(self, op: Op, form: Form) -> None:
         self._op, self._form = op, form
@@ -79,7 +79,7 @@ class _Calls:
 
 
 def following(text: str) -> list[str]:
-    """The words that may follow what was spelled so far: names of instructions where that is nothing."""
+    """Return the words that may follow a prefix; instruction names for an empty one."""
     if not text:
         return list(Op.table)
     name, *words = text.split(".")
@@ -99,7 +99,7 @@ def _following(form: Form, words: Sequence[str]) -> Iterator[str]:
 
 
 def _choices(modifiers: Sequence[Modifier], words: Sequence[str]) -> Iterator[tuple[Choice | None, ...]]:
-    """What the first modifiers may have been chosen to be by some words, up to the last that a word chooses."""
+    """Yield the choices of the leading modifiers that match these words, up to the last one matched."""
     if not words:
         yield ()
     elif modifiers:
@@ -112,19 +112,19 @@ def _choices(modifiers: Sequence[Modifier], words: Sequence[str]) -> Iterator[tu
 
 
 def _permitted(form: Form, chosen: Sequence[Choice | None], after: Sequence[Sequence[Choice | None]]) -> bool:
-    """Whether there is a spelling with these choices, and others for the modifiers behind."""
+    """True if some completion of these choices is a valid spelling."""
     complete = islice(product(*after), COMBINATIONS)
     return any(form.permits(form.named((*chosen, *others))) for others in complete)
 
 
 def call_of(text: str) -> PythonCall | None:
-    """How a mnemonic is called; None for one that the table does not have."""
+    """Return the call signature of a mnemonic; None if the table does not have it."""
     calls = [_call(opcode.op, opcode.form, opcode.values) for opcode in lookup(text)]
     return _joined(calls) if calls else None
 
 
 def _joined(each: Sequence[PythonCall]) -> PythonCall:
-    """How what one form spells is called, or several with operands of their own."""
+    """Merge the call signatures of several forms into one."""
     calls = list(dict.fromkeys(each))
     longest = max(calls, key=lambda each: len(each.sources))
     results = {each.result for each in calls}
@@ -147,7 +147,7 @@ def _call(op: Op, form: Form, values: Mapping[str, Derived]) -> PythonCall:
 def _result(present: Sequence[FormOperand], values: Mapping[str, Derived]) -> str:
     written = [p for p in present if p.role in ("out", "both") and p.type != "sink"]
     if any(p.paired and p.optional for p in written):
-        return "Any"
+        return "Paired"
     results = list(_results(written, values))
     return f"tuple[{', '.join(results)}]" if len(results) > 1 else results[0] if results else "None"
 

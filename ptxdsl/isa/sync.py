@@ -16,9 +16,9 @@ from .warp import LANES_SET
 
 
 class Barrier(Op):
-    """Base of the CTA barriers: a warp comes when all of its lanes have come that have not ended; it counts as 32.
+    """Base of the CTA barriers: a warp arrives when all of its live lanes have arrived, and counts as 32 threads.
 
-    `bar` is `barrier.aligned`: all threads must run the same one, though those that ended before count as come.
+    `bar` is `barrier.aligned`: all threads must execute the same instruction; exited threads count as arrived.
     """
 
     collective = True
@@ -38,7 +38,7 @@ class Barrier(Op):
 
 
 class BarrierSync(Barrier):
-    """Waits until all threads of the CTA, or `b` threads, have come to barrier `a`."""
+    """Wait at barrier `a` until all threads of the CTA, or `b` threads, have arrived."""
 
     forms = (
         Form("bar.sync a:u32{, b:u32}"),
@@ -52,7 +52,7 @@ class BarrierSync(Barrier):
 
 
 class BarrierArrive(Barrier):
-    """Counts the warp at barrier `a` of `b` threads, and goes on."""
+    """Arrive at barrier `a` of `b` threads without waiting."""
 
     forms = (
         Form("bar.arrive a:u32, b:u32", ptx="2.0", sm=20),
@@ -66,7 +66,7 @@ class BarrierArrive(Barrier):
 
 
 class BarrierReduce(Barrier):
-    """As barrier.sync; d is the number of threads with `c`, or whether all or any of them have it."""
+    """Wait at a barrier and reduce a predicate: d = the number of threads with `c` true, or the AND or OR of all."""
 
     forms = tuple(
         Form(f"{name}.red.{how} {destination}, a:u32{threads}, {{!}}c:pred", ptx=ptx, sm=sm, how="and or")
@@ -92,7 +92,7 @@ _ORDERED = dict.fromkeys(("release", "relaxed", "acquire"), ("8.0", 90))
 
 
 class BarrierClusterArrive(Op):
-    """Counts the thread at the barrier of its cluster, and goes on; with .relaxed it orders no memory accesses."""
+    """Arrive at the cluster barrier without waiting; .relaxed does not order memory accesses."""
 
     forms = (Form("barrier.cluster.arrive{.sem}", sem="release relaxed", needs=_ORDERED, ptx="7.8", sm=90),)
 
@@ -101,7 +101,7 @@ class BarrierClusterArrive(Op):
 
 
 class BarrierClusterArriveAligned(BarrierClusterArrive):
-    """As barrier.cluster.arrive, for all threads of the warp together."""
+    """Arrive at the cluster barrier without waiting, all threads of the warp together."""
 
     collective = True
     whole_warp = False
@@ -109,7 +109,7 @@ class BarrierClusterArriveAligned(BarrierClusterArrive):
 
 
 class BarrierClusterWait(Op):
-    """Waits until all threads of the cluster have arrived, and sees what they released."""
+    """Wait until all threads of the cluster have arrived, and acquire the writes they released."""
 
     forms = (Form("barrier.cluster.wait{.acquire}", needs=_ORDERED, ptx="7.8", sm=90),)
 
@@ -118,7 +118,7 @@ class BarrierClusterWait(Op):
 
 
 class BarrierClusterWaitAligned(BarrierClusterWait):
-    """As barrier.cluster.wait, for all threads of the warp together."""
+    """Wait at the cluster barrier, all threads of the warp together."""
 
     collective = True
     whole_warp = False
@@ -126,17 +126,17 @@ class BarrierClusterWaitAligned(BarrierClusterWait):
 
 
 class BarWarpSync(Op):
-    """Waits until the lanes of `membermask` have come, and orders their memory accesses."""
+    """Wait until the lanes in `membermask` have arrived, and order their memory accesses."""
 
     forms = (Form("bar.warp.sync membermask:u32", ptx="6.0", sm=30),)
     collective = True
 
     def execute(self, i: Opcode, m: Step, membermask: np.ndarray) -> None:
-        """Meeting is all that there is to it."""
+        """Do nothing: the scheduler has already joined the lanes."""
 
 
 class Activemask(Op):
-    """d = the lanes of the warp that run this instruction together."""
+    """Query the active lanes of the warp, as a bit mask."""
 
     gives = LANES_SET
     forms = (Form("activemask.b32 d=b32", ptx="6.2", sm=30),)
@@ -146,7 +146,7 @@ class Activemask(Op):
 
 
 class FenceThread(Op):
-    """Orders this thread's memory accesses for the threads of a scope."""
+    """Order this thread's memory accesses as observed by the threads of a scope."""
 
     forms = (
         Form("fence{.sem}.scope", sem="sc acq_rel", scope="cta gpu sys", ptx="6.0", sm=70),
@@ -174,7 +174,7 @@ class FenceThread(Op):
 
 
 class FenceProxy(Op):
-    """Orders accesses of different kinds (proxies) to the same memory."""
+    """Order memory accesses made through different proxies."""
 
     async_proxy = True
     forms = (
@@ -194,10 +194,10 @@ class FenceProxy(Op):
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "size" and isinstance(value, ir.Immediate) and value.value != 128:
-                yield Problem("size", f"`size` is {value.value}; a tensor map has 128 bytes", "write 128")
+                yield Problem("size", f"`size` is {value.value}; a tensor map is 128 bytes", "write 128")
 
     def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> None:
-        """The lanes see what other proxies did, and these what the lanes did."""
+        """Order prior accesses of other proxies before later accesses of the lanes, and vice versa."""
         proxy = i.text.split(".")[2].partition("::")[0]
         if proxy != "tensormap":
             m.order(Fencing("acq_rel", i.scope or "cta", proxy))
@@ -210,7 +210,7 @@ class FenceProxy(Op):
 
 
 class Membar(Op):
-    """The older spelling of fence."""
+    """Memory barrier: the older spelling of fence."""
 
     forms = (
         Form("membar.scope", scope="cta gl sys", needs={"sys": ("2.0", 20)}, ptx="1.4"),
@@ -222,17 +222,17 @@ class Membar(Op):
 
 
 class GridDependencyWait(Op):
-    """Waits until the grids before this one have ended, and sees what they wrote."""
+    """Wait until all prerequisite grids have completed, and their writes are visible."""
 
     forms = (Form("griddepcontrol.wait", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step) -> None:
-        """On the emulator they have ended; observers are told that the lanes know of it."""
+        """Report the wait to observers: on the emulator, prior grids have already completed."""
         m.order(Fencing("acquire", "gpu", "grid"))
 
 
 class GridDependentsLaunch(Op):
-    """Lets grids that are launched as dependents of this one begin, once all of its blocks have said so or ended."""
+    """Allow dependent grids to launch, once every block has executed this or exited."""
 
     lets_grids_begin = True
     forms = (Form("griddepcontrol.launch_dependents", ptx="7.8", sm=90),)

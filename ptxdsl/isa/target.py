@@ -1,4 +1,4 @@
-"""Targets and directives, and the PTX version that each of them needs (PTX ISA, "Directives")."""
+"""Targets and directives, and the PTX version that each requires (PTX ISA, "Directives")."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ TARGETS: dict[str, Version] = {
     "sm_103": (8, 8), "sm_103a": (8, 8), "sm_103f": (8, 8), "sm_110": (9, 0), "sm_110a": (9, 0), "sm_110f": (9, 0),
     "sm_120": (8, 7), "sm_120a": (8, 7), "sm_120f": (8, 8), "sm_121": (8, 8), "sm_121a": (8, 8), "sm_121f": (8, 8),
 }  # fmt: skip
-"""Every target that we write PTX for, with the least `.version` that knows it."""
+"""Supported targets, with the minimum `.version` of each."""
 
 EARLIER: dict[str, Version] = {
     "sm_10": (1, 0), "sm_11": (1, 0), "sm_12": (1, 2), "sm_13": (1, 2), "sm_20": (2, 0), "sm_21": (2, 0),
     "sm_30": (3, 0), "sm_32": (4, 0), "sm_35": (3, 1), "sm_37": (4, 1),
 }  # fmt: skip
-"""Targets of GPUs that no assembler compiles for any more, which PTX may still name: it runs on all later ones."""
+"""Targets that assemblers no longer support. PTX may still name them, and runs on all later GPUs."""
 
 FLUSHING = ("sm_10", "sm_11", "sm_12", "sm_13")
-"""Targets whose arithmetic on f32 takes subnormals for zero, as later ones do by `.ftz`."""
+"""Targets whose f32 arithmetic always flushes subnormals to zero, as `.ftz` does on later ones."""
 
 OLDEST: Version = (3, 1)
-"""The least version that we print: assemblers compile nothing older as a separate module."""
+"""The minimum version that we print: assemblers do not compile older ones as a separate module."""
 
 DIRECTIVES: dict[str, tuple[Version, int]] = {
     "noreturn": ((6, 4), 30),
@@ -40,7 +40,7 @@ DIRECTIVES: dict[str, tuple[Version, int]] = {
     "explicitcluster": ((7, 8), 90), "reqnctapercluster": ((7, 8), 90), "maxclusterrank": ((7, 8), 90),
     "blocksareclusters": ((9, 0), 90), "abi_preserve": ((9, 0), 80), "abi_preserve_control": ((9, 0), 80),
 }  # fmt: skip
-"""What a directive needs, as (version, least sm), where that is more than `OLDEST`."""
+"""The (version, minimum sm) of directives that need more than `OLDEST`."""
 
 COMMON: Version = (5, 0)
 ATTRIBUTES: dict[str, tuple[Version, int]] = {"managed": ((4, 0), 30), "unified": ((8, 0), 90)}
@@ -51,13 +51,13 @@ WARPGROUP = 128  # threads
 REGISTER_FILE = 1 << 16  # registers of a multiprocessor, 32 bits each
 LEAST_REGISTERS, MOST_REGISTERS = 24, 256  # of a thread
 CLUSTER_BLOCKS = 16
-"""Blocks of a cluster, at most; more than 8 only where the launch allows what not every GPU has."""
+"""Maximum blocks of a cluster; more than 8 must be allowed at launch and are not supported by every GPU."""
 LARGE_PARAMETER_BYTES = 4352
-"""More parameter bytes than this need LARGE_PARAMETERS."""
+"""Kernels with more parameter bytes need LARGE_PARAMETERS."""
 
 
 def registers_at_launch(promised: Mapping[str, Sequence[int]]) -> int:
-    """Registers of each thread when a kernel with these directives starts; 0 where they do not say how large it is."""
+    """Return the registers per thread at launch, from the directives of a kernel; 0 if they do not determine it."""
     threads = prod(promised.get("reqntid") or promised.get("maxntid") or [0])
     if not threads or "maxnreg" in promised:
         return promised["maxnreg"][0] if threads else 0
@@ -67,9 +67,9 @@ def registers_at_launch(promised: Mapping[str, Sequence[int]]) -> int:
 
 @cache
 def has(arch: str, number: int, suffix: str) -> bool:
-    """Whether a target such as sm_90a has what a compute capability introduced.
+    """True if a target such as sm_90a supports a feature introduced by a compute capability.
 
-    Suffix a: in that architecture only. Suffix f: also in later ones of its family, whose number has the same tens.
+    Suffix a: only that architecture. Suffix f: also later architectures of the family, which have the same tens digit.
     """
     have, feature = capability(arch)
     if suffix == "a":
@@ -80,7 +80,7 @@ def has(arch: str, number: int, suffix: str) -> bool:
 
 
 def capability(name: str) -> tuple[int, str]:
-    """(90, "a") of "sm_90a" or "90a"."""
+    """Return (90, "a") for "sm_90a" or "90a"."""
     parts = re.fullmatch(r"(?:sm_)?(\d+)([af]?)", name)
     assert parts, name
     return int(parts[1]), parts[2]
@@ -88,9 +88,9 @@ def capability(name: str) -> tuple[int, str]:
 
 @dataclass(frozen=True)
 class Requirement:
-    """The least version of PTX, and the targets: those from `sm` on, and of each group in `only` at least one.
+    """A minimum PTX version and the targets: `sm` and later, and at least one of each group in `only`.
 
-    A group such as ("90a", "100f") names what only some architectures or families have.
+    A group such as ("90a", "100f") lists architecture- or family-specific targets.
     """
 
     version: Version = (1, 0)
@@ -98,11 +98,11 @@ class Requirement:
     only: tuple[tuple[str, ...], ...] = ()
 
     def supports(self, arch: str) -> bool:
-        """Whether a target such as sm_90a has it."""
+        """True if a target such as sm_90a meets the requirement."""
         return has(arch, self.sm, "") and all(any(has(arch, *capability(t)) for t in group) for group in self.only)
 
     def joined(self, *others: Requirement) -> Requirement:
-        """What all of these require together."""
+        """Combine several requirements."""
         if not others:
             return self
         every = (self, *others)
@@ -111,7 +111,7 @@ class Requirement:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """The least target that has it; of what only some have, the least of each of them."""
+        """The minimum target; for specific targets, the minimum of each."""
         if not self.only:
             return (f"sm_{self.sm}",)
         names = sorted({name for group in self.only for name in group}, key=capability)
@@ -119,17 +119,17 @@ class Requirement:
 
     @property
     def least(self) -> str:
-        """The least target that has it."""
+        """The minimum target."""
         return self.targets[0]
 
     @property
     def words(self) -> str:
-        """Its targets as a list: "sm_80", "sm_90a, sm_100f or sm_120f"."""
+        """The targets as a list: "sm_80", "sm_90a, sm_100f or sm_120f"."""
         *first, last = self.targets
         return f"{', '.join(first)} or {last}" if first else last
 
     def __str__(self) -> str:
-        """Its targets as a sentence has them: "sm_80 or later", "sm_90a"."""
+        """Return the targets for a sentence: "sm_80 or later", "sm_90a"."""
         return self.words if self.only else f"{self.words} or later"
 
 
@@ -137,7 +137,7 @@ NOTHING = Requirement()
 
 
 def requirement(ptx: str, sm: int | str) -> Requirement:
-    """What ("7.8", 90), ("8.0", "90a") or ("8.6", "100f 110f") stands for."""
+    """Parse a requirement such as ("7.8", 90), ("8.0", "90a") or ("8.6", "100f 110f")."""
     major, minor = map(int, ptx.split("."))
     if isinstance(sm, int) or sm.isdigit():
         return Requirement((major, minor), int(sm))

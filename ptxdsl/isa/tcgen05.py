@@ -1,7 +1,7 @@
 """Tensor memory of Blackwell: allocation, copies, waits (PTX ISA, "TensorCore 5th Generation Family Instructions").
 
-Tensor memory has 128 lanes of up to 512 columns of 32 bits; an address in it has the lane in its upper half, the column
-in its lower. Copies and products are asynchronous.
+Tensor memory has 128 lanes of up to 512 columns of 32 bits. The upper half of an address is the lane, the lower half
+the column. Copies and products are asynchronous.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COLUMNS = (32, 64, 128, 256, 512)
 MOST_REGISTERS = 128
 REPEATS = "x1 x2 x4 x8 x16 x32 x64 x128"
 REGISTERS_OF = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
-"""Registers that each thread has of a shape; `num` times as many of a repeated one."""
+"""Registers per thread of each shape, to be multiplied by `num`."""
 
 
 def _registers(i: Values) -> int:
@@ -39,22 +39,22 @@ HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LE
 
 
 class TensorMemory(GpuOnly):
-    """Base of what a whole warp does with tensor memory."""
+    """Base of warp-wide accesses to tensor memory."""
 
     collective = True
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "columns" and isinstance(value, ir.Immediate) and value.value not in COLUMNS:
-                message = f"`columns` is {value.value}; columns come as a power of two from 32 to 512"
+                message = f"`columns` is {value.value}; the number of columns is a power of two from 32 to 512"
                 yield Problem("columns", message)
             if declared.vector and not isinstance(value, ir.Vector):
-                message = f"`{declared.name}` is not in braces; registers of tensor memory come as a list"
+                message = f"`{declared.name}` is not in braces; tensor memory instructions take registers as a list"
                 yield Problem(declared.name, message, "write [r] in Python, {r} in PTX")
 
 
 class Tcgen05Alloc(TensorMemory):
-    """Takes columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
+    """Allocate columns of tensor memory, blocking until available, and write their address to shared memory."""
 
     stores = "dst"
     forms = (
@@ -68,19 +68,19 @@ class Tcgen05Alloc(TensorMemory):
 
 
 class Tcgen05Dealloc(TensorMemory):
-    """Gives columns of tensor memory back."""
+    """Deallocate columns of tensor memory."""
 
     forms = (Form("tcgen05.dealloc.group.sync.aligned.b32 address:b32, columns:u32", group=GROUPS, **LEAST),)
 
 
 class Tcgen05RelinquishAllocPermit(TensorMemory):
-    """Says that the block takes no more tensor memory."""
+    """Relinquish the right of the block to allocate tensor memory."""
 
     forms = (Form("tcgen05.relinquish_alloc_permit.group.sync.aligned", group=GROUPS, **LEAST),)
 
 
 class Tcgen05Ld(TensorMemory):
-    """d = tensor memory of the warp's lanes, once the thread has waited by tcgen05.wait::ld."""
+    """Load registers asynchronously from tensor memory; complete after tcgen05.wait::ld."""
 
     forms = (
         Form("tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d=b32*count, [address:tmem]", **SHAPED),
@@ -98,7 +98,7 @@ REDUCED: dict[str, Any] = {
 
 
 class Tcgen05LdRed(TensorMemory):
-    """d = tensor memory of the warp's lanes, and reduced = the least or greatest of each lane's."""
+    """Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements."""
 
     forms = tuple(
         Form(
@@ -115,7 +115,7 @@ class Tcgen05LdRed(TensorMemory):
 
 
 class Tcgen05St(TensorMemory):
-    """Registers go to tensor memory; done when the thread has waited by tcgen05.wait::st."""
+    """Store registers asynchronously to tensor memory; complete after tcgen05.wait::st."""
 
     forms = (
         Form("tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address:tmem], a:b32*count", **SHAPED),
@@ -127,13 +127,13 @@ class Tcgen05St(TensorMemory):
 
 
 class Tcgen05Wait(TensorMemory):
-    """Waits until all tcgen05.ld, or tcgen05.st, of the thread are done."""
+    """Wait until all prior tcgen05.ld, or tcgen05.st, of the thread are complete."""
 
     forms = (Form("tcgen05.access.sync.aligned", access="wait::ld wait::st", **LEAST),)
 
 
 class Tcgen05Fence(GpuOnly):
-    """Orders the thread's tcgen05 instructions before, or after, what synchronises it with other threads."""
+    """Order the thread's tcgen05 instructions before, or after, a thread synchronisation."""
 
     forms = (Form("tcgen05.order", order="fence::before_thread_sync fence::after_thread_sync", **LEAST),)
 
@@ -144,7 +144,7 @@ FORMATS: dict[str, Any] = {
 
 
 class Tcgen05Cp(GpuOnly):
-    """Copies what a descriptor names in shared memory to tensor memory; elements of 4 or 6 bits may become bytes."""
+    """Copy from shared to tensor memory asynchronously; elements of 4 or 6 bits may be expanded to bytes."""
 
     forms = (
         Form(
@@ -162,13 +162,13 @@ class Tcgen05Cp(GpuOnly):
 
 
 class Tcgen05Shift(GpuOnly):
-    """Moves all but the last rows of tensor memory down by one."""
+    """Shift the rows of tensor memory down by one, except the last."""
 
     forms = (Form("tcgen05.shift.group.down [address:tmem]", group=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
 
 
 class Tcgen05Commit(GpuOnly, Bulk):
-    """Lets an mbarrier, or that of each block in `cta_mask`, count an arrival when the thread's products are done."""
+    """Make an mbarrier, or one per block in `cta_mask`, track completion of the thread's prior tcgen05 operations."""
 
     forms = (
         Form(

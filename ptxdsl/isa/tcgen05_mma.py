@@ -1,7 +1,7 @@
-"""Matrix products of Blackwell, from and to tensor memory (PTX ISA, "tcgen05.mma").
+"""Matrix products of Blackwell in tensor memory (PTX ISA, "tcgen05.mma").
 
-One thread asks for the product of one block, or of two of a cluster. A is in shared memory, where a descriptor names
-it, or in tensor memory; an instruction descriptor (`idesc`) has the types and the shape.
+One thread issues the product for one block, or for a pair of blocks of a cluster. A is in shared memory, addressed by a
+descriptor, or in tensor memory. The instruction descriptor (`idesc`) gives types and shape.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE
 
 KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
 SCALABLE = "kind::f16 kind::tf32"
-MOST_SCALE = 15  # sums are multiplied by 2 to the power of its negative
+MOST_SCALE = 15  # accumulators are scaled by 2^-scale
 USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS_A = [f"collector::a::{use}" for use in USES]
 COLLECTORS_B = [f"collector::b{n}::{use}" for n in range(4) for use in USES]
 SHIFTED = ["collector::a::lastuse", "collector::a::discard"]
 OPERANDS_A = {"a_desc:b64": "", "[a:tmem]": "{.ashift}"}
-"""A by a descriptor, or in tensor memory, where its rows may be shifted."""
+"""A by a descriptor, or in tensor memory, where its rows may be shifted down."""
 SCALES = {
     "kind::mxf8f6f4": "scale_vec::1X block32", "kind::mxf4": "scale_vec::2X block32",
     "kind::mxf4nvf4": "scale_vec::2X scale_vec::4X block16 block32",
 }  # fmt: skip
-"""How many elements have a scale, by kind."""
+"""The scale vector sizes, by kind."""
 NEEDS = {"kind::i8": ("8.6", "100a 110a")}
 SCALE_NEEDS = {
     "kind::mxf4nvf4": ("8.7", "100f 110f"),
@@ -41,7 +41,7 @@ SCALE_NEEDS = {
 
 
 def _lane_words(i: Values) -> int:
-    """Registers of the mask of lanes that stay as they are: 128 bits a block."""
+    """Return the number of registers of the mask of disabled output lanes: 128 bits per block."""
     return 8 if i.group == "cta_group::2" else 4
 
 
@@ -62,7 +62,7 @@ def _plain(sparse: str, a: str, lanes: str, scale: str) -> Form:
 
 
 def _scaled(sparse: str, a: str, sized: bool) -> Form:
-    """With a scale for each few elements; the older spelling says of how many."""
+    """Return a form with block scales; `sized` adds the older size modifier."""
     metadata = ", [metadata:tmem]" if sparse else ""
     size: dict[str, Any] = {"size": "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32", "when": _size_fits}
     return Form(
@@ -83,7 +83,7 @@ def _size_fits(i: Values) -> bool:
 
 
 class TensorMemoryProduct(GpuOnly):
-    """Base of the products of tensor memory. The assembler takes its addresses in registers of type b32 only."""
+    """Base of the tensor memory products. The assembler accepts their addresses only in b32 registers."""
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -96,7 +96,7 @@ class TensorMemoryProduct(GpuOnly):
 
 
 class Tcgen05Mma(TensorMemoryProduct):
-    """d = a * b + d in tensor memory, or a * b where enable_input_d is false; a commit says when it is done."""
+    """Multiply-accumulate in tensor memory asynchronously: d = a * b + d, or a * b if enable_input_d is false."""
 
     forms = (
         *(
@@ -114,11 +114,11 @@ class Tcgen05Mma(TensorMemoryProduct):
         scale = operands[-1]
         is_number = i.operands[-1].name == "scale_input_d"
         if is_number and isinstance(scale, ir.Immediate) and not 0 <= scale.value <= MOST_SCALE:
-            yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it is from 0 to {MOST_SCALE}")
+            yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
 
 class Tcgen05MmaWs(TensorMemoryProduct):
-    """As tcgen05.mma, with B kept for several products; columns of B may be taken as zeros."""
+    """Multiply-accumulate in tensor memory with weight-stationary B, kept for reuse; columns of B may be zeroed."""
 
     forms = tuple(
         Form(

@@ -1,7 +1,7 @@
-"""Tensors: bulk copies by a tensor map, and the map itself (PTX ISA, "cp.async.bulk.tensor", "tensormap.replace").
+"""Tensors: bulk copies by tensor map, and the map itself (PTX ISA, "cp.async.bulk.tensor", "tensormap.replace").
 
-`[map, {x, y}]` names a box of a tensor: the address of a tensor map (an opaque object of 128 bytes), and where the box
-begins, the coordinate of the contiguous dimension first.
+`[map, {x, y}]` names a box of a tensor: the address of a tensor map (an opaque object of 128 bytes), and the
+coordinates of the first corner of the box, innermost dimension first.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ BLACKWELL = "100f 110f"
 
 
 def _rank(i: Any) -> int:
-    """How many coordinates name a box."""
+    """Return the number of coordinates of a box."""
     return 5 if i.mode in ROWS_OF_FOUR else int(i.dim[0])
 
 
 def _offset_count(i: Any) -> int:
-    """How many numbers im2col takes besides: an offset for each dimension of the filter, or halo and offset of .w."""
+    """Return the number of im2col operands: one offset per filter dimension, or halo and offset for .w."""
     if i.mode is None or not i.mode.startswith("im2col"):
         return 0
     return int(i.dim[0]) - 2 if i.mode == "im2col" else 0 if i.mode == "im2col_no_offs" else 2
@@ -62,13 +62,13 @@ GROUPS: Needs = dict.fromkeys(("cta_group::1", "cta_group::2"), ("8.6", BLACKWEL
 
 
 MapLanes: TypeAlias = Iterator[tuple[np.ndarray, TensorMapDescription]]
-"""Lanes, a mask, that name the same tensor map, and what it says."""
+"""A lane mask and the tensor map that these lanes use."""
 
-_NO_MAP = "pass a tensor map by its address: a parameter of the kernel, or its 128 bytes in global memory"
+_NO_MAP = "pass the address of a tensor map: a kernel parameter, or 128 bytes in global memory"
 
 
 def read_maps(m: Step, space: str, address: np.ndarray, ordering: Ordering = WEAK) -> MapLanes:
-    """The tensor maps at these addresses. Reports what is no tensor map."""
+    """Return the tensor maps at these addresses, and report addresses that do not hold one."""
     offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis]
     words = np.ascontiguousarray(m.load(space, address + offsets, b64, ordering=ordering).T)
     contents = [row.tobytes() for row in words]
@@ -82,29 +82,29 @@ def read_maps(m: Step, space: str, address: np.ndarray, ordering: Ordering = WEA
 
 
 def _lies_well(m: Step, address: np.ndarray) -> bool:
-    """Whether tensor maps lie where copies can take them from."""
+    """True if the tensor maps are aligned and in a state space that copies can read."""
     crooked = address % np.uint64(MAP_ALIGNMENT) != 0
     if crooked.any():
-        message = f"the tensor map lies at {int(address[crooked][0]):#x}, no multiple of {MAP_ALIGNMENT} bytes"
+        message = f"the tensor map is at {int(address[crooked][0]):#x}, not a multiple of {MAP_ALIGNMENT} bytes"
         m.fail("misaligned", message, crooked, "align the variable that holds it to 128 bytes")
     in_shared = ~crooked & m.within("shared", address)
     if in_shared.any():
-        message = "the tensor map lies in shared memory; copies take it from global, constant or parameter memory"
-        help = "tensormap.cp_fenceproxy copies it to global memory, where copies by it see it"
+        message = "the tensor map is in shared memory; copies read it from global, constant or parameter memory"
+        help = "copy it to global memory with tensormap.cp_fenceproxy"
         m.fail("tensor-map", message, in_shared, help)
     return not (crooked | in_shared).any()
 
 
 class TensorCopy(Bulk):
-    """Base of the copies by a tensor map; in shared memory a box begins at a multiple of 128 bytes."""
+    """Base of the copies by tensor map; in shared memory a box is aligned to 128 bytes."""
 
     alignment = 128
 
     def boxes(self, i: Opcode, m: Step, v: dict[str, Any], shared: np.ndarray | None) -> MapLanes:
-        """The tensor maps by which the lanes can copy boxes."""
+        """Return the tensor maps that the lanes can copy boxes with."""
         if i.mode not in (None, "tile", *PIXEL_MODES):
             raise EmulationError(
-                f"`{i.text}` cannot be emulated yet: .{i.mode} is for targets that the emulator does not know",
+                f"`{i.text}` cannot be emulated yet: .{i.mode} requires a target that the emulator does not support",
                 help="run this kernel on a GPU",
             )
         address = v["map"]
@@ -121,43 +121,45 @@ class TensorCopy(Bulk):
                 yield which, description
 
     def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
-        """The boxes of some lanes."""
+        """Return the boxes of some lanes."""
         offsets = v["offsets"][:, which] if v.get("offsets") is not None else ()
         pieces = box_pieces(description, v["coordinates"][:, which], offsets)
         return replace(pieces, maps=v["map"][which], swizzle=known_swizzle(description))
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
-        """Whether a map is one for this instruction, and one that the driver would have made."""
+        """True if the map is valid for this instruction and for the driver."""
         problem = next(description.problems(), None) or _mode_problem(i, description)
         if int(i.dim[0]) != description.rank:
-            problem = f"the tensor map has {description.rank} dimensions, and the instruction takes boxes of {i.dim[0]}"
+            problem = (
+                f"the tensor map has {description.rank} dimensions, but the instruction copies boxes of {i.dim[0]}"
+            )
         if problem is not None:
             m.fail("tensor-map", problem, which, "make the map for this instruction: pd.TensorMap(type, box)")
         return problem is None
 
     def begins_well(self, m: Step, shared: np.ndarray | None, which: np.ndarray) -> bool:
-        """Whether the boxes begin where they may in shared memory."""
+        """True if the boxes are aligned in shared memory."""
         if shared is None:
             return True
         crooked = which & (shared % np.uint64(self.alignment) != 0)
         if crooked.any():
-            message = f"the box begins at {int(shared[crooked][0]):#x} in shared memory, no multiple of 128 bytes"
-            m.fail("misaligned", message, crooked, "align the buffer to 128 bytes, under a swizzle of 128 to 1024")
+            message = f"the box begins at {int(shared[crooked][0]):#x} in shared memory, not a multiple of 128 bytes"
+            m.fail("misaligned", message, crooked, "align the buffer to 128 bytes, or to 1024 with a swizzle of 128")
         return not crooked.any()
 
 
 def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
-    """Why a map is none for the mode of an instruction."""
+    """Return the mismatch of a map and the mode of an instruction, or None."""
     box, pixels = description.pixel_box, i.mode in PIXEL_MODES
     if pixels and box is None:
-        return f"the tensor map has boxes, and .{i.mode} takes one that has columns of pixels (cuTensorMapEncodeIm2col)"
+        return f"the tensor map is tiled, but .{i.mode} takes an im2col map (cuTensorMapEncodeIm2col)"
     if not pixels and box is not None:
-        return "the tensor map has columns of pixels, and the instruction copies boxes: write .im2col"
+        return "the tensor map is an im2col map, but the instruction copies tiles: write .im2col"
     if box is None or i.mode == "im2col" or "prefetch" in i.text:
         return None
     for d, (low, high) in enumerate(zip(box.lower, box.upper, strict=True), description.first_axis):
         if low < 0 or high > 0:
-            return f"the pixel box reaches beyond the tensor along dimension {d}; copies to global memory stay within"
+            return f"the pixel box extends outside the tensor along dimension {d}; stores must stay inside"
     return None
 
 
@@ -167,14 +169,14 @@ def _line_is_met(m: Step, description: TensorMapDescription, start: np.ndarray, 
     crooked = which & (start.astype(np.int64) * each % CHUNK != 0)
     if crooked.any():
         first = int(start[crooked][0])
-        message = f"the box begins at element {first} of its lines, which is no multiple of {CHUNK} bytes"
-        help = f"begin boxes at multiples of {CHUNK // each} elements of {description.type}"
+        message = f"the box begins at element {first} of its rows, which is not a multiple of {CHUNK} bytes"
+        help = f"start boxes at multiples of {CHUNK // each} elements of {description.type}"
         m.fail("misaligned", message, crooked, help)
     return not crooked.any()
 
 
 def _stays_inside(m: Step, description: TensorMapDescription, coordinates: np.ndarray, which: np.ndarray) -> bool:
-    """Whether boxes that are written begin in the tensor, and GPUs write nothing behind its lines."""
+    """True if stored boxes start inside the tensor and do not write past the end of its rows."""
     return _begins_inside(m, coordinates, which) and _ends_at_chunks(m, description, coordinates[0], which)
 
 
@@ -189,26 +191,26 @@ def _ends_at_chunks(m: Step, description: TensorMapDescription, start: np.ndarra
     if beyond.any():
         elements = f"{behind} element{'s' * (behind > 1)}"
         message = (
-            f"the box reaches the end of lines of {length} elements of {d.type}, which is no multiple of {CHUNK} "
-            f"bytes: GPUs write whole {CHUNK} bytes, {elements} behind each line as well"
+            f"the box reaches the end of rows of {length} elements of {d.type}, not a multiple of {CHUNK} "
+            f"bytes: GPUs write whole {CHUNK}-byte chunks, and so {elements} past the end of each row"
         )
-        help = f"store what is behind element {length - CHUNK // d.type.bytes + behind} by st.global, or pad the lines"
+        help = f"store the elements from {length - CHUNK // d.type.bytes + behind} on with st.global, or pad the rows"
         m.fail("out-of-bounds", message, beyond, help)
     return not beyond.any()
 
 
 def _begins_inside(m: Step, coordinates: np.ndarray, which: np.ndarray) -> bool:
-    """Whether boxes that are written begin at no negative coordinates: those alone that are read may."""
+    """True if stored boxes have no negative coordinates; only loads may start outside the tensor."""
     before = which & (coordinates < 0).any(0)
     if before.any():
         corner = ", ".join(str(int(c[before][0])) for c in coordinates)
-        message = f"the box begins at {{{corner}}}; copies to global memory begin at 0 or more along each dimension"
-        m.fail("out-of-bounds", message, before, "begin it at 0, and copy a smaller box from shared memory")
+        message = f"the box begins at {{{corner}}}; copies to global memory start at 0 or more along each dimension"
+        m.fail("out-of-bounds", message, before, "start it at 0, and copy a smaller box from shared memory")
     return not before.any()
 
 
 def _pixels_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], which: np.ndarray) -> bool:
-    """Whether the corners of filters lie in the pixel box, and offsets are some that the instruction has."""
+    """True if the filter corners are inside the pixel box, and the offsets are within the range of the instruction."""
     if (box := description.pixel_box) is None:
         return True
     return _corners_fit(m, description, box, v["coordinates"], which) and _offsets_fit(m, description, v, which)
@@ -223,7 +225,7 @@ def _corners_fit(
         if beyond.any():
             corner = int(coordinates[d][beyond][0])
             message = f"the copy begins at {corner} along dimension {d}; the pixel box goes from {low} to {last}"
-            help = "coordinates are those of the filter's corner; offsets go from there to its elements"
+            help = "coordinates give the filter's corner; offsets lead from there to its elements"
             m.fail("tensor-map", message, beyond, help)
             return False
     return True
@@ -235,14 +237,14 @@ def _offsets_fit(m: Step, description: TensorMapDescription, v: dict[str, Any], 
         beyond = which & (offset >> OFFSET_BITS[rank] != 0)
         if beyond.any():
             most = (1 << OFFSET_BITS[rank]) - 1
-            message = f"`offsets` has {int(offset[beyond][0])}; with {rank} dimensions {most} is the most"
+            message = f"`offsets` has {int(offset[beyond][0])}; with {rank} dimensions the maximum is {most}"
             m.fail("tensor-map", message, beyond, f"give offsets from 0 to {most}")
             return False
     return True
 
 
 class TensorCopyToShared(TensorCopy):
-    """Copies a box of a tensor to shared memory, with .multicast::cluster of all blocks in `cta_mask`."""
+    """Copy a box of a tensor to shared memory asynchronously, or (.multicast::cluster) to all blocks in `cta_mask`."""
 
     stores = "dst"
     forms = (
@@ -276,7 +278,7 @@ class TensorCopyToShared(TensorCopy):
 
 
 class TensorCopyToGlobal(TensorCopy):
-    """Copies shared memory to a box of a tensor; what lies outside of the tensor is left out."""
+    """Copy shared memory to a box of a tensor asynchronously; elements outside the tensor are not written."""
 
     stores = "map"
     forms = (
@@ -297,7 +299,7 @@ class TensorCopyToGlobal(TensorCopy):
 
 
 class TensorReduce(TensorCopy):
-    """Combines shared memory with a box of a tensor, by an operation on its type."""
+    """Reduce shared memory asynchronously into a box of a tensor."""
 
     stores = "map"
     forms = (
@@ -327,13 +329,13 @@ class TensorReduce(TensorCopy):
             i.operation == "add" and type.bits == 16 and type.is_float
         ):
             return True
-        message = f"the tensor map has elements of {type}, which .{i.operation} cannot combine"
-        m.fail("tensor-map", message, which, "map the array as elements that it combines")
+        message = f"the tensor map has elements of {type}, which .{i.operation} does not support"
+        m.fail("tensor-map", message, which, "make a map with an element type that it supports")
         return False
 
 
 class TensorPrefetch(TensorCopy):
-    """Brings a box of a tensor into L2."""
+    """Prefetch a box of a tensor into the L2 cache."""
 
     forms = (
         Form(
@@ -345,12 +347,12 @@ class TensorPrefetch(TensorCopy):
     )
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        """Nothing comes of it but what is wrong with the map."""
+        """Check the map; a prefetch has no other effect."""
         list(self.boxes(i, m, by_name(i, inputs), None))
 
 
 class Field(NamedTuple):
-    """A field of a tensor map: its type, how many of it there are, and the most that it can be."""
+    """A field of a tensor map: its type, the number of its elements, and its maximum value."""
 
     type: str
     count: int = 1
@@ -371,11 +373,11 @@ FIELDS = {
     "swizzle_atomicity": Field("b32", most=3, constant=True),
     "fill_mode": Field("b32", most=1, constant=True),
 }
-"""What tensormap.replace can change; the rank is said as one less than it is."""
+"""The fields that tensormap.replace can change; the rank is encoded as rank - 1."""
 
 
 def _replace(operands: str, fits: Callable[[Field], bool], **more: Any) -> Form:
-    """The fields that are changed by the same operands."""
+    """Return the form for the fields that take the same operands."""
     names = [name for name, field in FIELDS.items() if fits(field)]
     return Form(
         f"tensormap.replace.tile.field{{.space}}.b1024.type [map:space], {operands}",
@@ -390,7 +392,7 @@ def _replace(operands: str, fits: Callable[[Field], bool], **more: Any) -> Form:
 
 
 class TensormapReplace(Op):
-    """Changes a field of a tensor map in memory."""
+    """Replace a field of a tensor map in memory."""
 
     stores = "map"
     forms = (
@@ -415,8 +417,8 @@ class TensormapReplace(Op):
         for declared, value in zip(i.operands, operands, strict=True):
             most = limits.get(declared.name)
             if most is not None and isinstance(value, ir.Immediate) and not 0 <= value.value <= most:
-                message = f"`{declared.name}` is {value.value}; for .{i.field} it is from 0 to {most}"
-                help = "write one less than the rank" if i.field == "rank" else None
+                message = f"`{declared.name}` is {value.value}; .{i.field} takes 0 to {most}"
+                help = "write the rank minus one" if i.field == "rank" else None
                 yield Problem(declared.name, message, help)
 
 
@@ -426,7 +428,7 @@ def _write_map(m: Step, space: str, address: np.ndarray, content: bytes) -> None
 
 
 class TensormapCopyFence(Op):
-    """Copies a tensor map from shared to global memory, where copies by it then see the change; for a whole warp."""
+    """Copy a tensor map from shared to global memory and release it to the tensormap proxy; whole warp."""
 
     collective = True
 
@@ -451,4 +453,4 @@ class TensormapCopyFence(Op):
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from (p for n in range(2) for p in alignment_problems(i.operands[n].name, operands[n], MAP_BYTES))
         if isinstance(operands[2], ir.Immediate) and operands[2].value != MAP_BYTES:
-            yield Problem("size", f"`size` is {operands[2].value}; a tensor map has {MAP_BYTES} bytes", "write 128")
+            yield Problem("size", f"`size` is {operands[2].value}; a tensor map is {MAP_BYTES} bytes", "write 128")

@@ -1,12 +1,12 @@
-"""How the tensor cores of an H200 add up, bit for bit.
+"""Accumulation in the tensor cores of an H200, bit for bit.
 
 An instruction multiplies exactly, aligns its products and the accumulator to the largest exponent among them, drops
-what lies more than so many bits below that, and adds the rest exactly. The exponent of a product is the sum of those of
-its factors, which is one less than that of its value where that is 2 or more; a subnormal factor has the least exponent
-of its type. The sum is cut off to f32, or rounded to the nearest f16.
+bits more than a fixed number of places below it, and adds the rest exactly. The exponent of a product is the sum of the
+exponents of its factors, which is one less than the exponent of its value if the product of the mantissas is 2 or more.
+A subnormal factor has the minimum exponent of its type. The sum is truncated to f32, or rounded to the nearest f16.
 
-Found by fitting the number of bits to what an H200 (sm_90) computed for values that cancel, spread over many binades or
-are subnormal: 1,048,576 outputs of wgmma for each type and 16,384 of each mma.sync, no bit of which differs.
+Derived by fitting the number of bits to results of an H200 (sm_90) for values that cancel, spread over many binades or
+are subnormal: 1,048,576 outputs of wgmma for each type and 16,384 of each mma.sync, all of which match in every bit.
 `tests/isa/vectors/wgmma_h200.json.gz` is a sample of them.
 """
 
@@ -20,9 +20,9 @@ import numpy as np
 from ..types import Type, bf16, e4m3, e5m2, f16, f32, tf32
 from .numerics import FORMATS, NAN, Array
 
-NOTHING = -(1 << 14)  # the exponent of a zero; that of two fits 16 bits
-OUTPUTS = 1 << 15  # that are computed at a time, so that they stay in the cache
-TERMS = 8  # of products below 4 * 2**25, whose sum 32 bits hold
+NOTHING = -(1 << 14)  # the exponent of a zero; the sum of two still fits 16 bits
+OUTPUTS = 1 << 15  # per batch, small enough to stay in the cache
+TERMS = 8  # products below 4 * 2**25, whose sum fits 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,21 @@ class Accumulation:
 
 WIDE, NARROW = Accumulation(25), Accumulation(13, kept=13)
 OF_WGMMA = {f16: WIDE, bf16: WIDE, tf32: WIDE, e4m3: NARROW, e5m2: NARROW}
-"""How wgmma adds up, by the type of its factors."""
-IN_F32 = (f16, e4m3, e5m2)  # whose products f32 holds, and times the power of two that makes a bit of the sum 1
+"""The accumulation of wgmma, by the type of its factors."""
+IN_F32 = (f16, e4m3, e5m2)  # types whose products are exact in f32, even when scaled so that one unit of the sum is 1
 
 
 def exponents(values: Array, type: Type) -> Array:
-    """int16: those of the numbers of a type, given as f64; NOTHING for zeros."""
+    """Return the exponents (int16) of values of a type, given as f64; NOTHING for zeros."""
     _, above = np.frexp(values)
     return np.where(values == 0, NOTHING, np.maximum(above - 1, FORMATS[type].emin)).astype(np.int16)
 
 
 def accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation) -> Array:
-    """The sums a (batch, m, k) @ bᵀ (batch, n, k) + c (batch, m, n) of one instruction, in the type of c (f32 or f16).
+    """Return the sums a (batch, m, k) @ bᵀ (batch, n, k) + c (batch, m, n) of one instruction, in the type of c (f32 or
+    f16).
 
-    a and b are the f64 values of numbers of the two `types`. Where one of them is infinite or no number, so is the sum
-    that IEEE 754 gives.
+    a and b are f64 values of the two `types`. If an input is infinite or NaN, the result is the IEEE 754 sum.
     """
     sums = np.empty(c.shape, c.dtype)
     step = max(1, OUTPUTS // (c.shape[1] * c.shape[2]))
@@ -77,7 +77,7 @@ def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Acc
 
 
 def _largest(a: Array, b: Array, c: Array) -> Array:
-    """The largest exponent of a product or c, for each sum; any for a sum of zeros."""
+    """Return the largest exponent of a product or c, for each sum; arbitrary for a sum of zeros."""
     largest = c.copy()
     for left, right in _along_k(a, b):
         np.maximum(largest, left + right, out=largest)
@@ -85,7 +85,7 @@ def _largest(a: Array, b: Array, c: Array) -> Array:
 
 
 def _whole_products(a: Array, b: Array, scale: Array, types: tuple[Type, Type]) -> Array:
-    """The sum of all products times `scale`, each without its fraction, as f64."""
+    """Return the sum of all products times `scale`, each truncated to an integer, as f64."""
     narrow = types[0] in IN_F32 and types[1] in IN_F32
     work, whole = (np.float32, np.int32) if narrow else (np.float64, np.int64)
     scale, product, cut = scale.astype(work), np.empty(scale.shape, work), np.empty(scale.shape, whole)
@@ -103,19 +103,19 @@ def _whole_products(a: Array, b: Array, scale: Array, types: tuple[Type, Type]) 
 
 
 def _along_k(a: Array, b: Array) -> Iterator[tuple[Array, Array]]:
-    """For each k the columns (batch, m, 1) of a and (batch, 1, n) of b."""
+    """Yield, for each k, the columns (batch, m, 1) of a and (batch, 1, n) of b."""
     left, right = (np.ascontiguousarray(np.moveaxis(x, 2, 0)) for x in (a, b))
     return zip(left[..., np.newaxis], right[:, :, np.newaxis, :], strict=True)
 
 
 def _cut(values: Array, bits: int) -> Array:
-    """The first so many fraction bits of each number."""
+    """Truncate numbers to `bits` fraction bits."""
     fraction, exponent = np.frexp(values)
     return np.ldexp(np.trunc(np.ldexp(fraction, bits + 1)), exponent - bits - 1)
 
 
 def toward_zero(values: Array) -> Array:
-    """f64 to f32, without what an f32 does not hold; beyond its largest number, infinite."""
+    """Convert f64 to f32, rounded toward zero; overflow gives infinity."""
     near = values.astype(np.float32)
     above = np.abs(near.astype(np.float64)) > np.abs(values)
     cut = np.where(above, np.nextafter(near, np.float32(0)), near)

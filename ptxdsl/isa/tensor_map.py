@@ -1,8 +1,8 @@
-"""What a tensor map says: where a tensor lies in global memory, and the box of it that one instruction copies.
+"""Tensor maps: a tensor in global memory, and the box that one instruction copies.
 
-A tensor map is 128 bytes that the driver encodes (CUDA driver API, "cuTensorMapEncodeTiled", and for columns of pixels
-of images "cuTensorMapEncodeIm2col"); their meaning is NVIDIA's secret. On the emulator they hold a
-`TensorMapDescription`, in a layout of ours.
+A tensor map is 128 bytes that the driver encodes (CUDA driver API, "cuTensorMapEncodeTiled", and
+"cuTensorMapEncodeIm2col" for im2col); NVIDIA does not document their layout. The emulator stores a
+`TensorMapDescription` in a layout of its own.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ MAP_ALIGNMENT = 64
 MOST_DIMENSIONS = 5
 MOST_IN_BOX = 256  # elements of a box along a dimension
 MOST_PIXELS = 1024  # of a column
-CORNER_BITS = {3: 16, 4: 8, 5: 5}  # of a number of a pixel box's corners, by the dimensions of the tensor
-OFFSET_BITS = {3: 16, 4: 8, 5: 5}  # of an offset of im2col copies
-MOST_ELEMENTS = 1 << 32  # of a tensor along a dimension
-MOST_STRIDE = 1 << 40  # bytes; strides are less
+CORNER_BITS = {3: 16, 4: 8, 5: 5}  # bits of a pixel box corner, by tensor rank
+OFFSET_BITS = {3: 16, 4: 8, 5: 5}  # bits of an im2col offset, by tensor rank
+MOST_ELEMENTS = 1 << 32  # maximum extent of a tensor
+MOST_STRIDE = 1 << 40  # exclusive bound of strides in bytes
 MOST_ELEMENT_STRIDE = 8
 SWIZZLES = (0, 32, 64, 128)
 INTERLEAVES = (0, 16, 32)
@@ -32,23 +32,22 @@ ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16"
 ALIASES = {
     "b8": "u8", "s8": "u8", "e4m3": "u8", "e5m2": "u8", "b16": "u16", "s16": "u16", "b32": "u32", "b64": "u64",
 }  # fmt: skip
-"""Types that the driver does not know, and those under which their bits are copied."""
+"""Types that the driver does not support, and the types used to copy their bits."""
 
 FIELD_ELEMENTS = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32", "f64", "bf16", "tf32", "tf32")
-"""Types by their numbers in tensormap.replace, where those that flush subnormals stand behind the others."""
+"""Types by their number in tensormap.replace; those that flush subnormals follow the others."""
 
 _MAGIC = b"ptxdsl\0\1"
 _LAYOUT = struct.Struct("<8s Q 5I 4Q 5I 5H 6B")
-_PIXEL_LAYOUT = struct.Struct("<2H 3h 3h")  # behind that, zeros for a map of tiles
+_PIXEL_LAYOUT = struct.Struct("<2H 3h 3h")  # the im2col part, zeros for a tiled map
 _TYPES = (*ELEMENTS, *ALIASES)
 
 
 @dataclass(frozen=True, slots=True)
 class PixelBox:
-    """What an im2col copy brings: `channels` of each of `pixels`, which run through the images of a batch.
+    """The pixels that an im2col copy loads: `channels` of each of `pixels`, which run through the images of a batch.
 
-    Along width, height and depth (in this order) the corner of a filter stands at `lower` first and at extent - 1 +
-    `upper` last.
+    Along width, height and depth (in this order) the corner of the filter moves from `lower` to extent - 1 + `upper`.
     """
 
     lower: tuple[int, ...]
@@ -57,10 +56,10 @@ class PixelBox:
     pixels: int
 
     def problems(self, dims: tuple[int, ...], interleaved: bool = False) -> Iterator[str]:
-        """What the driver would refuse for a tensor of these extents, each a sentence."""
+        """Yield, as sentences, the reasons why the driver would refuse it for a tensor of these extents."""
         rank, first = len(dims), 0 if interleaved else 1
         if rank not in CORNER_BITS:
-            yield f"im2col takes a tensor of 3 to {MOST_DIMENSIONS} dimensions, this one has {rank}"
+            yield f"im2col takes a tensor of 3 to {MOST_DIMENSIONS} dimensions; this one has {rank}"
             return
         for name, corner in (("lower", self.lower), ("upper", self.upper)):
             if len(corner) != rank - 2:
@@ -69,30 +68,30 @@ class PixelBox:
             limit = 1 << (CORNER_BITS[rank] - 1)
             for n in corner:
                 if not -limit <= n < limit:
-                    yield f"`{name}` has {n}; with {rank} dimensions it is from {-limit} to {limit - 1}"
+                    yield f"`{name}` has {n}; with {rank} dimensions the range is {-limit} to {limit - 1}"
         for d, (extent, low, high) in enumerate(zip(dims[first:], self.lower, self.upper, strict=False), first):
             if extent + high - low < 1:
                 yield f"the pixel box is empty along dimension {d}: from {low} to {extent - 1 + high}"
         if not 1 <= self.channels <= MOST_IN_BOX:
-            yield f"a pixel has {self.channels} channels; it can have 1 to {MOST_IN_BOX}"
+            yield f"a pixel has {self.channels} channels; the range is 1 to {MOST_IN_BOX}"
         if not 1 <= self.pixels <= MOST_PIXELS:
-            yield f"a column has {self.pixels} pixels; it can have 1 to {MOST_PIXELS}"
+            yield f"a column has {self.pixels} pixels; the range is 1 to {MOST_PIXELS}"
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMapDescription:
-    """A tensor in global memory and the box of it that one instruction copies.
+    """A tensor in global memory and the box that one instruction copies.
 
-    `address` is that of element (0, …); `dims` are the extents in elements, innermost first, of 1 to 5 dimensions;
-    `strides` the bytes from one element to the next along all dimensions but the innermost, whose elements lie side by
-    side. `box` is what is copied, along dimension d only every `element_strides[d]`-th element of it. `swizzle` is the
-    bytes of the span in which 16-byte chunks change places in shared memory, 0 for none. `fill` is what elements
-    outside of the tensor read as, "zeros" or "nan". `l2_promotion` is the bytes that the L2 cache fetches, 0 for the
-    default. A map for im2col copies has a `pixel_box`, and no `box`.
+    `address` is the address of element (0, …); `dims` are the extents in elements, innermost first, of 1 to 5
+    dimensions; `strides` are in bytes, for all dimensions except the innermost, which is contiguous. `box` is the
+    extent that is copied; along dimension d only every `element_strides[d]`-th element is. `swizzle` is the span in
+    bytes within which 16-byte chunks are permuted in shared memory, 0 for none. `fill` is the value of elements outside
+    the tensor, "zeros" or "nan". `l2_promotion` is the number of bytes that the L2 cache fetches, 0 for the default. An
+    im2col map has a `pixel_box` and no `box`.
 
-    With an `interleave` of 16 or 32 bytes a tensor has slices of so many bytes of channels, side by side along the
-    innermost dimension, and dimensions width, height and depth if any, slices of channels, images, innermost first. A
-    copy brings one slice of channels, whatever the box says of them.
+    With an `interleave` of 16 or 32 bytes, channels are stored in slices of that size, contiguous along the innermost
+    dimension. The dimensions are then width, height and depth if any, slices of channels, and images, innermost first.
+    A copy loads one slice of channels, regardless of the box.
     """
 
     address: int
@@ -113,13 +112,14 @@ class TensorMapDescription:
 
     @property
     def first_axis(self) -> int:
-        """The dimension that is the width of images: behind the channels, or the first where they are interleaved."""
+        """The dimension that is the image width: after the channels, or the first if channels are interleaved."""
         return 0 if self.interleave else 1
 
     @property
     def box_shape(self) -> tuple[int, ...]:
-        """The elements that one instruction copies along each dimension, and before them, if channels are interleaved,
-        those of a slice; of im2col, channels and pixels."""
+        """The number of elements that one instruction copies along each dimension, prefixed by the elements of a slice
+        if channels are interleaved; for im2col, channels and pixels.
+        """
         slice_elements = self.interleave // self.type.bytes
         if self.pixel_box is not None:
             return slice_elements or self.pixel_box.channels, self.pixel_box.pixels
@@ -129,21 +129,21 @@ class TensorMapDescription:
 
     @property
     def inner_bytes(self) -> int:
-        """The bytes of the innermost dimension of a box, which lie side by side in shared memory."""
+        """The bytes of the innermost dimension of a box, contiguous in shared memory."""
         return self.interleave or self.box_shape[0] * self.type.bytes
 
     @property
     def box_bytes(self) -> int:
-        """The bytes that one copy writes to shared memory, and completes at its mbarrier."""
+        """The bytes that one copy writes to shared memory and completes at its mbarrier."""
         count = self.type.bytes
         for extent in self.box_shape:
             count *= extent
         return count
 
     def problems(self) -> Iterator[str]:
-        """What the driver would refuse, each a sentence."""
+        """Yield, as sentences, the reasons why the driver would refuse the map."""
         if str(self.type) not in _TYPES:
-            yield f"a tensor map has no elements of {self.type}; it takes {', '.join(ELEMENTS)} and types of 8 bits"
+            yield f"a tensor map has no element type {self.type}; it takes {', '.join(ELEMENTS)} and types of 8 bits"
             return
         if not 1 <= self.rank <= MOST_DIMENSIONS:
             yield f"a tensor map has 1 to {MOST_DIMENSIONS} dimensions, this one {self.rank}"
@@ -165,22 +165,22 @@ class TensorMapDescription:
             if (value := getattr(self, name)) not in allowed:
                 yield f"`{name}` is {value!r}; it is one of {', '.join(map(repr, allowed))}"
         if self.interleave and self.rank < 3:
-            yield f"`interleave` is for 3 dimensions or more, and the tensor has {self.rank}"
+            yield f"`interleave` requires 3 dimensions or more; the tensor has {self.rank}"
         if self.interleave == 32 and self.swizzle != 32:
-            yield f"`interleave` of 32 bytes goes with a `swizzle` of 32, not {self.swizzle}"
+            yield f"`interleave` of 32 bytes requires a `swizzle` of 32, not {self.swizzle}"
         if self.fill == "nan" and not self.type.is_float:
             yield f"`fill` is 'nan', and {self.type} has no NaN"
 
     def _tensor_problems(self) -> Iterator[str]:
         unit = 32 if self.interleave == 32 else 16
         if self.address % unit:
-            yield f"the tensor begins at {self.address:#x}, which is no multiple of {unit} bytes"
+            yield f"the tensor begins at {self.address:#x}, not a multiple of {unit} bytes"
         for d, extent in enumerate(self.dims):
             if not 1 <= extent <= MOST_ELEMENTS:
                 yield f"dimension {d} has {extent} elements; a tensor map takes 1 to 2^32"
         for d, stride in enumerate(self.strides, 1):
             if stride % unit:
-                yield f"the stride of dimension {d} is {stride} bytes, which is no multiple of {unit}"
+                yield f"the stride of dimension {d} is {stride} bytes, not a multiple of {unit}"
             elif not 0 <= stride < MOST_STRIDE:
                 yield f"the stride of dimension {d} is {stride} bytes; a tensor map takes less than 2^40"
 
@@ -189,22 +189,23 @@ class TensorMapDescription:
             yield from self.pixel_box.problems(self.dims, bool(self.interleave))
         for d, extent in enumerate(self.box):
             if not 1 <= extent <= MOST_IN_BOX:
-                yield f"the box has {extent} elements along dimension {d}; it can have 1 to {MOST_IN_BOX}"
+                yield f"the box has {extent} elements along dimension {d}; the range is 1 to {MOST_IN_BOX}"
         for d, step in enumerate(self.element_strides):
             if not 1 <= step <= MOST_ELEMENT_STRIDE:
-                yield f"the element stride of dimension {d} is {step}; it can be 1 to {MOST_ELEMENT_STRIDE}"
+                yield f"the element stride of dimension {d} is {step}; the range is 1 to {MOST_ELEMENT_STRIDE}"
         inner = self.inner_bytes
         if self.interleave and self.box:
-            inner = self.box[0] * self.type.bytes  # which the driver asks of the width too
+            inner = self.box[0] * self.type.bytes  # the driver checks the width too
         if inner % 16:
-            yield f"the innermost dimension of the box has {inner} bytes, which is no multiple of 16"
+            yield f"the innermost dimension of the box has {inner} bytes, not a multiple of 16"
         if self.swizzle in SWIZZLES[1:] and inner > self.swizzle and not self.interleave:
-            yield f"the innermost dimension of the box has {inner} bytes; a swizzle of {self.swizzle} takes no more"
+            limit = f"a swizzle of {self.swizzle} limits it to {self.swizzle}"
+            yield f"the innermost dimension of the box has {inner} bytes; {limit}"
 
     def encode(self) -> bytes:
-        """The 128 bytes that stand for it on the emulator.
+        """Return the emulator's 128-byte encoding.
 
-        Raises struct.error for numbers that no tensor map can hold.
+        Raise struct.error for values that a tensor map cannot hold.
         """
         modes = (
             _TYPES.index(str(self.type)), self.rank, SWIZZLES.index(self.swizzle), INTERLEAVES.index(self.interleave),
@@ -220,7 +221,7 @@ class TensorMapDescription:
 
     @classmethod
     def decode(cls, data: bytes) -> TensorMapDescription:
-        """The inverse of `encode`; ValueError for bytes that are no tensor map."""
+        """Invert `encode`; raise ValueError for bytes that are not a tensor map."""
         if len(data) < MAP_BYTES or data[: len(_MAGIC)] != _MAGIC:
             raise ValueError("not a tensor map")
         _, address, *numbers = _LAYOUT.unpack_from(data)
@@ -246,7 +247,7 @@ def _padded(numbers: tuple[int, ...] | list[int], count: int) -> list[int]:
 
 @lru_cache(maxsize=1024)
 def decoded(data: bytes) -> TensorMapDescription | None:
-    """What 128 bytes say, None if they are no tensor map."""
+    """Decode 128 bytes; None if they are not a tensor map."""
     try:
         return TensorMapDescription.decode(data)
     except ValueError:
@@ -254,7 +255,7 @@ def decoded(data: bytes) -> TensorMapDescription | None:
 
 
 def replaced(d: TensorMapDescription, field: str, index: int, value: int) -> TensorMapDescription:
-    """A description with one field changed, as tensormap.replace names and counts them."""
+    """Return a description with one field changed, by the field names and encoding of tensormap.replace."""
     match field:
         case "global_address":
             return replace(d, address=value)
@@ -284,7 +285,7 @@ def _changed(numbers: tuple[int, ...], index: int, value: int) -> tuple[int, ...
 
 
 def _of_rank(d: TensorMapDescription, rank: int) -> TensorMapDescription:
-    """More dimensions have one element each."""
+    """Return a description of another rank; added dimensions have extent 1."""
     ones = (1,) * rank
     dims, box, steps = ((*numbers, *ones)[:rank] for numbers in (d.dims, d.box, d.element_strides))
     strides = (*d.strides, *(16,) * rank)[: rank - 1]

@@ -1,7 +1,7 @@
-"""Barriers in shared memory that wait for bytes, and those of other blocks (PTX ISA, "mbarrier").
+"""Transaction barriers, and mbarriers of other blocks (PTX ISA, "mbarrier").
 
-A phase of an mbarrier is complete when all have arrived that it waits for, and as many bytes as were expected. Bulk
-copies complete what they have copied; `expect_tx` says beforehand how much that will be.
+A phase of an mbarrier completes when all expected arrivals have occurred and all expected bytes have completed. Bulk
+copies complete the bytes that they copy; `expect_tx` announces the bytes beforehand.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ def _form(syntax: str, space: str, ptx: str = "8.0", sem: str = "release relaxed
 
 
 class Transaction(Mbarrier):
-    """Base of what counts bytes at an mbarrier."""
+    """Base of the instructions that update the tx-count of an mbarrier."""
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         yield from super().problems(i, operands)
         for declared, value in zip(i.operands, operands, strict=True):
             if declared.name == "tx_count" and isinstance(value, ir.Immediate) and not 0 <= value.value <= MOST:
-                help = "expect the bytes of several copies one after the other" if value.value > 0 else None
+                help = "use several expect_tx, one for each copy" if value.value > 0 else None
                 yield Problem("tx_count", f"`tx_count` is {value.value} bytes; an mbarrier counts up to {MOST}", help)
 
 
 def count_bytes(m: Step, space: str, address: np.ndarray, bytes: np.ndarray) -> None:
-    """The phases of mbarriers wait for so many bytes more."""
+    """Increase the tx-count of mbarriers."""
     state = change_object(m, space, address, expect, bytes, None)
     total = pending_bytes(state) + bytes
     beyond = abs(total) > MOST
     if beyond.any():
-        message = f"the phase of the mbarrier waits for {int(total[beyond][0])} bytes; an mbarrier counts up to {MOST}"
-        m.fail("mbarrier", message, beyond, "let a phase wait for fewer bytes, or use more mbarriers")
+        message = f"the phase of the mbarrier expects {int(total[beyond][0])} bytes; an mbarrier counts up to {MOST}"
+        m.fail("mbarrier", message, beyond, "expect fewer bytes per phase, or use more mbarriers")
 
 
 class MbarrierArriveRemote(Arrival):
-    """Counts `count` arrivals, or one, at an mbarrier of any block of the cluster; gives no state."""
+    """Arrive at an mbarrier of any block of the cluster, `count` times or once; returns no state."""
 
     forms = (
         _form(f"mbarrier.arrive{REMOTE} _, [address:space]", CLUSTER),
@@ -63,7 +63,7 @@ class MbarrierArriveRemote(Arrival):
 
 
 class MbarrierArriveDropRemote(Arrival):
-    """As mbarrier.arrive at an mbarrier of any block of the cluster, and the later phases wait for as many fewer."""
+    """Arrive at an mbarrier of any block of the cluster, and decrease the expected arrivals of all later phases."""
 
     change = staticmethod(drop)
 
@@ -81,7 +81,7 @@ def _expecting(name: str) -> tuple[Form, ...]:
 
 
 class ExpectingArrival(Transaction):
-    """Base of the arrivals that expect bytes first; `change` is what they do to the object."""
+    """Base of arrivals that first increase the tx-count; `change` is their effect on the object."""
 
     change = staticmethod(arrive)
 
@@ -93,20 +93,20 @@ class ExpectingArrival(Transaction):
 
 
 class MbarrierArriveExpectTx(ExpectingArrival):
-    """The phase waits for `tx_count` bytes more, then one arrival is counted; state = the phase that it belongs to."""
+    """Expect `tx_count` more bytes in the current phase of an mbarrier, then arrive once; state = that phase."""
 
     forms = _expecting("mbarrier.arrive")
 
 
 class MbarrierArriveDropExpectTx(ExpectingArrival):
-    """As mbarrier.arrive.expect_tx, and the later phases wait for one arrival fewer."""
+    """Expect `tx_count` more bytes, arrive once, and expect one arrival fewer in all later phases."""
 
     change = staticmethod(drop)
     forms = _expecting("mbarrier.arrive_drop")
 
 
 class ByteCount(Transaction):
-    """Base of what does nothing else; `sign` is 1 if the phase then waits for more, -1 for less."""
+    """Base of instructions that only change the tx-count; `sign` is 1 to increase it, -1 to decrease it."""
 
     sign = 1
 
@@ -115,13 +115,13 @@ class ByteCount(Transaction):
 
 
 class MbarrierExpectTx(ByteCount):
-    """The phase waits for `tx_count` bytes more."""
+    """Expect `tx_count` more bytes in the current phase of an mbarrier."""
 
     forms = (_form(f"mbarrier.expect_tx{LOCAL} [address:space], tx_count:u32", ANYWHERE, sem="relaxed"),)
 
 
 class MbarrierCompleteTx(ByteCount):
-    """The phase waits for `tx_count` bytes fewer, as if a copy of so many had ended; it copies nothing."""
+    """Simulate completion of `tx_count` bytes in the current phase of an mbarrier; nothing is copied."""
 
     sign = -1
     forms = (_form(f"mbarrier.complete_tx{LOCAL} [address:space], tx_count:u32", ANYWHERE, sem="relaxed"),)

@@ -1,7 +1,8 @@
 """Video instructions (PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions").
 
-A scalar one takes words, or a byte or half of a register (`r.b0`, `r.h1`); a SIMD one works on the two halves or the
-four bytes of its registers. All compute with more bits than the operands have, and cut or clamp only at the end.
+Scalar instructions take words, or a byte or half of a register (`r.b0`, `r.h1`); SIMD instructions operate on the two
+halves or four bytes of registers. Intermediate results have more bits than the operands, and are truncated or clamped
+only at the end.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ SELECTORS = ("b0", "b1", "b2", "b3", "h0", "h1")
 
 
 def scalar_forms(syntax: str, d: str, **slots: Any) -> tuple[Form, Form]:
-    """The forms of a scalar instruction, without and with a second operation on c."""
+    """Return the forms of a scalar instruction, without and with a secondary operation on c."""
     slots |= {"ptx": "2.0", "sm": 20}
     operands = f"d={d}, a:atype, b:btype"
     return Form(f"{syntax} {operands}", **slots), Form(f"{syntax}.then {operands}, c:{d}", then=tuple(SECOND), **slots)
 
 
 def simd_forms(name: str, **slots: Any) -> Iterator[Form]:
-    """The forms of a SIMD instruction on halves and bytes, each also with the sum of its results added to c."""
+    """Return the forms of a SIMD instruction on halves and bytes, each also with its results summed and added to c."""
     slots |= {"dtype": TYPES, "atype": TYPES, "btype": TYPES, "ptx": "3.0", "sm": 30}
     operands = "d=dtype, a:atype, b:btype, c:dtype"
     for count in (2, 4):
@@ -43,13 +44,13 @@ def simd_forms(name: str, **slots: Any) -> Iterator[Form]:
 
 
 def arithmetic_forms(name: str) -> tuple[Form, ...]:
-    """The scalar and the SIMD forms of an arithmetic instruction."""
+    """Return the scalar and the SIMD forms of an arithmetic instruction."""
     scalar = scalar_forms(f"{name}.dtype.atype.btype{{.sat}}", "dtype", dtype=TYPES, atype=TYPES, btype=TYPES)
     return (*scalar, *simd_forms(name))
 
 
 class Video(Op):
-    """Base: `operation` works on int64, one element or more a lane."""
+    """Base of the video instructions; `operation` works on int64, with one or more elements per lane."""
 
     reads = (ir.Lane,)
     operation: ClassVar[Callable[[Array, Array], Array]]
@@ -78,12 +79,12 @@ class Video(Op):
 
 
 def _count(i: Opcode) -> int:
-    """Elements of a register that an instruction works on."""
+    """Return the number of elements per register."""
     return {"2": 2, "4": 4}.get(i.form.name[-1], 1)
 
 
 def _split(x: Array, type: Type, count: int) -> Array:
-    """The elements of registers as int64 with one more axis."""
+    """Return the elements of registers as int64 with one more axis."""
     return elements(x, np.dtype(f"{x.dtype.kind}{4 // count}")).reshape(*x.shape, count).astype(np.int64)
 
 
@@ -94,35 +95,35 @@ def _clamp(results: Array, type: Type, bits: int) -> Array:
 
 
 class Vadd(Video):
-    """d = a + b, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+    """Add words, halves or bytes: d = a + b; optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vadd")
     operation = np.add
 
 
 class Vsub(Video):
-    """d = a - b, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+    """Subtract words, halves or bytes: d = a - b; optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vsub")
     operation = np.subtract
 
 
 class Vabsdiff(Video):
-    """d = |a - b|, of words, halves or bytes; then + c, or its minimum or maximum with c."""
+    """Absolute difference of words, halves or bytes: d = |a - b|; optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vabsdiff")
     operation = staticmethod(lambda a, b: np.abs(a - b))
 
 
 class Vmin(Video):
-    """d = the lesser of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."""
+    """Minimum of words, halves or bytes: d = min(a, b); optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vmin")
     operation = np.minimum
 
 
 class Vmax(Video):
-    """d = the greater of a and b, words, halves or bytes; then + c, or its minimum or maximum with c."""
+    """Maximum of words, halves or bytes: d = max(a, b); optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vmax")
     operation = np.maximum
@@ -136,7 +137,7 @@ class Vavrg(Video):
 
 
 class Shift(Video):
-    """Base of vshl and vshr: b is taken modulo 32 (.wrap) or as 32 at most (.clamp)."""
+    """Base of vshl and vshr: b is taken modulo 32 (.wrap) or clamped to 32 (.clamp)."""
 
     def results(self, i: Opcode, x: Array, y: Array) -> Array:
         return super().results(i, x, y & 31 if i.mode == "wrap" else np.minimum(y, 32))
@@ -148,21 +149,21 @@ def _shift_forms(name: str) -> tuple[Form, ...]:
 
 
 class Vshl(Shift):
-    """d = a << b; then + c, or its minimum or maximum with c."""
+    """Shift left: d = a << b; optionally + c, or the minimum or maximum with c."""
 
     forms = _shift_forms("vshl")
     operation = np.left_shift
 
 
 class Vshr(Shift):
-    """d = a >> b, filled with the sign of a signed a; then + c, or its minimum or maximum with c."""
+    """Shift right, arithmetic for signed a: d = a >> b; optionally + c, or the minimum or maximum with c."""
 
     forms = _shift_forms("vshr")
     operation = np.right_shift
 
 
 class Vset(Video):
-    """d = 1 where a compares so to b, words, halves or bytes, else 0; then + c, or its minimum or maximum with c."""
+    """Compare words, halves or bytes: d = (a cmp b) ? 1 : 0; optionally + c, or the minimum or maximum with c."""
 
     forms = (
         *scalar_forms("vset.atype.btype.cmp", "u32", atype=TYPES, btype=TYPES, cmp=tuple(COMPARISONS)),
@@ -181,7 +182,7 @@ class Vset(Video):
 
 
 class Vmad(Video):
-    """d = a * b + c, with .po one more, shifted right by 7 or 15; .sat clamps to 32 bits, signed if a or b is."""
+    """Multiply-add: d = a * b + c (.po: + 1), shifted right by 7 or 15; .sat clamps to s32 or u32."""
 
     forms = (
         Form(

@@ -1,7 +1,7 @@
-"""Exchange within a warp: shuffles, votes, matches, reductions, elections.
+"""Warp-level exchange: shuffles, votes, matches, reductions, elections.
 
-PTX ISA, "Data Movement and Conversion Instructions" and "Parallel Synchronization and Communication Instructions".
-The lanes that `membermask` names come together; they are `m.active`.
+PTX ISA, "Data Movement and Conversion Instructions" and "Parallel Synchronization and Communication Instructions". The
+lanes named by `membermask` execute together; they are `m.active`.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from .step import Step
 LANES = np.arange(32)
 BITS = np.uint32(1) << LANES.astype(np.uint32)
 SAME, LANES_SET = {"d": "a"}, {"d": "u32"}
-POISON = np.uint32(0xFFFFFFFF)  # what a lane hears from one that does not take part: a NaN
+POISON = np.uint32(0xFFFFFFFF)  # the value read from a lane that does not take part: a NaN
 
 
 def ballot(chosen: np.ndarray) -> np.ndarray:
-    """bool (…, 32) to uint32 (…, 1): bit n stands for lane n."""
+    """Pack bool (…, 32) into uint32 (…, 1): bit n is lane n."""
     return np.bitwise_or.reduce(np.where(chosen, BITS, np.uint32(0)), axis=-1, keepdims=True)
 
 
 class Exchange(Op):
-    """Base of what the lanes of a member mask do together."""
+    """Base of the operations of the lanes in a member mask."""
 
     collective = True
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         if isinstance(operands[-1], ir.Immediate) and operands[-1].value == 0:
-            yield Problem("membermask", "`membermask` is 0; it names the lanes that take part", "-1 names all 32 lanes")
+            yield Problem(
+                "membermask", "`membermask` is 0; it must name the participating lanes", "-1 names all 32 lanes"
+            )
 
 
 class Shfl(Exchange):
@@ -74,28 +76,28 @@ class Shfl(Exchange):
 
 
 def _report_unheard(i: Opcode, m: Step, source: np.ndarray, deaf: np.ndarray, mask: np.ndarray | None) -> None:
-    """Lanes read a register of a lane that takes no part, which is undefined."""
+    """Report lanes that read from a lane that does not take part, which is undefined."""
     warp, lane = (int(n[0]) for n in np.nonzero(deaf))
     other = int(source[warp, lane])
     if mask is None:
         message = f"{i.text}: lane {lane} reads from lane {other}, which does not run it together with this lane"
-        m.fail("divergent-collective", message, deaf, "move it out of the branch that only some lanes take")
+        m.fail("divergent-collective", message, deaf, "move it out of the divergent branch")
         return
     named = int(mask[warp, lane])
     if named >> other & 1:
-        why, mend = "names, but it has ended or does not exist", "let that lane come too"
+        why, mend = "names, but it has exited or does not exist", "make that lane execute it too"
     else:
-        why, mend = "does not name", "name it in the membermask of all lanes that come"
+        why, mend = "does not name", "include it in the membermask of all participating lanes"
     m.fail(
         "divergent-collective",
         f"{i.text}: lane {lane} reads from lane {other}, which membermask {named:#010x} {why}",
         deaf,
-        f"{mend}, or limit the lanes read by the clamp in `c`",
+        f"{mend}, or limit the source lanes with the clamp in `c`",
     )
 
 
 class Vote(Exchange):
-    """d = whether `a` holds in all lanes, in any, or in all or none (uni)."""
+    """Vote across a warp: d = true if a holds in all lanes, in any lane, or in all or no lanes (.uni)."""
 
     forms = (
         Form(
@@ -113,7 +115,7 @@ class Vote(Exchange):
 
 
 class Ballot(Exchange):
-    """d = the lanes in which `a` holds, a bit for each."""
+    """Collect a predicate from all lanes of a warp: d = a bit mask of the lanes where it holds."""
 
     gives = LANES_SET
     forms = (Form("vote.sync.ballot.b32 d=b32, {!}a:pred, membermask:b32", ptx="6.0", sm=30),)
@@ -123,7 +125,7 @@ class Ballot(Exchange):
 
 
 class MatchAny(Exchange):
-    """d = the lanes whose `a` is the same as this lane's, a bit for each."""
+    """Find equal values in a warp: d = a bit mask of the lanes whose a equals this lane's a."""
 
     gives = LANES_SET
     forms = (Form("match.any.sync.type d=b32, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
@@ -134,7 +136,7 @@ class MatchAny(Exchange):
 
 
 class MatchAll(Exchange):
-    """d = the member mask and p = true where all lanes have the same `a`, else 0 and false."""
+    """Test whether all lanes hold the same value: d = the member mask and p = true if so, else 0 and false."""
 
     gives = LANES_SET
     forms = (Form("match.all.sync.type d=b32{|p=pred}, a:type, membermask:b32", type="b32 b64", ptx="6.0", sm=70),)
@@ -147,7 +149,7 @@ class MatchAll(Exchange):
 
 
 class Redux(Exchange):
-    """d = the sum, least, greatest, and, or, xor of `a` over the lanes."""
+    """Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR."""
 
     carries = ("a",)
     gives = SAME
@@ -183,12 +185,12 @@ class Redux(Exchange):
 
 
 class Unsynchronised(Op):
-    """Base of exchanges without .sync, of targets before sm_70: among lanes of a warp that run them together."""
+    """Base of the exchanges without .sync, for targets before sm_70: among the convergent lanes of a warp."""
 
     like: ClassVar[Exchange]
 
     def execute(self, i: Opcode, m: Step, *inputs: np.ndarray) -> Results:
-        """What the exchange with .sync computes, for the lanes spread out over their warps."""
+        """Run the .sync exchange for the lanes, spread over their warps."""
         lane, mask = m.special("%laneid").astype(int), m.together()
         warp = np.cumsum(lane == _lowest(mask)) - 1
         present = _Present(m, warp, lane)
@@ -200,12 +202,12 @@ class Unsynchronised(Op):
 
 
 def _lowest(mask: np.ndarray) -> np.ndarray:
-    """The number of the lowest bit that is set."""
+    """Return the index of the lowest set bit."""
     return np.argmax(mask[:, np.newaxis] & BITS != 0, axis=1)
 
 
 class _Present:
-    """The lanes of some warps that run an instruction together, as a collective sees its step."""
+    """The convergent lanes of some warps, presented as the step of a collective."""
 
     def __init__(self, m: Step, warp: np.ndarray, lane: np.ndarray) -> None:
         self.m, self.threads = m, (warp, lane)
@@ -214,23 +216,23 @@ class _Present:
         self.shape = self.active.shape
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """Values of lanes in the places of these in their warps."""
+        """Place the values of lanes at their positions in the warps."""
         rows = np.zeros(self.shape, values.dtype)
         rows[self.threads] = values
         return rows
 
     def fail(self, kind: str, message: str, where: np.ndarray, help: str = "") -> None:
-        """Reports a finding for lanes of the warps."""
+        """Report a finding for lanes of the warps."""
         self.m.fail(kind, message, where[self.threads], help)
 
 
 def _old(syntax: str, instead: str, **slots: Any) -> Form:
-    """A form of targets before sm_70."""
-    return Form(syntax, until=70, note=f"write {instead}, with a mask of the lanes that take part", **slots)
+    """Return a form for targets before sm_70."""
+    return Form(syntax, until=70, note=f"write {instead}, with a mask of the participating lanes", **slots)
 
 
 class OldShfl(Unsynchronised):
-    """d = a of another lane, p = whether that lane is in reach; if not, d = a of the lane itself."""
+    """Exchange a register between lanes of a warp, for targets before sm_70: d = a of the source lane."""
 
     like = Shfl()
     gives = SAME
@@ -242,14 +244,14 @@ class OldShfl(Unsynchronised):
 
 
 class OldVote(Unsynchronised):
-    """d = whether `a` holds in all lanes, in any, or in all or none (uni)."""
+    """Vote across a warp, for targets before sm_70: true in all lanes, in any lane, or in all or no lanes (.uni)."""
 
     like = Vote()
     forms = (_old("vote.mode.pred d=pred, {!}a:pred", "vote.sync", mode="all any uni", ptx="1.2", sm=12),)
 
 
 class OldBallot(Unsynchronised):
-    """d = the lanes in which `a` holds, a bit for each."""
+    """Collect a predicate from the lanes of a warp as a bit mask, for targets before sm_70."""
 
     like = Ballot()
     gives = LANES_SET
@@ -257,7 +259,7 @@ class OldBallot(Unsynchronised):
 
 
 class Elect(Exchange):
-    """p = true in one of the lanes, the lowest; d = its number."""
+    """Elect one leader lane of a warp: p = true in the lowest lane of membermask; d = its number."""
 
     gives = LANES_SET
     forms = (Form("elect.sync d=b32|p=pred, membermask:b32", ptx="8.0", sm=90),)

@@ -1,7 +1,7 @@
-"""What a warpgroup multiplies: operands that descriptors name in shared memory, and sums in registers, as matrices.
+"""Warpgroup products as matrices: operands in shared memory addressed by descriptors, accumulators in registers.
 
-A warpgroup's sums are 64 x N. Its warp w has rows 16w to 16w + 15, lane 4g + t of them rows g and g + 8, and of every
-8 columns 2t and 2t + 1.
+The accumulators of a warpgroup are 64 x N. Warp w holds rows 16w to 16w + 15; its lane 4g + t holds rows g and g + 8 of
+these, and columns 2t and 2t + 1 of every 8 columns.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ WARPS = 4
 WARP_ROWS = WGMMA_M // WARPS
 WARP = 32
 CHUNK_ELEMENTS = 8  # of 16 bits
-START = np.uint64(14)  # bits of a descriptor that are its start
+START = np.uint64(14)  # bits of the start address in a descriptor
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Factors:
-    """What an instruction takes beside registers in flight: where its operands lie.
+    """The operands of an instruction other than registers in flight.
 
-    `chunks` are those of A, unless that is in registers, and of B, (n, warps, 1); the first `split` are A's.
-    `accumulates` (warps,) says where the product is added to the sums. `columns` (warps, 16, K / 2) are where along K
-    the numbers of a sparse A stand, None for a dense one; `described` are the descriptors, as `LateInputs` has them.
-    The others are the instruction's constants.
+    `chunks` are the chunk addresses of A, unless it is in registers, and of B, (n, warps, 1); the first `split` belong
+    to A. `accumulates` (warps,) is true where the product is added to the accumulators. `columns` (warps, 16, K / 2)
+    are the positions along K of the elements of a sparse A, None for a dense one. `described` are the descriptors, as
+    in `LateInputs`. The other fields are constants of the instruction.
     """
 
     chunks: np.ndarray
@@ -62,11 +62,11 @@ class Factors:
 
     @property
     def warp_chunks(self) -> int:
-        """Of each warp, those of its 16 rows of A, where A lies along K."""
+        """The number of chunks that belong to the 16 rows of one warp, if A is K-major."""
         return 0 if self.transposed[0] else self.split
 
     def part(self, which: np.ndarray) -> Self:
-        """Those of some of the warps."""
+        """Select some of the warps."""
         columns = None if self.columns is None else self.columns[which]
         described = tuple((name, count, values[which]) for name, count, values in self.described)
         chunks, accumulates = self.chunks[:, which], self.accumulates[which]
@@ -75,15 +75,15 @@ class Factors:
 
 @cache
 def extents(i: Opcode) -> tuple[int, int]:
-    """(N, K) of one instruction."""
+    """Return (N, K) of one instruction."""
     n, _, k = i.shape.partition("n")[2].partition("k")
     return int(n), int(k)
 
 
 def to_matrix(i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Sums in registers (count, warps, 32) as matrices (warpgroups, 16 * warps of each, N).
+    """Return accumulator registers (count, warps, 32) as matrices (warpgroups, 16 * warps of each, N).
 
-    `order` (warpgroups, warps of each) has the place of each warp among those of `held`.
+    `order` (warpgroups, warps of each) gives the index of each warp in `held`.
     """
     eights = extents(i)[0] // 8
     if i.dtype is f16:
@@ -95,7 +95,7 @@ def to_matrix(i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 
 def to_registers(i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """The inverse of `to_matrix`."""
+    """Invert `to_matrix`."""
     eights, warps = sums.shape[-1] // 8, order.size
     by_warp = np.empty((warps, WARP_ROWS, sums.shape[-1]), sums.dtype)
     by_warp[order.reshape(-1)] = sums.reshape(warps, WARP_ROWS, -1)
@@ -108,7 +108,7 @@ def to_registers(i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
 
 @cache
 def _chunks(leading: int, stride: int, span: int, rows: int, transposed: bool, depth: int) -> np.ndarray:
-    """Bytes from the start of an operand to each of its chunks, before the swizzle: row by row, or k by k."""
+    """Return the byte offsets of an operand's chunks from its start, before swizzling: row by row, or k by k."""
     fields, count = Fields(0, leading, stride, span), rows * depth // CHUNK_BYTES
     if transposed:
         k, chunk = np.divmod(np.arange(count), rows // CHUNK_ELEMENTS)
@@ -118,7 +118,7 @@ def _chunks(leading: int, stride: int, span: int, rows: int, transposed: bool, d
 
 
 def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool, depth: int = OPERAND_K_BYTES) -> np.ndarray:
-    """The addresses (…, chunks) in shared memory of the 16-byte chunks of operands of `rows` rows of M or N.
+    """Return the shared memory addresses (…, chunks) of the 16-byte chunks of operands of `rows` rows of M or N.
 
     `depth` is the bytes of a row along K.
     """
@@ -136,33 +136,33 @@ def chunk_addresses(descriptors: np.ndarray, rows: int, transposed: bool, depth:
 
 
 def say_swizzle(descriptors: np.ndarray, span: int) -> bool:
-    """Whether all descriptors say a swizzle of this span, in bytes, and no base offset."""
+    """True if all descriptors specify a swizzle of this span, in bytes, and no base offset."""
     return bool((descriptors >> np.uint64(BASE_AT) == MODES[span] << MODE_AT - BASE_AT).all())
 
 
 def swizzles_of(descriptors: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """The swizzles that descriptors (warps,) say, by span in bytes and base offset, and which say them."""
+    """Group descriptors (warps,) by swizzle span in bytes and base offset."""
     says = descriptors >> np.uint64(BASE_AT)
     fields = {value: decode(value << BASE_AT) for value in np.unique(says).tolist()}
     return {(f.swizzle_bytes, f.base_offset): says == value for value, f in fields.items()}
 
 
 def mode_text(span: int) -> str:
-    """How a descriptor says a swizzle."""
+    """Return the descriptor bits of a swizzle, for a message."""
     return f"bits {MODE_AT} and {MODE_AT + 1} of a descriptor are {MODES[span]}"
 
 
 def base_text() -> str:
-    """Where a descriptor says its base offset."""
+    """Return the descriptor bits of the base offset, for a message."""
     return f"bits {BASE_AT} to {BASE_AT + BASE_FIELD.bit_length() - 1} of the descriptor"
 
 
 def chunks_of(
     order: np.ndarray, descriptors: np.ndarray, rows: int, transposed: bool, depth: int = OPERAND_K_BYTES
 ) -> np.ndarray:
-    """The addresses of the chunks of an operand, (chunks of each warp, warps, 1): a warpgroup's warps share them.
+    """Return the chunk addresses of an operand, (chunks of each warp, warps, 1); the warps of a warpgroup share them.
 
-    `descriptors` (warps,) are the same in all warps of a warpgroup.
+    `descriptors` (warps,) are equal in all warps of a warpgroup.
     """
     addresses = chunk_addresses(descriptors[order[:, 0]], rows, transposed, depth)
     by_warp = np.empty((addresses.shape[1] // order.shape[1], order.size), np.uint64)
@@ -171,7 +171,7 @@ def chunks_of(
 
 
 def _octets(order: np.ndarray, chunks: Sequence[np.ndarray]) -> np.ndarray:
-    """What was read at the `chunks_of` operands, as (products, warpgroups, bytes)."""
+    """Return the data read at the `chunks_of` operands, as (products, warpgroups, bytes)."""
     by_warp = np.stack(chunks)[:, :, order.reshape(-1), 0].transpose(0, 2, 1, 3)
     return np.ascontiguousarray(by_warp).reshape(len(chunks), len(order), -1)
 
@@ -186,7 +186,7 @@ def operands(order: np.ndarray, chunks: Sequence[np.ndarray], rows: int, type: T
 
 
 def factor_a(m: Step, i: Opcode, order: np.ndarray, chunks: Sequence[np.ndarray], transposed: bool) -> np.ndarray:
-    """A of products that follow each other, from shared memory: (products, warpgroups, rows, K)."""
+    """Return A of consecutive products from shared memory: (products, warpgroups, rows, K)."""
     whole = operands(order, chunks, WGMMA_M, i.atype, transposed)
     if order.shape[1] == WARPS:
         return whole
@@ -196,14 +196,14 @@ def factor_a(m: Step, i: Opcode, order: np.ndarray, chunks: Sequence[np.ndarray]
 
 
 def from_registers(i: Opcode, order: np.ndarray, held: Sequence[np.ndarray]) -> np.ndarray:
-    """The same from registers: of each product a fragment (4, warps, 32)."""
+    """Return A of consecutive products from registers; each product has a fragment (4, warps, 32)."""
     k = extents(i)[1] // (2 if is_sparse(i) else 1)
     fragments = [matrix_a(a[:, np.newaxis], shape(f"m{WARP_ROWS}n8k{k}", i.atype), i.atype) for a in held]
     return np.stack([a[order].reshape(len(order), -1, k) for a in fragments])
 
 
 def is_sparse(i: Opcode) -> bool:
-    """Whether A holds half of its numbers, and metadata say which."""
+    """True if A is sparse and described by metadata."""
     return ".sp." in i.text
 
 
@@ -216,10 +216,10 @@ def multiply_add(
     held: Sequence[np.ndarray],
     chunks: Sequence[np.ndarray],
 ) -> np.ndarray:
-    """The sums after products that follow each other, of like instructions on the same sums; None for zeros.
+    """Return the accumulators after consecutive products of the same kind on the same accumulators; None means zeros.
 
-    `held` are the fragments of A (4, warps, 32) of those that have it in registers, `chunks` what was read of shared
-    memory for each product, (n, warps, 1, 16) bytes.
+    `held` are the fragments of A (4, warps, 32) for products with A in registers; `chunks` are the data read from
+    shared memory for each product, (n, warps, 1, 16) bytes.
     """
     split, turned = factors[0].split, factors[0].transposed
     a = factor_a(m, i, order, [c[:split] for c in chunks], turned[0]) if split else from_registers(i, order, held)

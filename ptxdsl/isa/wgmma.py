@@ -1,7 +1,7 @@
 """Matrix products of a warpgroup (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 
-Four warps multiply 64 rows of A by N columns of B and add to sums in their registers. B, and A unless it is in
-registers, are in shared memory, where a 64-bit descriptor says how they lie.
+Four warps multiply 64 rows of A by N columns of B and add to accumulators in registers. B is in shared memory, and so
+is A unless it is in registers; a 64-bit descriptor gives the layout of each.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ DESCRIPTORS, REGISTERS = "a_desc:b64, b_desc:b64", f"a:held*{A_REGISTERS}, b_des
 METADATA = ", metadata:b32, selector:imm"
 CONSTANTS = {"scale_a": (-1, 1), "scale_b": (-1, 1), "trans_a": (0, 1), "trans_b": (0, 1)}
 WIDE_SELECTORS, NARROW_SELECTORS = (0, 1), (0,)
-"""Which threads of each four hand over the metadata of a sparse A; of 8-bit types all do."""
+"""The threads of each four that supply the metadata of a sparse A; for 8-bit types all do."""
 
 
 def _held(type: Type) -> Type:
-    """What a register holds of a matrix."""
+    """Return the register type that holds elements of a matrix."""
     return TYPES.get(HELD_IN.get(type.name, ""), b32)
 
 
 def _sums(i: Any) -> int:
-    """Registers of sums that a thread has: of 64 x N elements its part, two to a register if they have 16 bits."""
+    """Return the number of accumulator registers per thread for 64 x N elements, two per register for 16-bit types."""
     n = int(i.shape.partition("n")[2].partition("k")[0])
     return WGMMA_M * n * i.dtype.bits // (THREADS * 32)
 
@@ -60,13 +60,11 @@ def _note(element: str) -> str:
         return ""
     if element in FLOATS:
         return f"A and B of {element} are K-major; only f16 and bf16 can be transposed"
-    return (
-        f"A and B of {element} are K-major and taken as they are; only f16 and bf16 can be transposed, floats negated"
-    )
+    return f"A and B of {element} are K-major and not negated; only f16 and bf16 can be transposed, only floats negated"
 
 
 def _form(product: WarpgroupProduct, sparse: bool, operands: str) -> Form:
-    """A line of the manual: one group of types, A from registers or not."""
+    """Return one form of wgmma.mma_async: a group of types, with A from registers or shared memory."""
     element = product.inputs[0]
     name = "wgmma.mma_async" + (".sp" if sparse else "")
     flag = {"s8": "{.satfinite}", "b1": ".and.popc"}.get(element, "")
@@ -91,7 +89,7 @@ def _form(product: WarpgroupProduct, sparse: bool, operands: str) -> Form:
 
 
 class WgmmaMmaAsync(Op):
-    """d = a * b + d, or a * b where scale_d is false; in d once the thread has waited for its group."""
+    """Multiply-accumulate matrices across a warpgroup asynchronously: d = a * b + d, or a * b if scale_d is false."""
 
     async_proxy = True
     collective = True
@@ -134,11 +132,11 @@ class WgmmaMmaAsync(Op):
         m.multiply_late(Factors(chunks, split, accumulates, negated, transposed, tuple(described), sparse))
 
     def matrix(self, i: Opcode, held: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Sums (warpgroups, rows, N) of what registers hold; `order` as in `to_matrix`."""
+        """Return accumulators (warpgroups, rows, N) from registers; `order` as in `to_matrix`."""
         return to_matrix(i, held, order)
 
     def registers(self, i: Opcode, sums: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """What registers hold of sums (warpgroups, rows, N)."""
+        """Return registers from accumulators (warpgroups, rows, N)."""
         return to_registers(i, sums, order)
 
     def carry_out(
@@ -151,18 +149,18 @@ class WgmmaMmaAsync(Op):
         held: Sequence[np.ndarray],
         chunks: Sequence[np.ndarray],
     ) -> np.ndarray:
-        """The sums after like products that follow each other; of `multiply_add`."""
+        """Return the accumulators after consecutive products of the same kind; see `multiply_add`."""
         return multiply_add(m, i, order, sums, factors, held, chunks)
 
 
 def _columns(i: Opcode, m: Step, named: dict[str, Any]) -> np.ndarray:
-    """Where the numbers of a sparse A stand; reports metadata that say nothing."""
+    """Return the positions of the elements of a sparse A, and report invalid metadata."""
     metadata = np.broadcast_to(named["metadata"], m.shape)
     return checked_columns(m, i.atype, nibbles(i.atype, extents(i)[1], metadata, int(named["selector"])), True)
 
 
 def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.ndarray:
-    """The one value that all lanes of a warpgroup bring, for each warp; reports those that bring several."""
+    """Return the value of an operand for each warp, and report warpgroups whose lanes disagree."""
     by_warp = np.broadcast_to(values, m.shape)
     same = by_warp[:, 0]
     firsts = same[order]
@@ -172,15 +170,15 @@ def uniform(m: Step, order: np.ndarray, name: str, values: np.ndarray) -> np.nda
     same[order] = firsts[:, :1]
     m.fail(
         "divergent-collective",
-        f"the threads of a warpgroup come with different `{name}`",
+        f"`{name}` differs between the threads of a warpgroup",
         by_warp != same[:, np.newaxis],
-        "compute it from what is the same in all 128 threads",
+        "compute it from values that are uniform across all 128 threads",
     )
     return same
 
 
 class WgmmaFence(Op):
-    """Orders what the thread did with registers before the products that follow: needed before the first of them."""
+    """Order prior register accesses before subsequent wgmma.mma_async; required before the first."""
 
     async_proxy = True
     collective = True
@@ -192,7 +190,7 @@ class WgmmaFence(Op):
 
 
 class WgmmaCommitGroup(Op):
-    """Makes a group of the products since the last one."""
+    """Commit all prior wgmma.mma_async as a wgmma-group."""
 
     async_proxy = True
     collective = True
@@ -204,7 +202,7 @@ class WgmmaCommitGroup(Op):
 
 
 class WgmmaWaitGroup(Op):
-    """Waits until at most the `n` newest groups of products are under way; sums may be read of those that are done."""
+    """Wait until at most the `n` latest wgmma-groups are pending; results of completed groups may be read."""
 
     async_proxy = True
     collective = True
@@ -216,11 +214,11 @@ class WgmmaWaitGroup(Op):
 
     def problems(self, i: Opcode, operands: Sequence[Any]) -> Iterator[Problem]:
         if isinstance(operands[0], ir.Immediate) and operands[0].value < 0:
-            yield Problem("n", f"`n` is {operands[0].value}; it counts groups, from 0")
+            yield Problem("n", f"`n` is {operands[0].value}; a number of groups is at least 0")
 
 
 class SetMaxNReg(Op):
-    """Gives registers of the warps back (dec), or waits for more (inc), so that each thread has `count`."""
+    """Release registers of the warp (.dec), or request more (.inc), so that each thread has `count`."""
 
     awaits = Awaited.REGISTERS
     collective = True

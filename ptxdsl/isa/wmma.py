@@ -1,9 +1,9 @@
-"""Matrices that a warp loads, multiplies and stores as a whole: wmma (PTX ISA, "Warp-level Matrix Instructions: wmma").
+"""Warp-level load, multiply and store of whole matrices: wmma (PTX ISA, "Warp-level Matrix Instructions: wmma").
 
-PTX leaves open which lane holds which element; here it is the one that holds it on an H200. The pieces of 16x8 and 8x8
-of `mma` follow each other: of A those below each other, of B those beside each other, of the sums one row of pieces
-after the other. m8n32k16 is m32n8k16 transposed. Where a fragment has more registers than that takes (f16), they are
-repeated.
+PTX does not specify which lane holds which element; this is the mapping of an H200. Fragments consist of the 16x8 and
+8x8 fragments of `mma`: vertically adjacent ones for A, horizontally adjacent ones for B, and row by row for
+accumulators. m8n32k16 is the transpose of m32n8k16. If a fragment has more registers than the mapping needs (f16), they
+are repeated.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ LANES = np.arange(32)
 ROW, QUAD = LANES // 4, LANES % 4
 ALIGNED = {"aligned": ("6.3", 70)}
 F16_REGISTERS = 8
-"""Of a fragment of A or B, whatever its size."""
+"""Registers of a fragment of A or B, for every shape."""
 
 
 class WmmaProduct(NamedTuple):
-    """The sizes of a product, its types, and the least `.version` and target that have it."""
+    """The shapes of a product, its types, and the minimum `.version` and target."""
 
     shapes: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -55,7 +55,7 @@ PRODUCTS = (
 
 
 class Size(NamedTuple):
-    """m, n and k of "m16n8k16"."""
+    """m, n and k of a shape such as "m16n8k16"."""
 
     m: int
     n: int
@@ -63,13 +63,13 @@ class Size(NamedTuple):
 
     @classmethod
     def of(cls, shape: str) -> Size:
-        """The numbers of a shape."""
+        """Parse a shape."""
         m, _, rest = shape[1:].partition("n")
         n, _, k = rest.partition("k")
         return cls(int(m), int(n), int(k))
 
     def matrix(self, use: str) -> tuple[int, int]:
-        """Rows and columns of A, B or the sums (c)."""
+        """Return the rows and columns of A, B or the accumulators (c)."""
         return {"a": (self.m, self.k), "b": (self.k, self.n), "c": (self.m, self.n)}[use]
 
 
@@ -89,7 +89,7 @@ _TRANSPOSED = {"a": "b", "b": "a", "c": "c"}
 
 @cache
 def fragment(use: str, shape: str, type: Type) -> Fragment:
-    """Where the elements of A, B or the sums (c) lie in the registers of a warp."""
+    """Return the mapping of A, B or the accumulators (c) to the registers of a warp."""
     size, packed = Size.of(shape), max(1, 32 // type.bits)
     if size.n > size.m:
         other = fragment(_TRANSPOSED[use], f"m{size.n}n{size.m}k{size.k}", type)
@@ -102,7 +102,7 @@ def fragment(use: str, shape: str, type: Type) -> Fragment:
 
 
 Piece = tuple[np.ndarray, np.ndarray]
-"""Rows and columns of the elements of a register, which broadcast to (32, elements)."""
+"""Rows and columns of the elements of a register, broadcastable to (32, elements)."""
 
 
 def _of_a(size: Size, packed: int) -> Iterator[Piece]:
@@ -130,7 +130,7 @@ def _of_sums(size: Size, packed: int) -> Iterator[Piece]:
 
 
 def _aligned(product: WmmaProduct) -> str:
-    """`.aligned` may be missing where PTX before 6.3 has the instruction."""
+    """Return `.aligned`, optional if PTX before 6.3 has the instruction."""
     return "{.aligned}" if product.ptx < "6.3" else ".aligned"
 
 
@@ -139,7 +139,9 @@ def _held(type: Type) -> str:
 
 
 def _memory_forms(text: str, uses: str) -> Iterator[Form]:
-    """The forms of load or store of some operands; each sum is that of the first product that has it."""
+    """Yield the load or store forms of some operands; an accumulator type appears once, with the first product that has
+    it.
+    """
     known: set[tuple[str, str, str]] = set()
     for product in PRODUCTS:
         for use in uses:
@@ -151,7 +153,7 @@ def _memory_forms(text: str, uses: str) -> Iterator[Form]:
 
 
 def _memory_form(text: str, use: str, product: WmmaProduct, type: Type) -> Form:
-    """A form of load or store of one operand of products."""
+    """Return a load or store form of one operand of a product."""
     layouts = {"a": product.layouts[0], "b": product.layouts[1], "c": "row col"}[use]
     return Form(
         text.format(held=_held(type), use="d" if text.startswith("wmma.store") else use, aligned=_aligned(product)),
@@ -168,7 +170,7 @@ def _memory_form(text: str, use: str, product: WmmaProduct, type: Type) -> Form:
 
 
 class WmmaAccess(Op):
-    """Base of load and store: element (r, c) is at r * stride + c elements, by columns at c * stride + r."""
+    """Base of load and store: element (r, c) is at r * stride + c elements, or c * stride + r if column-major."""
 
     collective = True
 
@@ -176,11 +178,13 @@ class WmmaAccess(Op):
         yield from _unbraced(i, operands)
 
     def addresses(self, i: Opcode, m: Step, address: np.ndarray, stride: np.ndarray | None) -> np.ndarray:
-        """Of each register's first element where its elements lie side by side, else of every element, (n, …)."""
+        """Return the address of each register's first element if its elements are contiguous, else of every element,
+        (n, …).
+        """
         part = fragment(i.use, i.shape, i.type)
         if (address != address[..., :1]).any():
-            message = f"{i.text}: lanes of a warp give different addresses"
-            m.fail("divergent-collective", message, help="give all lanes that of the tile's first element")
+            message = f"{i.text}: the address differs between lanes of a warp"
+            m.fail("divergent-collective", message, help="pass the address of the tile's first element in all lanes")
         rows, columns = Size.of(i.shape).matrix(i.use)
         pitch = np.uint64(columns if i.layout == "row" else rows) if stride is None else stride.astype(np.uint64)
         major, minor = (part.rows, part.columns) if i.layout == "row" else (part.columns, part.rows)
@@ -191,7 +195,7 @@ class WmmaAccess(Op):
 
 
 def side_by_side(i: Opcode) -> bool:
-    """Whether the elements of a register are neighbours in memory: always those of less than a byte."""
+    """True if the elements of a register are contiguous in memory; always true below one byte."""
     transposed = i.use == "b" or (i.use == "c" and i.shape == "m8n32k16")
     return bool(i.type.bits >= 32 or i.layout == ("col" if transposed else "row"))
 
@@ -204,7 +208,7 @@ def _unbraced(i: Opcode, operands: OperandList) -> Iterator[Problem]:
 
 
 class WmmaLoad(WmmaAccess):
-    """d = the fragment of a matrix in memory."""
+    """Load a matrix fragment from memory."""
 
     forms = tuple(_memory_forms(
         "wmma.load.{use}.sync{aligned}.layout.shape{{.space}}.type d={held}*count, [address:space]{{, stride:u32}}",
@@ -224,7 +228,7 @@ class WmmaLoad(WmmaAccess):
 
 
 class WmmaStore(WmmaAccess):
-    """Memory = the matrix that a fragment of sums holds."""
+    """Store an accumulator fragment to memory."""
 
     stores = "address"
     forms = tuple(_memory_forms(
@@ -245,7 +249,7 @@ class WmmaStore(WmmaAccess):
 
 
 def _slots(type: Type) -> tuple[dict[str, Any], str, str]:
-    """The modifiers that products of a type have beside the others, in front of and behind the rest."""
+    """Return the additional modifiers of the products of a type, before and after the others."""
     typed = {} if type.name == "f16" else {"atype": (type,), "btype": (type,)}
     if type.name == "f64":
         return typed | {"rnd": "rn rz rm rp"}, "", "{.rnd}"
@@ -257,7 +261,7 @@ def _slots(type: Type) -> tuple[dict[str, Any], str, str]:
 
 
 def _product_form(product: WmmaProduct, type: Type) -> Form:
-    """A form of the product of two matrices of a type."""
+    """Return one form of the product of two matrices of a type."""
     text = (
         "wmma.mma{flag}.sync{aligned}.alayout.blayout.shape{types} d=sums*count, a:{held}*a, b:{held}*b, c:old*count_c"
     )
@@ -288,7 +292,7 @@ def _product_form(product: WmmaProduct, type: Type) -> Form:
 
 
 class WmmaMma(Op):
-    """d = a * b + c, on fragments that wmma.load gave."""
+    """Multiply-accumulate fragments loaded by wmma.load: d = a * b + c."""
 
     collective = True
     forms = tuple(_product_form(product, TYPES[name]) for product in PRODUCTS for name in product.inputs)
@@ -318,7 +322,9 @@ def _number(type: Type) -> np.dtype:
 
 
 def _matrix(use: str, shape: str, type: Type, held: np.ndarray, as_numbers: bool = True) -> np.ndarray:
-    """The matrices (warps, rows, columns) in fragments (registers, warps, 32): A and B as f64, sums in their type."""
+    """Return the matrices (warps, rows, columns) in fragments (registers, warps, 32): A and B as f64, accumulators in
+    their type.
+    """
     part = fragment(use, shape, type)
     elements = np.ascontiguousarray(held)
     flat = values(elements, type) if as_numbers else elements.view(_number(type))

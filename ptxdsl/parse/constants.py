@@ -62,7 +62,10 @@ def read(source: SourceText, text: str, position: int) -> int | Immediate:
     except OverflowError:
         message, help = f"`{shortened(text)}` does not fit 64 bits", "write a smaller constant"
         if _is_decimal(text):
-            message, help = f"`{shortened(text)}` is outside the range of f64", "write its bits as 0d followed by 16 hexadecimal digits"
+            message, help = (
+                f"`{shortened(text)}` is outside the range of f64",
+                "write its bits as 0d followed by 16 hexadecimal digits",
+            )
     except ValueError:
         message, help = f"`{shortened(text)}` is not an octal number", "drop the leading 0 of a decimal number"
     raise source.error(position, len(text), message, help)

@@ -390,8 +390,7 @@ class FunctionReader(OperandReader):
         instruction.opcode, instruction.operands = opcode, _singles(opcode, operands)
 
     def _sum(self, token: Token, operand: Any, user: Instruction, items: list[Item]) -> Any:
-        """Add `r+4` used as a value, which ptxas accepts for integers, with an instruction before the one that uses it.
-        """
+        """Compute `r+4`, which ptxas accepts as an integer value, with an instruction before the one that uses it."""
         if not isinstance(operand, Sum):
             return operand
         register = operand.register
@@ -400,7 +399,7 @@ class FunctionReader(OperandReader):
             raise self.source.error(
                 (token.start_pos or 0) + max(0, token.find(register.name)),
                 len(register.name),
-                f"`{operand}` adds to a .{register.type} register, but only an integer register can have a constant added",
+                f"`{operand}` adds to a .{register.type} register; only integer registers allow that",
                 "add it with a separate instruction",
             )
         result = self._new(register.name, register.type)

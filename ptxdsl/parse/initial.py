@@ -36,7 +36,9 @@ class Initials:
                 raise self._error(
                     tree,
                     f"`{variable}` is {kind}, which takes no initial value",
-                    "store it in the kernel" if variable.linkage != "extern" else "give the initial value at its definition",
+                    "store it in the kernel"
+                    if variable.linkage != "extern"
+                    else "give the initial value at its definition",
                 )
             variable.initial = self._value(tree, variable.type)
             if not variable.type.name.endswith("ref"):
@@ -53,7 +55,9 @@ class Initials:
             raise self._error(tree, f"the initial value of `{variable}` has {problem}", _spelling(variable))
         if wrong := next((v for v in _leaves(variable.initial) if not _is_of(v, variable.type)), None):
             raise self._error(
-                tree, f"`{wrong}` is not a valid initial value of `{variable}`, which is .{variable.type}", _mend(variable.type)
+                tree,
+                f"`{wrong}` is not a valid initial value of `{variable}`, which is .{variable.type}",
+                _mend(variable.type),
             )
 
     def _value(self, tree: Node, type: Type, depth: int = 0) -> object:

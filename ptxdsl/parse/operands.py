@@ -227,7 +227,9 @@ class OperandReader:
     def _element(self, node: Node, origin: int) -> Operand:
         """Return an operand in a list."""
         if is_rule(node, "vector", "address"):
-            raise self._mistake(node, origin, "a list contains only registers and constants", "write `{a, b}`, or `(a, b)`")
+            raise self._mistake(
+                node, origin, "a list contains only registers and constants", "write `{a, b}`, or `(a, b)`"
+            )
         operand = self.operand(node, origin)
         if isinstance(operand, Sum):
             help = f"write [{operand}] for memory, or add with an instruction"
@@ -406,7 +408,7 @@ class _Expressions:
             raise self._error(name, f"`{name}` has an index, but is not an array", "write [register+bytes] for memory")
         number = self.value(index)
         if not isinstance(number, int):
-            message = f"the index of `{name}` is a whole number; found {constants.told(number)}"
+            message = f"the index of `{name}` must be an integer; found {constants.told(number)}"
             raise self._error(name, message, "write [register+bytes] for memory")
         return Indexed(array, number * max(1, array.type.bytes))
 

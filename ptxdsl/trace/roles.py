@@ -205,7 +205,7 @@ class Role(Block):
         if block is None:
             refuse(
                 f"`{self.words}` is in a kernel that does not say how many threads its blocks have",
-                "say it: `@pd.kernel(reqntid=384)`",
+                "declare it: `@pd.kernel(reqntid=384)`",
             )
         threads = math.prod(block)
         if threads % self.size:

@@ -33,21 +33,21 @@ from ptxdsl.isa.special import REQUIREMENTS
 from ptxdsl.isa.target import Requirement
 
 SHOWN = 20
-"""So many problems are spelled out in one error; the others are counted."""
-UNSIZED = "the assembler ignores it in a kernel that does not say how many threads its blocks have"
-UNCOUNTED = "the assembler ignores it in a kernel that does not say how many blocks a multiprocessor has to hold"
+"""Number of problems shown in full in one error; the others are counted."""
+UNSIZED = "the assembler ignores it in a kernel that does not declare its block size"
+UNCOUNTED = "the assembler ignores it in a kernel that does not declare the minimum blocks per multiprocessor"
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something in a module, what it requires of version and target, and where it stands."""
+    """A part of a module with its required version and target, and its location."""
 
     subject: str
     requires: Requirement
     at: Location | None = None
 
     def missing(self, arch: str) -> VerifyError | None:
-        """The error if a target such as sm_80 lacks it."""
+        """Return the error if a target such as sm_80 does not support it."""
         if self.requires.supports(arch):
             return None
         help = f'compile the kernel for {self.requires}: arch="{self.requires.least}"'
@@ -66,17 +66,17 @@ def least_version(module: PtxModule, inlined: bool = False) -> tuple[int, int]:
 
 
 def check_targets(module: PtxModule) -> None:
-    """Raises VerifyError at the first thing that the module's target lacks, or for a target that is none."""
+    """Raise VerifyError for the first requirement that the module's target does not meet, or for an unknown target."""
     arch = module.target[0]
     if arch not in target.TARGETS | target.EARLIER:
-        raise VerifyError(f"`{arch}` is no target that we know", help=f"use one of {', '.join(target.TARGETS)}")
+        raise VerifyError(f"`{arch}` is not a supported target", help=f"use one of {', '.join(target.TARGETS)}")
     for need in _needs(module):
         if error := need.missing(arch):
             raise error
 
 
 def check_blocks(module: PtxModule) -> None:
-    """Raises VerifyError where instructions ask more of a block, or of a cluster, than the kernel says of it."""
+    """Raise VerifyError if instructions require more of a block or cluster than the kernel declares."""
     for function in module.functions:
         for error in _block_problems(function):
             raise error
@@ -87,7 +87,7 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
     extents = [n for n in promised.get("reqnctapercluster", ()) if isinstance(n, int)]
     if prod(extents) > target.CLUSTER_BLOCKS:
         yield VerifyError(
-            f"`{function}` asks for clusters of {' x '.join(map(str, extents))} blocks; they have at most "
+            f"`{function}` asks for clusters of {' x '.join(map(str, extents))} blocks; the maximum is "
             f"{target.CLUSTER_BLOCKS}",
             help="8 blocks run on every GPU that has clusters",
         )
@@ -96,10 +96,10 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
     if function.kind == "entry":
         resized = (i for i in function.walk() if i.opcode.text.startswith("setmaxnreg."))
         if not promised.keys() & {"reqntid", "maxntid"}:
-            help = "say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
+            help = "declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
             yield from (_error(i, Problem("", UNSIZED, help)) for i in resized)
         elif not promised.keys() & {"minnctapersm", "maxnreg"}:
-            help = "say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX"
+            help = "declare it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX"
             yield from (_error(i, Problem("", UNCOUNTED, help)) for i in resized)
         else:
             numbers = {name: [n for n in values if isinstance(n, int)] for name, values in promised.items()}
@@ -107,10 +107,10 @@ def _block_problems(function: Function) -> Iterator[VerifyError]:
 
 
 def _register_problems(instruction: Instruction, promised: Mapping[str, Sequence[int]]) -> Iterator[Problem]:
-    """What a block never gets, even where its other threads keep as few registers as they can."""
+    """Report register counts that a block can never get, even if its other threads keep the minimum."""
     threads, first = prod(promised.get("reqntid") or promised["maxntid"]), target.registers_at_launch(promised)
     if threads % target.WARPGROUP:
-        message = f"registers change for whole warpgroups of {target.WARPGROUP} threads; the block has {threads}"
+        message = f"register counts change per warpgroup of {target.WARPGROUP} threads, but the block has {threads}"
         yield Problem("", message, f"take a multiple of {target.WARPGROUP} threads")
         return
     count, others = getattr(instruction.operands[0], "value", 0), threads - target.WARPGROUP
@@ -125,7 +125,7 @@ def _register_problems(instruction: Instruction, promised: Mapping[str, Sequence
 
 
 def _mask_problems(function: Function, blocks: int) -> Iterator[VerifyError]:
-    """Constant masks and ranks of blocks that the clusters of a kernel do not have."""
+    """Report constant block masks and ranks outside the clusters of a kernel."""
     for instruction in function.walk():
         names = [(operand.name, n) for n, operand in enumerate(instruction.opcode.operands)]  # type: ignore[attr-defined]
         bound = instruction.opcode.bind(instruction.operands)  # type: ignore[attr-defined]
@@ -135,20 +135,20 @@ def _mask_problems(function: Function, blocks: int) -> Iterator[VerifyError]:
             value = bound[n].value if n < len(bound) and isinstance(bound[n], Immediate) else 0
             if name == "cta_mask" and value >> blocks:
                 message = f"`cta_mask` is {value:#x}; the clusters of the kernel have {blocks} blocks"
-                yield _error(instruction, Problem(name, message, f"name ranks from 0 to {blocks - 1}"))
+                yield _error(instruction, Problem(name, message, f"use ranks 0 to {blocks - 1}"))
             if name == "rank" and instruction.opcode.text.startswith("mapa") and value >= blocks:
-                message = f"`rank` is {value}; the clusters of the kernel have {blocks} blocks, counted from 0"
+                message = f"`rank` is {value}; the clusters of the kernel have ranks 0 to {blocks - 1}"
                 yield _error(instruction, Problem(name, message))
 
 
 def verify(module: PtxModule) -> None:
-    """Raises one VerifyError that shows every rule of the PTX ISA that the module breaks, each with its place."""
+    """Raise one VerifyError that lists every violation of the PTX ISA in the module, each with its location."""
     functions = (e for f in module.functions for e in (*_operand_problems(f), *_unwritten(f), *_block_problems(f)))
     _raise([*_module_problems(module), *functions])
 
 
 def check_operands(functions: Iterable[Function]) -> None:
-    """Raises one VerifyError that shows every instruction that its operands do not fit."""
+    """Raise one VerifyError that lists every instruction whose operands are invalid."""
     _raise([error for function in functions for error in _operand_problems(function)])
 
 
@@ -169,14 +169,14 @@ def _module_problems(module: PtxModule) -> Iterator[VerifyError]:
         elif version and version < need.requires.version:
             least, have = (".".join(map(str, v)) for v in (need.requires.version, version))
             yield VerifyError(
-                f"{need.subject} needs PTX {least}; the module says .version {have}",
+                f"{need.subject} needs PTX {least}; the module has .version {have}",
                 at=need.at,
                 help=f"write .version {least}",
             )
 
 
 def _needs(module: PtxModule) -> Iterator[Need]:
-    """Every distinct thing that may need more than the oldest version and target."""
+    """Yield every distinct part that may require more than the oldest version and target."""
     seen: set[object] = set()
     for item in module.items:
         if isinstance(item, Variable):
@@ -236,7 +236,7 @@ def _operand_problems(function: Function) -> Iterator[VerifyError]:
 
 
 def _unwritten(function: Function) -> Iterator[VerifyError]:
-    """Registers that are read, though nothing in the function writes them: each where it is first read."""
+    """Report registers that are read but never written in the function, at their first read."""
     written: set[Register] = {p for p in function.parameters if isinstance(p, Register)}
     reads: list[tuple[Register, Instruction]] = []
     for instruction in function.walk():
@@ -256,11 +256,11 @@ def _instruction_problems(instruction: Instruction, labels: set[Label]) -> Itera
     yield from instruction.opcode.problems(instruction.operands)  # type: ignore[attr-defined]
     for operand in instruction.operands:
         if isinstance(operand, Label) and operand not in labels:
-            yield Problem("", f"no label `{operand}` stands in this function", "put the label into the body")
+            yield Problem("", f"this function has no label `{operand}`", "define the label in the body")
 
 
 def _collect(instruction: Instruction, written: set[Register], reads: list[tuple[Register, Instruction]]) -> None:
-    """Adds the registers that an instruction writes, and those that it reads."""
+    """Collect the registers that an instruction writes, and those that it reads."""
     opcode: Any = instruction.opcode
     bound = opcode.bind(instruction.operands)
     if isinstance(opcode, Opaque) or isinstance(bound, Problem):
@@ -276,7 +276,7 @@ def _collect(instruction: Instruction, written: set[Register], reads: list[tuple
 
 
 def _registers(operands: Iterable[Any]) -> Iterator[Register]:
-    """Every register in operands, those of addresses and vectors included."""
+    """Yield every register in operands, including those in addresses and vectors."""
     for operand in operands:
         if isinstance(operand, Register):
             yield operand

@@ -1,4 +1,4 @@
-"""Which parameters of a kernel it may write memory through, found by following their values through its registers."""
+"""Find the parameters through which a kernel may write memory, by tracking their values through registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ptxdsl.types import b8
 
 
 class StructWord(NamedTuple):
-    """Eight bytes of a parameter that is a struct, `offset` bytes behind its start: room for one address."""
+    """Eight bytes of a struct parameter, `offset` bytes from its start: the size of one address."""
 
     parameter: ir.Variable
     offset: int
@@ -21,34 +21,34 @@ class StructWord(NamedTuple):
         return f"{self.parameter}+{self.offset}"
 
 
-# Parameters whose values, and shared and local variables whose addresses, may be part of a value
+# parameters, and addresses of shared and local variables, that a value may derive from
 Origins = frozenset[ir.Variable | StructWord]
 NOTHING: Origins = frozenset()
-KERNEL_SPACES = ("shared", "local")  # memory that ends with the kernel
-ELSEWHERE = ir.Variable("elsewhere", "shared", b8)  # own memory whose variable the kernel does not name
+KERNEL_SPACES = ("shared", "local")  # memory with the lifetime of the kernel
+ELSEWHERE = ir.Variable("elsewhere", "shared", b8)  # the kernel's own memory, variable unknown
 ADDRESS_BITS = 64
-TENSOR_MAP = "map"  # the operand that names a box: data come from the tensor, never from the bytes of its map
+TENSOR_MAP = "map"  # the box operand: data come from the tensor, never from the bytes of its map
 MOST_COPIED_BYTES = 16  # by an instruction from memory to memory
 
 
 def written(function: ir.Function) -> frozenset[str]:
-    """The names of parameters of 64 bits whose value may be part of an address that the kernel writes to.
+    """Return the names of 64-bit parameters whose value may be part of an address that the kernel writes to.
 
-    Of a struct `p` it is `p+8` for the eight bytes at 8, and `p` where the kernel computes the place that it loads. An
-    address that is stored in shared or local memory, or passed to a function of the module, is followed to where it is
-    used. One that is stored anywhere else, or passed to a function that is not there, counts as written through.
+    A struct `p` gives `p+8` for its eight bytes at offset 8, and `p` if the kernel computes the offset that it loads.
+    Addresses stored in shared or local memory, or passed to a function of the module, are tracked to their use.
+    Addresses stored elsewhere, or passed to an external function, count as written through.
     """
     steps = {function: _steps(function)}
     return frozenset(map(str, _written(function, _of_callees(function, steps), steps)))
 
 
 Written = Mapping[ir.Function, frozenset[int]]
-"""The parameters of functions, by their numbers, through which they may write."""
+"""For each function, the indices of parameters through which it may write."""
 Steps = dict[ir.Function, list["_Step"]]
 
 
 def _written(function: ir.Function, callees: Written, steps: Steps) -> Origins:
-    """The parameters of a function through which it may write."""
+    """Return the parameters of a function through which it may write."""
     variables = [p for p in function.parameters if isinstance(p, ir.Variable)]
     parameters = {p for p in variables if p.type.bits == 64 and not p.shape}
     structs = {p for p in variables if p.shape}
@@ -57,8 +57,7 @@ def _written(function: ir.Function, callees: Written, steps: Steps) -> Origins:
 
 
 def _of_callees(function: ir.Function, steps: Steps) -> Written:
-    """What the functions that it calls write, and those that they call, whose steps are added: from nothing on, until
-    that is no news."""
+    """Return the parameters that its direct and indirect callees write through, as a fixed point; add their steps."""
     callees: dict[ir.Function, frozenset[int]] = {}
     pending = [function]
     while pending:
@@ -75,14 +74,14 @@ def _of_callees(function: ir.Function, steps: Steps) -> Written:
 
 
 def _numbers(function: ir.Function, through: Origins) -> frozenset[int]:
-    """Which parameters these are; registers as parameters may be written through."""
+    """Return the indices of these parameters; register parameters may be written through."""
     named = {origin.parameter if isinstance(origin, StructWord) else origin for origin in through}
     pairs = enumerate(function.parameters)
     return frozenset(n for n, p in pairs if p in named or (isinstance(p, ir.Register) and p.type.bits >= ADDRESS_BITS))
 
 
 class _Memory(NamedTuple):
-    """What an address operand leads to."""
+    """The memory that an address operand refers to."""
 
     base: Any
     space: str
@@ -94,12 +93,12 @@ class _Memory(NamedTuple):
 
 
 def _is_passed(base: object) -> bool:
-    """Whether it is a variable that holds an argument or a result."""
+    """True if it is a variable that holds an argument or a result."""
     return isinstance(base, ir.Variable) and base.space == "param"
 
 
 class _Call(NamedTuple):
-    """A call, of a function that the module defines or of another one."""
+    """A call of a function, defined in the module or external."""
 
     function: ir.Function | None
     arguments: tuple[Any, ...]
@@ -107,17 +106,17 @@ class _Call(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """What an instruction does with values."""
+    """The data flow of an instruction."""
 
     into: tuple[ir.Register, ...]
     sources: tuple[Any, ...]  # registers, and variables whose addresses are taken
     memory: tuple[_Memory, ...]
-    target: _Memory | None  # that of the memory to which it writes
+    target: _Memory | None  # the address of the memory that it writes
     call: _Call | None
 
     @property
     def wide(self) -> Iterator[ir.Register]:
-        """The sources that hold whole addresses."""
+        """Yield the sources that are wide enough for addresses."""
         return (s for s in self.sources if isinstance(s, ir.Register) and s.type.bits >= ADDRESS_BITS)
 
 
@@ -149,7 +148,7 @@ def _call(operands: Mapping[str, Any]) -> _Call:
 
 
 def _leaves(operands: Iterable[object]) -> Iterator[Any]:
-    """The registers and variables of operands, but for those in brackets."""
+    """Yield the registers and variables of operands, except those in brackets."""
     for operand in operands:
         if isinstance(operand, ir.Register | ir.Variable):
             yield operand
@@ -160,7 +159,7 @@ def _leaves(operands: Iterable[object]) -> Iterator[Any]:
 
 
 class _Flow:
-    """What values may be part of: `held` in registers, `kept` in shared and local variables."""
+    """The origins of values: `held` in registers, `kept` in shared and local variables."""
 
     def __init__(
         self, parameters: set[ir.Variable], structs: set[ir.Variable], steps: list[_Step], callees: Written
@@ -176,15 +175,15 @@ class _Flow:
             frozenset, {variable: frozenset([variable]) for variable in addressed}
         )
         self.kept: dict[Any, Origins] = defaultdict(frozenset)
-        while any([self._take(step) for step in steps]):  # a list: all steps are taken each time
+        while any([self._take(step) for step in steps]):  # a list, so that every step is evaluated in each round
             pass
 
     def written(self) -> Origins:
-        """What the addresses that are written to are part of, and all that goes where it is not followed."""
+        """Return the origins of addresses that are written to, and of values that leave the tracked memory."""
         return NOTHING.union(*map(self._written, self.steps))
 
     def _take(self, step: _Step) -> bool:
-        """Lets values go where an instruction brings them. Returns whether that was news."""
+        """Propagate values through an instruction. Return True if this changed anything."""
         size = sum(register.type.bytes for register in step.into)
         loaded = [self._loaded(memory, size) for memory in step.memory]
         origins = _union(self.held, step.sources).union(*loaded) if step.into else NOTHING
@@ -198,12 +197,12 @@ class _Flow:
         return is_news
 
     def _passed(self, argument: object) -> Origins:
-        """What an argument of a call may be part of."""
+        """Return the origins of a call argument."""
         return self.kept[argument] if isinstance(argument, ir.Variable) else self.held[argument]
 
     def _written(self, step: _Step) -> Origins:
         through = self.held[step.target.base] if step.target else NOTHING
-        if step.call:  # a function may read all memory of its caller
+        if step.call:  # a callee may read all memory of its caller
             known = self.callees.get(step.call.function) if step.call.function else None
             chosen = [a for n, a in enumerate(step.call.arguments) if known is None or n in known]
             return through | self._reached(self.memory.union(*map(self._passed, chosen)))
@@ -215,7 +214,9 @@ class _Flow:
         return _union(self.held, step.wide).union(*[self._loaded(memory, MOST_COPIED_BYTES) for memory in read])
 
     def _loaded(self, memory: _Memory, size: int) -> Origins:
-        """What so many bytes are part of; what is loaded from global memory is no address of ours."""
+        """Return the origins of loaded bytes; values loaded from global memory are not addresses derived from
+        parameters.
+        """
         if memory.base in self.parameters:
             return frozenset([memory.base])
         if memory.base in self.structs:
@@ -224,11 +225,11 @@ class _Flow:
         return _union(self.kept, self._variables(memory)) | self.held[memory.base] & self.structs
 
     def _variables(self, memory: _Memory) -> Origins:
-        """The shared and local variables of which it may be part."""
+        """Return the shared and local variables that the address may refer to."""
         return self.held[memory.base] & self.kernel_memory or (self.kernel_memory if memory.is_of_kernel else NOTHING)
 
     def _reached(self, origins: Origins) -> Origins:
-        """These, and what may be loaded by those that are addresses of variables."""
+        """Return these origins, and everything loadable through those that are addresses of variables."""
         while more := _union(self.kept, origins) - origins:
             origins |= more
         return origins
@@ -239,7 +240,7 @@ def _union(origins: Mapping[object, Origins], holders: Iterable[object]) -> Orig
 
 
 def _add(origins: dict[object, Origins], holders: Iterable[object], new: Origins) -> bool:
-    """Returns whether that was news of one of the holders."""
+    """Add origins to holders. Return True if this changed anything."""
     is_news = False
     for holder in holders if new else ():
         is_news |= not new <= origins[holder]

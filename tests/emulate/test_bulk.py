@@ -244,7 +244,7 @@ def test_sums_of_many_blocks():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    (("], 512, [", "], %r1, ["), "`size` is 1 bytes, which is no multiple of 16"),
+    (("], 512, [", "], %r1, ["), "`size` is 1 bytes, not a multiple of 16"),
     (("[%r2], [%rd1]", "[%r2+8], [%rd1]"), None),
     (("[%r2], [%rd1]", "[%r2+4000], [%rd1]"), None),
 ])  # fmt: skip

@@ -165,24 +165,24 @@ SHUFFLES = [
     (
         "setp.ge.u32 %p1, %r1, 20;\n@%p1 ret;\nshfl.sync.down.b32 %r2, %r1, 16, 31, -1;",
         "divergent-collective: shfl.sync.down.b32: lane 4 reads from lane 20, which membermask 0xffffffff names, "
-        "but it has ended or does not exist\n"
+        "but it has exited or does not exist\n"
         "  <ptx>:9\n"
         "  by thread (4, 0, 0) of block (0, 0, 0) and 11 more threads\n"
-        "  help: let that lane come too, or limit the lanes read by the clamp in `c`",
+        "  help: make that lane execute it too, or limit the source lanes with the clamp in `c`",
     ),
     (
         "setp.lt.u32 %p1, %r1, 16;\n@%p1 shfl.sync.idx.b32 %r2, %r1, 20, 31, 0xffff;",
         "divergent-collective: shfl.sync.idx.b32: lane 0 reads from lane 20, which membermask 0x0000ffff does not name\n"
         "  <ptx>:8\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 15 more threads\n"
-        "  help: name it in the membermask of all lanes that come, or limit the lanes read by the clamp in `c`",
+        "  help: include it in the membermask of all participating lanes, or limit the source lanes with the clamp in `c`",
     ),
     (
         "setp.lt.u32 %p1, %r1, 16;\nselp.b32 %r3, 0xffff, 0xffff0000, %p1;\nshfl.sync.idx.b32 %r2, %r1, 3, 31, %r3;",
         "divergent-collective: shfl.sync.idx.b32: lane 16 reads from lane 3, which membermask 0xffff0000 does not name\n"
         "  <ptx>:9\n"
         "  by thread (16, 0, 0) of block (0, 0, 0) and 15 more threads\n"
-        "  help: name it in the membermask of all lanes that come, or limit the lanes read by the clamp in `c`",
+        "  help: include it in the membermask of all participating lanes, or limit the source lanes with the clamp in `c`",
     ),
 ]
 

@@ -368,7 +368,7 @@ def test_a_copy_from_beyond_the_end():
 
 def test_a_trap():
     assert found("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 7;\n@%p1 trap;", parameters="") == (
-        "trap: the kernel reached a trap\n  <ptx>:7\n  by thread (7, 0, 0) of block (0, 0, 0)"
+        "trap: the kernel executed a trap\n  <ptx>:7\n  by thread (7, 0, 0) of block (0, 0, 0)"
     )
 
 

@@ -153,10 +153,10 @@ def refused(body=LOAD, at=(0, 0, 0, 0), change=lambda text: text, offsets=None, 
 @pytest.mark.parametrize(("options", "message"), [
     ({"at": (0, -2, 0, 0)}, "the copy begins at -2 along dimension 2; the pixel box goes from -1 to 3"),
     ({"at": (0, 0, 5, 0)}, "the copy begins at 5 along dimension 1; the pixel box goes from -1 to 4"),
-    ({"offsets": (0, 256)}, "`offsets` has 256; with 4 dimensions 255 is the most"),
-    ({"body": STORE}, "the pixel box reaches beyond the tensor along dimension 1; copies to global memory stay within"),
+    ({"offsets": (0, 256)}, "`offsets` has 256; with 4 dimensions the maximum is 255"),
+    ({"body": STORE}, "the pixel box extends outside the tensor along dimension 1; stores must stay inside"),
     ({"change": lambda text: text.replace(".im2col", "").replace(", {%h1, %h2}", "")},
-     "the tensor map has columns of pixels, and the instruction copies boxes: write .im2col"),
+     "the tensor map is an im2col map, but the instruction copies tiles: write .im2col"),
 ])  # fmt: skip
 def test_what_no_column_can_be(options, message):
     finding = refused(**options)
@@ -168,6 +168,4 @@ def test_a_map_of_boxes_has_no_pixels():
     description, parameter = tiles.mapping(images(2, 5, 6, 16), (1, 2, 2, 16))
     text = text_of(LOAD, description).replace("AGAIN:", "bra END; AGAIN:")
     finding = tiles.launched(text, parameter, np.zeros(512, np.uint8), (0, 0, 0, 0)).findings[0]
-    assert finding.message == (
-        "the tensor map has boxes, and .im2col takes one that has columns of pixels (cuTensorMapEncodeIm2col)"
-    )
+    assert finding.message == ("the tensor map is tiled, but .im2col takes an im2col map (cuTensorMapEncodeIm2col)")

@@ -65,9 +65,9 @@ def test_a_copy_of_more_bytes_than_it_has_is_refused():
     """The last threads begin behind the end, where the difference wraps."""
     (finding,) = pd.emulate(rest, 1, 5, np.zeros(128, np.float32), np.zeros(8, np.float32), 12).findings
     assert str(finding) == (
-        "out-of-bounds: cp.async.cg.shared.global copies 16 bytes, and `src_size` asks for 4294967280 of them\n"
+        "out-of-bounds: cp.async.cg.shared.global copies 16 bytes, but `src_size` is 4294967280\n"
         "  test_read_only.py:59 | pd.ptx.cp.async_.cg.shared.global_(tile.address(first), x + first, 16, (n - first) * 4)\n"
         "                         ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 2 more threads\n"
-        "  help: `src_size` is at most `size`: differences of unsigned numbers wrap, so compare before: pd.select(…)"
+        "  help: `src_size` must not exceed `size`; unsigned subtraction wraps, so compare first: pd.select(…)"
     )

@@ -101,7 +101,7 @@ def test_an_unknown_block_is_refused():
         "setmaxnreg.dec.sync.aligned.u32: nobody knows how many registers there are in a kernel that does not say its "
         "block"
     )
-    assert refusal.value.help == "say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
+    assert refusal.value.help == "declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
 
 
 def test_a_warpgroup_changes_its_registers_together():

@@ -330,14 +330,12 @@ def test_bytes_that_are_no_map():
     found = refused(content=bytes(8) + bytes(120))
     assert found.kind == "tensor-map"
     assert found.message.endswith("are not a tensor map")
-    assert (
-        found.help == "pass a tensor map by its address: a parameter of the kernel, or its 128 bytes in global memory"
-    )
+    assert found.help == "pass the address of a tensor map: a kernel parameter, or 128 bytes in global memory"
 
 
 def test_a_map_of_another_rank():
     assert str(refused(rank=3)) == (
-        "tensor-map: the tensor map has 2 dimensions, and the instruction takes boxes of 3\n"
+        "tensor-map: the tensor map has 2 dimensions, but the instruction copies boxes of 3\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
         "  help: make the map for this instruction: pd.TensorMap(type, box)"
@@ -346,15 +344,15 @@ def test_a_map_of_another_rank():
 
 def test_a_map_that_the_driver_would_not_have_made():
     found = refused(lambda d: replace(d, strides=(120,)))
-    assert found.message == "the stride of dimension 1 is 120 bytes, which is no multiple of 16"
+    assert found.message == "the stride of dimension 1 is 120 bytes, not a multiple of 16"
 
 
 def test_a_box_that_begins_at_no_multiple_of_128_bytes():
     assert str(refused(offset=64)) == (
-        "misaligned: the box begins at 0x40 in shared memory, no multiple of 128 bytes\n"
+        "misaligned: the box begins at 0x40 in shared memory, not a multiple of 128 bytes\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: align the buffer to 128 bytes, under a swizzle of 128 to 1024"
+        "  help: align the buffer to 128 bytes, or to 1024 with a swizzle of 128"
     )
 
 
@@ -363,8 +361,8 @@ def test_a_map_that_lies_crooked():
     text = kernel(LOAD, description, map=MAP + "add.u64 %rd1, %rd1, 32;").replace("AGAIN:", "bra END; AGAIN:")
     found = launched(text, parameter, np.zeros(512, np.uint8), (0, 0)).findings[0]
     assert found.kind == "misaligned"
-    assert found.message.startswith("the tensor map lies at 0x")
-    assert found.message.endswith(", no multiple of 64 bytes")
+    assert found.message.startswith("the tensor map is at 0x")
+    assert found.message.endswith(", not a multiple of 64 bytes")
     assert found.help == "align the variable that holds it to 128 bytes"
 
 
@@ -373,10 +371,10 @@ def test_a_map_in_shared_memory():
     text = kernel(LOAD, description, map="cvt.u64.u32 %rd1, %r2; cvta.shared.u64 %rd1, %rd1;")
     found = launched(text.replace("AGAIN:", "bra END; AGAIN:"), parameter, np.zeros(512, np.uint8), (0, 0)).findings[0]
     assert str(found) == (
-        "tensor-map: the tensor map lies in shared memory; copies take it from global, constant or parameter memory\n"
+        "tensor-map: the tensor map is in shared memory; copies read it from global, constant or parameter memory\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: tensormap.cp_fenceproxy copies it to global memory, where copies by it see it"
+        "  help: copy it to global memory with tensormap.cp_fenceproxy"
     )
 
 
@@ -514,6 +512,6 @@ def test_modes_of_blackwell_are_not_emulated(mode, rank, monkeypatch):
         launched(text, parameter, np.zeros(description.box_bytes, np.uint8), (0,) * rank)
     assert refused.value.message == (
         f"`cp.async.bulk.tensor.{rank}d.shared::cta.global.{mode}.mbarrier::complete_tx::bytes` cannot be emulated yet: "
-        f".{mode} is for targets that the emulator does not know"
+        f".{mode} requires a target that the emulator does not support"
     )
     assert refused.value.help == "run this kernel on a GPU"

@@ -86,10 +86,10 @@ def test_more_bytes_than_an_mbarrier_counts():
     expect = "mbarrier.expect_tx.shared.b64 [bar], 1048575;\n"
     found = only(run(kernel(expect + expect), np.zeros(1, np.uint32), module=BARRIER))
     assert str(found) == (
-        "mbarrier: the phase of the mbarrier waits for 2097150 bytes; an mbarrier counts up to 1048575\n"
+        "mbarrier: the phase of the mbarrier expects 2097150 bytes; an mbarrier counts up to 1048575\n"
         "  <ptx>:11\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: let a phase wait for fewer bytes, or use more mbarriers"
+        "  help: expect fewer bytes per phase, or use more mbarriers"
     )
 
 
@@ -101,7 +101,7 @@ def test_more_arrivals_than_a_phase_waits_for():
         "mbarrier: 1 arrival where the phase of the mbarrier waits for 0 more of 1\n"
         "  <ptx>:12\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: initialize the mbarrier with the number of arrivals of a phase"
+        "  help: initialize the mbarrier with the number of arrivals per phase"
     )
 
 
@@ -110,10 +110,10 @@ def test_an_arrival_that_must_not_complete_the_phase():
     last = "mbarrier.arrive.noComplete.shared.b64 %rd2, [bar], 1;"
     found = only(run(kernel(last), np.zeros(1, np.uint32), module=BARRIER))
     assert str(found) == (
-        "mbarrier: this arrival is the last that the phase waits for, which .noComplete must not be\n"
+        "mbarrier: this arrival completes the phase, which .noComplete must not do\n"
         "  <ptx>:10\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: let the last that arrives do so without .noComplete"
+        "  help: drop .noComplete from the last arrival of the phase"
     )
     clean(run(kernel("mbarrier.expect_tx.shared.b64 [bar], 16;\n" + last), np.zeros(1, np.uint32), module=BARRIER))
 

@@ -238,7 +238,7 @@ def test_descriptors_that_differ_within_a_warpgroup():
     report, _ = run(*body, wait())
     kinds = {finding.kind for finding in report.findings}
     assert kinds == {"divergent-collective"}
-    assert "come with different `a_desc`" in str(report)
+    assert "`a_desc` differs between the threads of a warpgroup" in str(report)
 
 
 def test_shared_memory_that_nobody_wrote():

@@ -151,7 +151,7 @@ def test_only_associative_integer_operations_offer_a_scan(operation, ufunc):
     ("atom.global.cas.b32 %r0, [%d0], %r1;", "atom.global.cas.b32: takes d, a, b, c; 3 given"),
     (
         "atom.shared.add.u64 %d0, [tile+4], %d1;",
-        "atom.shared.add.u64: `a` is 4 bytes past an aligned place; this access takes multiples of 8",
+        "atom.shared.add.u64: `a` is 4 bytes past an aligned address; this access requires multiples of 8",
     ),
     (
         "atom.shared.add.u32 %r0, [table], %r1;",
@@ -159,8 +159,7 @@ def test_only_associative_integer_operations_offer_a_scan(operation, ufunc):
     ),
     (
         "red.global.add.L2::cache_hint.u32 [%d0], %r1;",
-        "red.global.add.L2::cache_hint.u32: takes a cache policy, a 64-bit register, as last operand of"
-        " .L2::cache_hint\n"
+        "red.global.add.L2::cache_hint.u32: .L2::cache_hint takes a cache policy, a 64-bit register, as its last operand\n"
         "  help: make one with createpolicy.fractional.L2::evict_last.b64",
     ),
 ])  # fmt: skip

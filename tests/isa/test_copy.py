@@ -72,7 +72,7 @@ def test_groups(text, arguments, call):
     ),
     (
         "cp.async.ca.shared.global [tile+4], [%d0], 16;",
-        "cp.async.ca.shared.global: `dst` is 4 bytes past an aligned place; this access takes multiples of 16",
+        "cp.async.ca.shared.global: `dst` is 4 bytes past an aligned address; this access requires multiples of 16",
     ),
     (
         "cp.async.ca.shared.global [table], [%d0], 16;",
@@ -94,7 +94,7 @@ def test_groups(text, arguments, call):
         "cp.async.cg.shared.global.L2::cache_hint [tile], [%d0], 16;",
         "cp.async.cg.shared.global.L2::cache_hint: takes dst, src, size, policy; 3 given",
     ),
-    ("cp.async.wait_group -1;", "cp.async.wait_group: `n` is -1; it counts groups, from 0"),
+    ("cp.async.wait_group -1;", "cp.async.wait_group: `n` is -1; a number of groups is at least 0"),
     ("cp.async.wait_group %r0;", "cp.async.wait_group: `n` is a b32 register; it must be an integer constant"),
 ])  # fmt: skip
 def test_refusals(instruction, message):

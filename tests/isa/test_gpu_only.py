@@ -22,7 +22,7 @@ def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
         pd.emulate(orders, 1, 128, 3)
     message, line, mend = str(refusal.value).splitlines()[0], *str(refusal.value).splitlines()[1::2][:2]
     assert message == (
-        "`tcgen05.fence::before_thread_sync` cannot be emulated yet: the table has its forms and no meaning for it"
+        "`tcgen05.fence::before_thread_sync` cannot be emulated yet: the table has its forms but no implementation"
     )
     assert "test_gpu_only.py" in line and "pd.ptx.tcgen05.fence__before_thread_sync()" in line
     assert mend == "  help: run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere"
@@ -51,21 +51,21 @@ ret;
     (
         ".reqnctapercluster 4, 4, 2",
         "",
-        "`k` asks for clusters of 4 x 4 x 2 blocks; they have at most 16\n"
+        "`k` asks for clusters of 4 x 4 x 2 blocks; the maximum is 16\n"
         "  help: 8 blocks run on every GPU that has clusters",
     ),
     (
         "",
         "setmaxnreg.inc.sync.aligned.u32 64;",
-        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not say how many threads its "
-        "blocks have\n  <ptx>:6\n  help: say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
+        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not declare its "
+        "block size\n  <ptx>:6\n  help: declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
     ),
     (
         ".maxntid 384, 1, 1",
         "setmaxnreg.inc.sync.aligned.u32 64;",
-        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not say how many blocks a "
-        "multiprocessor has to hold\n  <ptx>:6\n"
-        "  help: say it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX",
+        "setmaxnreg.inc.sync.aligned.u32: the assembler ignores it in a kernel that does not declare the minimum "
+        "blocks per multiprocessor\n  <ptx>:6\n"
+        "  help: declare it: `@pd.kernel(reqntid=384, min_blocks=1)`, or .minnctapersm in PTX",
     ),
     (".maxntid 384, 1, 1\n.minnctapersm 1", "setmaxnreg.inc.sync.aligned.u32 64;", ""),
     (
@@ -77,7 +77,7 @@ ret;
     (
         ".reqntid 96\n.minnctapersm 1",
         "setmaxnreg.dec.sync.aligned.u32 40;",
-        "setmaxnreg.dec.sync.aligned.u32: registers change for whole warpgroups of 128 threads; the block has 96\n"
+        "setmaxnreg.dec.sync.aligned.u32: register counts change per warpgroup of 128 threads, but the block has 96\n"
         "  <ptx>:7\n  help: take a multiple of 128 threads",
     ),
     (".reqntid 384\n.maxnreg 168", "setmaxnreg.inc.sync.aligned.u32 64;", ""),

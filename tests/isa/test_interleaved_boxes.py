@@ -76,7 +76,7 @@ def test_a_width_that_the_driver_refuses(width):
     description = TensorMapDescription(0, u16, (width, 10, 6), (64, 640), (width, 4, 2), (1, 1, 1), 0, 16)
     bytes = 2 * width
     assert list(description.problems()) == [
-        f"the innermost dimension of the box has {bytes} bytes, which is no multiple of 16"
+        f"the innermost dimension of the box has {bytes} bytes, not a multiple of 16"
     ]
 
 

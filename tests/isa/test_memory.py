@@ -107,15 +107,15 @@ def test_a_policy_is_a_register_of_64_bits():
     ("ld.global.u32 _, [%d0];", "ld.global.u32: `d` is `_`; only an element of a vector may be left out"),
     (
         "ld.global.v4.u32 {%r0, %r1, %r2, %r3}, [table+4];",
-        "ld.global.v4.u32: `a` is 4 bytes past an aligned place; this access takes multiples of 16",
+        "ld.global.v4.u32: `a` is 4 bytes past an aligned address; this access requires multiples of 16",
     ),
     (
         "ld.shared.u32 %r0, [6];",
-        "ld.shared.u32: `a` is 6 bytes past an aligned place; this access takes multiples of 4",
+        "ld.shared.u32: `a` is 6 bytes past an aligned address; this access requires multiples of 4",
     ),
     (
         "ld.global.L2::cache_hint.u32 %r0, [%d0];",
-        "ld.global.L2::cache_hint.u32: takes a cache policy, a 64-bit register, as last operand of .L2::cache_hint\n"
+        "ld.global.L2::cache_hint.u32: .L2::cache_hint takes a cache policy, a 64-bit register, as its last operand\n"
         "  help: make one with createpolicy.fractional.L2::evict_last.b64",
     ),
     (
@@ -131,7 +131,7 @@ def test_a_policy_is_a_register_of_64_bits():
     (
         "ld.global.f32 %f0, [%h0];",
         "ld.global.f32: `a` is a b16 register; an address is a 32- or 64-bit integer\n"
-        "  help: pass where an element lies, not what it holds: `array.address(…)`, or `pointer + i`",
+        "  help: pass the address of an element, not its value: `array.address(…)`, or `pointer + i`",
     ),
     (
         "st.global.v4.f32 [%d0], {%f0, _, %f1, %f2};",

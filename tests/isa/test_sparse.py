@@ -127,12 +127,12 @@ def test_metadata_that_say_nothing_are_found(ordered, bits, known, rng):
         f"k: `metadata` has {bits:#06b} for a group of neighbours along K; it can be {known}, "
         "by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads"
     )
-    order = ", the lesser one in the low bits" if ordered else ""
-    assert refusal.value.help == f"write the places of the numbers that A holds{order}"
+    order = ", the smaller one in the low bits" if ordered else ""
+    assert refusal.value.help == f"write the positions of the elements that A stores{order}"
 
 
 def test_a_selector_names_threads_of_four():
     text = SparseProduct(16, "f16", "f16", "f32", 4).text()
     with pytest.raises(pd.Error) as refusal:
         pd.parse(text)["k"].ptx()
-    assert "`selector` is 4; in this form it is from 0 to 3" in str(refusal.value)
+    assert "`selector` is 4; this form takes from 0 to 3" in str(refusal.value)

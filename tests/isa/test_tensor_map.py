@@ -52,26 +52,26 @@ def test_what_a_box_holds():
 
 
 @pytest.mark.parametrize(("changes", "problem"), [
-    ({"address": 0x1008}, "the tensor begins at 0x1008, which is no multiple of 16 bytes"),
-    ({"strides": (2008,)}, "the stride of dimension 1 is 2008 bytes, which is no multiple of 16"),
+    ({"address": 0x1008}, "the tensor begins at 0x1008, not a multiple of 16 bytes"),
+    ({"strides": (2008,)}, "the stride of dimension 1 is 2008 bytes, not a multiple of 16"),
     ({"strides": (1 << 40,)}, "the stride of dimension 1 is 1099511627776 bytes; a tensor map takes less than 2^40"),
     ({"strides": ()}, "`strides` has 0 numbers; a tensor of 2 dimensions takes 1"),
     ({"box": (64,)}, "`box` has 1 numbers; a tensor of 2 dimensions takes 2"),
-    ({"box": (64, 257)}, "the box has 257 elements along dimension 1; it can have 1 to 256"),
-    ({"box": (64, 0)}, "the box has 0 elements along dimension 1; it can have 1 to 256"),
-    ({"box": (4, 4)}, "the innermost dimension of the box has 8 bytes, which is no multiple of 16"),
-    ({"box": (128, 4)}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 takes no more"),
-    ({"swizzle": 32}, "the innermost dimension of the box has 128 bytes; a swizzle of 32 takes no more"),
+    ({"box": (64, 257)}, "the box has 257 elements along dimension 1; the range is 1 to 256"),
+    ({"box": (64, 0)}, "the box has 0 elements along dimension 1; the range is 1 to 256"),
+    ({"box": (4, 4)}, "the innermost dimension of the box has 8 bytes, not a multiple of 16"),
+    ({"box": (128, 4)}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 limits it to 128"),
+    ({"swizzle": 32}, "the innermost dimension of the box has 128 bytes; a swizzle of 32 limits it to 32"),
     ({"swizzle": 16}, "`swizzle` is 16; it is one of 0, 32, 64, 128"),
     ({"fill": "ones"}, "`fill` is 'ones'; it is one of 'zeros', 'nan'"),
     ({"dims": (0, 77)}, "dimension 0 has 0 elements; a tensor map takes 1 to 2^32"),
     ({"dims": (8, (1 << 32) + 1)}, "dimension 1 has 4294967297 elements; a tensor map takes 1 to 2^32"),
     ({"dims": ()}, "a tensor map has 1 to 5 dimensions, this one 0"),
-    ({"element_strides": (1, 9)}, "the element stride of dimension 1 is 9; it can be 1 to 8"),
-    ({"interleave": 16}, "`interleave` is for 3 dimensions or more, and the tensor has 2"),
-    ({"type": s4}, "a tensor map has no elements of s4; it takes "
+    ({"element_strides": (1, 9)}, "the element stride of dimension 1 is 9; the range is 1 to 8"),
+    ({"interleave": 16}, "`interleave` requires 3 dimensions or more; the tensor has 2"),
+    ({"type": s4}, "a tensor map has no element type s4; it takes "
      "u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, tf32 and types of 8 bits"),
-    ({"type": b128}, "a tensor map has no elements of b128; it takes "
+    ({"type": b128}, "a tensor map has no element type b128; it takes "
      "u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, tf32 and types of 8 bits"),
     ({"type": u32, "box": (32, 32), "fill": "nan"}, "`fill` is 'nan', and u32 has no NaN"),
 ])  # fmt: skip
@@ -82,12 +82,12 @@ def test_what_the_driver_would_refuse(changes, problem):
 @pytest.mark.parametrize(("changes", "problem"), [
     ({"lower": (-1,)}, "`lower` has 1 numbers; im2col of a tensor of 4 dimensions takes 2"),
     ({"upper": (0, 0, 0)}, "`upper` has 3 numbers; im2col of a tensor of 4 dimensions takes 2"),
-    ({"upper": (0, 128)}, "`upper` has 128; with 4 dimensions it is from -128 to 127"),
+    ({"upper": (0, 128)}, "`upper` has 128; with 4 dimensions the range is -128 to 127"),
     ({"upper": (-15, 0)}, "the pixel box is empty along dimension 1: from -1 to -2"),
-    ({"pixels": 1025}, "a column has 1025 pixels; it can have 1 to 1024"),
-    ({"channels": 0}, "a pixel has 0 channels; it can have 1 to 256"),
-    ({"channels": 12}, "the innermost dimension of the box has 24 bytes, which is no multiple of 16"),
-    ({"channels": 128}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 takes no more"),
+    ({"pixels": 1025}, "a column has 1025 pixels; the range is 1 to 1024"),
+    ({"channels": 0}, "a pixel has 0 channels; the range is 1 to 256"),
+    ({"channels": 12}, "the innermost dimension of the box has 24 bytes, not a multiple of 16"),
+    ({"channels": 128}, "the innermost dimension of the box has 256 bytes; a swizzle of 128 limits it to 128"),
 ])  # fmt: skip
 def test_what_the_driver_would_refuse_of_pixels(changes, problem):
     assert next(replace(PIXELS, pixel_box=replace(PIXELS.pixel_box, **changes)).problems()) == problem
@@ -95,7 +95,7 @@ def test_what_the_driver_would_refuse_of_pixels(changes, problem):
 
 def test_images_have_three_dimensions_or_more():
     matrix = replace(PIXELS, dims=(64, 14), strides=(128,), element_strides=(1, 1))
-    assert list(matrix.problems()) == ["im2col takes a tensor of 3 to 5 dimensions, this one has 2"]
+    assert list(matrix.problems()) == ["im2col takes a tensor of 3 to 5 dimensions; this one has 2"]
 
 
 def test_a_column_of_pixels_has_the_same_bytes_whatever_the_strides():
@@ -109,7 +109,7 @@ def test_interleaved_channels_of_32_bytes_lie_stricter():
     assert not list(images.problems())
     assert images.inner_bytes == 32
     assert list(replace(images, address=16, strides=(32, 240), swizzle=0).problems()) == [
-        "`interleave` of 32 bytes goes with a `swizzle` of 32, not 0",
-        "the tensor begins at 0x10, which is no multiple of 32 bytes",
-        "the stride of dimension 2 is 240 bytes, which is no multiple of 32",
+        "`interleave` of 32 bytes requires a `swizzle` of 32, not 0",
+        "the tensor begins at 0x10, not a multiple of 32 bytes",
+        "the stride of dimension 2 is 240 bytes, not a multiple of 32",
     ]

@@ -116,7 +116,7 @@ def test_the_lowest_lane_is_elected():
 @pytest.mark.parametrize(("instruction", "message"), [
     (
         "shfl.sync.idx.b32 %r0, %r1, 0, 31, 0;",
-        "shfl.sync.idx.b32: `membermask` is 0; it names the lanes that take part\n  help: -1 names all 32 lanes",
+        "shfl.sync.idx.b32: `membermask` is 0; it must name the participating lanes\n  help: -1 names all 32 lanes",
     ),
     (
         "shfl.sync.idx.b32 %d0, %r1, 0, 31, -1;",

@@ -225,4 +225,4 @@ def test_metadata_that_name_a_place_twice_are_found(rng):
         "`metadata` has 0b0101 for a group of neighbours along K; "
         "it can be 0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110"
     )
-    assert finding.help == "write the places of the numbers that A holds, the lesser one in the low bits"
+    assert finding.help == "write the positions of the elements that A stores, the smaller one in the low bits"

@@ -157,7 +157,7 @@ def test_lanes_with_different_addresses_are_found():
         "wmma.load.a", ".reg .b32 t; mov.u32 t, %laneid; mad.wide.u32 p0, t, 8, p0;\nwmma.load.a"
     )
     arrays = [np.zeros((64, 64)) for _ in range(4)]
-    with pytest.raises(EmulationError, match=r"wmma\.load\.a\.\S+: lanes of a warp give different addresses"):
+    with pytest.raises(EmulationError, match=r"wmma\.load\.a\.\S+: the address differs between lanes of a warp"):
         pd.parse(text)["k"][1, 32](*arrays)
 
 

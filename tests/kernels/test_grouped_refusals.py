@@ -455,6 +455,6 @@ def test_kernels_stop_at_sizes_that_only_they_read(case):
     (shape, _), form = SIZED[call], call.__name__
     out = np.full(shape, np.nan, np.float16)
     groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
-    with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel reached a trap, by thread"):
+    with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel executed a trap, by thread"):
         plan_of(KERNELS, form, groups, traits_of(groups, form, None), True).run()
     assert np.isnan(out).all()

@@ -264,7 +264,7 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     out = np.zeros((2, 8, 8), np.float16)
     groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
     plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), validate=True)
-    with pytest.raises(pd.EmulationError, match="the kernel reached a trap, by thread"):
+    with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert not out.any()
 

@@ -353,7 +353,7 @@ def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     a, b, out = np.ones(shape, np.float16), np.ones((2, 8, 8), np.float16), np.zeros(shape, np.float16)
     groups = call.groups_of(form, a, b, np.array(sizes, np.int32), out)
     plan = call.plan_of(KERNELS, form, groups, call.traits_of(groups, form, LOW), validate=True)
-    with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel reached a trap, by thread"):
+    with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel executed a trap, by thread"):
         plan.run()
     assert not out.any()
 

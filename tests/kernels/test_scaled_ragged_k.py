@@ -387,7 +387,7 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(offsets):
     groups = call.groups_of(A, B, np.array(offsets, np.int32), out)
     scaled = call.checked_scales(groups, ONE, ONE)
     plan = call.plan_of(scaled_ragged_k_kernel, groups, scaled, call.traits_of(groups, "tensors", LOW), validate=True)
-    with pytest.raises(pd.EmulationError, match="the kernel reached a trap, by thread"):
+    with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert (out == 7).all()
 

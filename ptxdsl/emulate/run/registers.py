@@ -29,7 +29,7 @@ class RegisterPool:
         if not self.first:
             raise EmulationError(
                 f"{x.name}: nobody knows how many registers there are in a kernel that does not say its block",
-                help="say it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
+                help="declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
             )
         rows = x.lanes_now[::WARP] // WARP
         self._check(x, rows, count, more)

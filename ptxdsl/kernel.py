@@ -156,7 +156,7 @@ def _behind_the_block(kernel: str, *names: str) -> str | None:
     """Return the help line for dynamic shared memory passed by keyword."""
     if not {"shared_bytes", "shared", "smem"} & set(names):
         return None
-    return f"the bytes of dynamic shared memory stand behind the block: `{kernel}[grid, block, bytes](…)`"
+    return f"the bytes of dynamic shared memory follow the block: `{kernel}[grid, block, bytes](…)`"
 
 
 def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:

@@ -284,7 +284,7 @@ REFUSED = {
     "gcd()": "`gcd` lacks `a` and `b`; it takes a: u32 and b: u32\n  help: call it as `gcd(a, b)`",
     "gcd(1, n, 3)": "`gcd` takes a: u32 and b: u32; 3 arguments given\n  help: call it as `gcd(a, b)`",
     "nothing(n)": "`nothing` takes nothing; 1 argument given\n  help: call it as `nothing()`",
-    "gcd(1, b=n)": "`gcd` takes `b` by its place, not by its name\n  help: call it as `gcd(a, b)`",
+    "gcd(1, b=n)": "`gcd` takes `b` by position, not by name\n  help: call it as `gcd(a, b)`",
     "gcd(1, n, zzz=3)": "`gcd` takes no `zzz`; it takes a and b\n  help: call it as `gcd(a, b)`",
     "scaled(1, bye=3.0)": "`scaled` takes no `bye`; it takes x and by\n  help: did you mean `by`?",
     "scaled(1, 3.0)": "`scaled` takes x: f32; 2 arguments given\n"
@@ -310,15 +310,15 @@ REFUSED = {
     "  help: bitcast() changes the element type; an address stays in its state space",
     "push(n)": "the function `push` changes `PUSHED` of Python: it is traced once, however often it is called\n  help: let it "
     "give what it computes as its result; a helper without @pd.function is traced at each call",
-    "rolling(n)": "`held[0]` is another in the next round of the `for` over pd.range (functions.py:10): Python runs that "
-    "once while tracing, and each round would do what the first one does\n  help: what the kernel counts or decides is a "
-    "variable: `pd.var(u32, 0)`; or unroll by Python's `range`, where the number of rounds is known",
-    "none(n)": "the function `none` is annotated to give u32, and ends without a result\n  help: end it by a `return`; "
+    "rolling(n)": "`held[0]` has another value in the next iteration of the `for` over pd.range (functions.py:10): Python runs that "
+    "once while tracing, and each iteration would do what the first one does\n  help: what the kernel counts or decides is a "
+    "variable: `pd.var(u32, 0)`; or unroll by Python's `range`, when the trip count is known while tracing",
+    "none(n)": "the function `none` is annotated to return u32, and ends without a result\n  help: end it by a `return`; "
     "`pd.return_(p, value=…)` leaves it before, for the threads where `p` holds",
-    "untold(n)": "the function `untold` returns `a`, a u32, and its annotation says nothing of that\n"
-    "  help: say what it gives: `-> u32` behind its parameters",
+    "untold(n)": "the function `untold` returns `a`, a u32, but its annotation declares no result\n"
+    "  help: say what it gives: `-> u32` after its parameters",
     "leaving(n)": "a Python `return` leaves `with pd.if_(…)` (functions.py:25): Python would skip what follows while "
-    "tracing, for all threads\n  help: `pd.return_(value=…)` ends the function for the threads that come there",
+    "tracing, for all threads\n  help: `pd.return_(value=…)` ends the function for the threads that reach it",
     "roles(n)": "`pd.warpgroup` stands in the function `roles`: it belongs to a kernel as a whole\n"
     "  help: call the function inside of a role of the kernel",
     "ring(n)": "`pd.Ring` stands in the function `ring`: it belongs to a kernel as a whole\n"
@@ -384,7 +384,7 @@ DEFINITIONS = {
     "def f(a: u32 = 1): pass": "parameter `a` of function `f` has a default",
     "def f(*a: u32): pass": "`*a` of function `f`: the number of its parameters must be known",
     "def f(a: int): pass": "parameter `a` of function `f` is annotated <class 'int'>, which no function takes",
-    "def f(a: u32) -> int: pass": "function `f` is annotated to give <class 'int'>, which no function can",
+    "def f(a: u32) -> int: pass": "function `f` is annotated to return <class 'int'>, which no function can",
     "def f(a: u32) -> 'u33': pass": "the annotation `u33` of the result cannot be resolved: NameError: name 'u33' is not "
     "defined",
     "class f: pass": "pd.function decorates a function; found <class 'f'>",
@@ -424,7 +424,7 @@ def test_lanes_that_exchange_and_match_get_their_types_back():
 
 
 NOTHING = "the function `put` gives no result, and one is used here"
-SAY = "\n  help: say what it gives, `-> u32` behind its parameters, and `return` it"
+SAY = "\n  help: say what it gives, `-> u32` after its parameters, and `return` it"
 USES_OF_NOTHING = {
     "put(x) + 1": NOTHING, "n + put(x)": NOTHING, "-put(x)": NOTHING, "put(x) < n": NOTHING, "put(x)[0]": NOTHING,
     "put(x).to(f32)": NOTHING, "[*put(x)]": NOTHING, "put(x) or 1": NOTHING,

@@ -506,9 +506,7 @@ def test_dynamic_shared_memory_stands_behind_the_block(kernel):
     x = np.ones(32, np.float32)
     with pytest.raises(Error) as refused:
         kernel[1, 32](x, x.copy(), 2.0, 32, shared_bytes=64)
-    assert refused.value.help == (
-        "the bytes of dynamic shared memory stand behind the block: `saxpy[grid, block, bytes](…)`"
-    )
+    assert refused.value.help == ("the bytes of dynamic shared memory follow the block: `saxpy[grid, block, bytes](…)`")
     kernel[1, 32, 64](x, y := x.copy(), 2.0, 32)
     assert (y == 3).all()
 

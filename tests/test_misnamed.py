@@ -325,7 +325,7 @@ def test_constants_among_the_parameters_are_told_to_be_keywords():
     with pytest.raises(pd.TraceError) as refused:
         source_kernel("pass", "x: ptr[f32], BLOCK: int")
     assert refused.value.help == (
-        "did you mean `BLOCK: s32`? a constant that the kernel is traced for stands behind a `*`: `*, BLOCK: int`"
+        "did you mean `BLOCK: s32`? a constant that the kernel is traced for follows a `*`: `*, BLOCK: int`"
     )
 
 

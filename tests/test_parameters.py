@@ -404,7 +404,7 @@ KERNELS = {
         "  help: keep what changes in a variable, `m = pd.var(u32, p.m)`; `p.with_(m=…)` is another Problem",
     ],
     "p.m += 1": [
-        "`+=` on `p.m`, which is a value that was computed once, not a variable",
+        "`+=` on `p.m`, which is a computed value, not a variable",
         "  help: make it a variable before (`m = pd.var(u32, …)`), or give the result a new name",
     ],
     "p.a.data += 1": [

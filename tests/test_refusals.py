@@ -101,7 +101,7 @@ READ_LATER = {
 
 @pytest.mark.parametrize("case", READ_LATER)
 def test_names_that_functions_read_later_are_refused(case):
-    assert refusal(READ_LATER[case]).startswith("`s` is bound anew in `with pd.")
+    assert refusal(READ_LATER[case]).startswith("`s` is rebound in `with pd.")
 
 
 def test_a_second_name_that_the_condition_of_a_loop_reads_is_refused():
@@ -131,11 +131,9 @@ TRUTH = (
     "`a if p else b`, `&`, `|` and `~` for `and`, `or` and `not`"
 )
 WITHOUT_SOURCE = {
-    "if n > 3:\n    x[0] = 1.0": (
-        f"Python asks whether `a predicate` is true, which is not known while tracing\n{TRUTH}"
-    ),
+    "if n > 3:\n    x[0] = 1.0": (f"Python tests `a predicate`, which is not known while tracing\n{TRUTH}"),
     "p = n > 3\nx[0] = 1.0 if p else 2.0": (
-        "Python asks whether `p` is true, which is not known while tracing\n" + TRUTH.replace(":3", ":4")
+        "Python tests `p`, which is not known while tracing\n" + TRUTH.replace(":3", ":4")
     ),
     "a, b = x[0]": (
         "`an f32` is one f32; it cannot be unpacked or looped over\n"
@@ -146,19 +144,19 @@ WITHOUT_SOURCE = {
         "  <stdin>:3\n  help: convert one of them: `n.to(f32)` or `v.to(u32)`"
     ),
     "x[n] += 1.0": (
-        "`+=` on `v`, which is a value that was computed once, not a variable\n"
+        "`+=` on `v`, which is a computed value, not a variable\n"
         "  <stdin>:3\n  help: make it a variable before (`v = pd.var(f32, …)`), or give the result a new name"
     ),
     "a = pd.var(f32, 0)\nb = a\na += 1.0\nx[0] = b": (
-        "`b` is a second name for the variable `a`, not a copy of it: what is written here is in both\n"
+        "`b` is a second name for the variable `a`, not a copy of it: this write changes both\n"
         "  <stdin>:5\n  help: to keep what it held before, write `b = a.value`"
     ),
     "a = [pd.var(f32, 0)]\nb = a[0]\na[0].set(1.0)\nx[0] = b": (
-        "`b` is a second name for the variable that is written here, not a copy of it: what is written here is in both\n"
+        "`b` is a second name for the variable that is written here, not a copy of it: this write changes both\n"
         "  <stdin>:5\n  help: to keep what it held before, bind `b` to its `.value`"
     ),
     "for j, i in enumerate(pd.range(n)):\n    x[i] = float(j)": (
-        "a function of Python takes the rounds of a pd.range, which is a loop of the kernel: Python sees one of them, "
+        "a function of Python takes the iterations of a pd.range, which is a loop of the kernel: Python sees one of them, "
         "and what it counts or pairs with that would be the same in all\n  <stdin>:3\n"
         "  help: loop over the pd.range itself, and count or index by its number or by a `pd.var`; with "
         '`unroll="full"`, or as a `range` of Python, it has all its rounds while tracing'

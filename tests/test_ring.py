@@ -206,12 +206,12 @@ REFUSED = {
     "no producers": ("pd.Ring(2, producers=0, consumers=32)", "pd.Ring has 0 producers", "it is how many threads commit each stage"),
     "in a role": (
         "with pd.warp(0):\n    pd.Ring(2, producers=32, consumers=32)",
-        "pd.Ring stands inside of a role, `with pd.warp(0)` (kernel.py:3): all threads of the block initialise it",
+        "pd.Ring is inside a role, `with pd.warp(0)` (kernel.py:3): all threads of the block initialise it",
         "make it before, at the beginning of the kernel",
     ),
     "in a branch": (
         "with pd.if_(pd.tid.x == 0):\n    pd.Ring(2, producers=32, consumers=32)",
-        "pd.Ring stands inside of a branch or a loop, `with pd.if_(…)` (kernel.py:3): all threads of the block initialise it",
+        "pd.Ring is inside a branch or a loop, `with pd.if_(…)` (kernel.py:3): all threads of the block initialise it",
         "make it before, at the beginning of the kernel",
     ),
 }  # fmt: skip

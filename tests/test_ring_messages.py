@@ -310,7 +310,7 @@ MISCALLED = {
         "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
     ),
     "x + 1": (
-        "there is no `+` for `x`, which is a tensor map",
+        "`+` is not supported for `x`, which is a tensor map",
         "boxes of its array are copied to shared memory and back: `x.load(…)`, `x.store(…)`",
     ),
 }  # fmt: skip

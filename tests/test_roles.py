@@ -66,8 +66,8 @@ REFUSED = {
     ),
     "more registers than there are": (
         "with pd.warpgroup(0, registers=40):\n    y[0] = 1\nwith pd.warpgroup(1, 2, registers=240):\n    y[0] = 2", 384,
-        "`pd.warpgroup(1, 2, registers=240)` takes 61440 registers beside the 5120 of other roles; a multiprocessor has "
-        "65536, and the warps would wait for ever",
+        "`pd.warpgroup(1, 2, registers=240)` takes 61440 registers in addition to the 5120 of other roles; a multiprocessor has "
+        "65536, and the warps would wait forever",
         "registers=232 fits", 3,
     ),
     "more than others leave": (
@@ -77,44 +77,44 @@ REFUSED = {
     ),
     "barrier 0": (
         "with pd.warpgroup(0):\n    y[0] = 1\n    pd.ptx.bar.sync(0)", 384,
-        "`bar.sync` on barrier 0 stands inside of `with pd.warpgroup(0)` (kernel.py:3): it waits for all threads of the "
-        "block, and those of other roles do not come",
-        "`with pd.warpgroup(…) as role:` has `role.barrier()`, for its threads; all threads meet behind the roles", 3,
+        "`bar.sync` on barrier 0 is inside `with pd.warpgroup(0)` (kernel.py:3): it waits for all threads of the "
+        "block, but threads of other roles do not reach it",
+        "`with pd.warpgroup(…) as role:` has `role.barrier()`, for its threads; all threads meet after the roles", 3,
     ),
     "wgmma in a warp": (
         "with pd.warp(0):\n    y[0] = 1\n    pd.ptx.wgmma.fence.sync.aligned()", 384,
-        "`wgmma.fence.sync.aligned` stands inside of `with pd.warp(0)` (kernel.py:3): all 128 threads of a warpgroup run it "
+        "`wgmma.fence.sync.aligned` is inside `with pd.warp(0)` (kernel.py:3): all 128 threads of a warpgroup run it "
         "together",
         "open a role of the warpgroup for it: `with pd.warpgroup(…):`", 3,
     ),
     "registers of warps between two warpgroups": (
         "with pd.warp(2, 3, 4, 5):\n    pd.ptx.setmaxnreg.dec.sync.aligned.u32(40)", 384,
-        "`setmaxnreg.dec.sync.aligned.u32` stands inside of `with pd.warp(2, 3, 4, 5)` (kernel.py:3): all 128 threads of "
+        "`setmaxnreg.dec.sync.aligned.u32` is inside `with pd.warp(2, 3, 4, 5)` (kernel.py:3): all 128 threads of "
         "a warpgroup run it together",
         "open a role of the warpgroup for it: `with pd.warpgroup(…):`", 2,
     ),
     "wgmma in one lane": (
         "with pd.warpgroup(0), pd.elect():\n    pd.ptx.wgmma.commit_group.sync.aligned()", 384,
-        "`wgmma.commit_group.sync.aligned` stands inside of `with pd.elect()` (kernel.py:3): all 128 threads of a "
-        "warpgroup run it together, and one lane of a warp comes",
-        "put it in front of `with pd.elect():`, or behind", 2,
+        "`wgmma.commit_group.sync.aligned` is inside `with pd.elect()` (kernel.py:3): all 128 threads of a "
+        "warpgroup run it together, but only one lane of a warp reaches it",
+        "move it before or after `with pd.elect():`", 2,
     ),
     "a matrix of one lane": (
         "tile = pd.shared(pd.b16, 64)\nwith pd.elect():\n    pd.ptx.ldmatrix.sync.aligned.m8n8.x1.shared.b16(tile.address(0))",
         384,
-        "`ldmatrix.sync.aligned.m8n8.x1.shared.b16` stands inside of `with pd.elect()` (kernel.py:4): all 32 lanes of a "
-        "warp run it together, and one lane of a warp comes",
-        "put it in front of `with pd.elect():`, or behind", 3,
+        "`ldmatrix.sync.aligned.m8n8.x1.shared.b16` is inside `with pd.elect()` (kernel.py:4): all 32 lanes of a "
+        "warp run it together, but only one lane of a warp reaches it",
+        "move it before or after `with pd.elect():`", 3,
     ),
     "a role in itself": (
         "with pd.warpgroup(0):\n    with pd.warpgroup(0):\n        y[0] = 1", 384,
-        "`pd.warpgroup(0)` stands inside of `with pd.warpgroup(0)` (kernel.py:3), which has its role already",
-        "put it behind that, or name warpgroups of it", 2,
+        "`pd.warpgroup(0)` is inside `with pd.warpgroup(0)` (kernel.py:3), which has its role already",
+        "put it after that block, or name warpgroups of it", 2,
     ),
     "a warp of another role": (
         "with pd.warpgroup(1):\n    with pd.warp(0):\n        y[0] = 1", 384,
-        "`pd.warp(0)` stands inside of `with pd.warpgroup(1)` (kernel.py:3), which has threads 128 to 255 alone",
-        "put it behind that, or name warps of it", 2,
+        "`pd.warp(0)` is inside `with pd.warpgroup(1)` (kernel.py:3), which has threads 128 to 255 alone",
+        "put it after that block, or name warps of it", 2,
     ),
     "a barrier of a role": (
         "with pd.warp(0) as role:\n    role.barrier()\n    y[0] = 1\n    pd.ptx.bar.sync(1, 32)", 384,

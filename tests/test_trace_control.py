@@ -273,7 +273,7 @@ CARRIED = {
 
 @pytest.mark.parametrize("body", CARRIED.values(), ids=CARRIED)
 def test_what_is_carried_out_of_a_branch_or_round_must_be_a_variable(body):
-    assert "bound anew in" in refusal(body)
+    assert "is rebound in" in refusal(body)
 
 
 READ_OUTSIDE = {
@@ -305,7 +305,7 @@ def test_what_is_computed_in_a_branch_or_round_has_no_value_outside(body):
     ],
 )
 def test_the_variables_that_refusals_suggest(variable, write):
-    """What a name bound anew is told to become: it may be written in a branch and read behind it."""
+    """The variable that the help line proposes for a rebound name can be written in a branch and read after it."""
     assert refusal(f"m = {variable}\nwith pd.if_(n > 3):\n    {write}\n{read(variable)}") == ""
 
 

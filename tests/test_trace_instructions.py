@@ -190,9 +190,7 @@ def test_values_of_another_kernel_are_refused():
     first.ptx()
     with pytest.raises(TraceError) as error:
         second.ptx()
-    assert str(error.value).splitlines()[0] == (
-        "`n + 1` belongs to another kernel, or to an earlier tracing of this one"
-    )
+    assert str(error.value).splitlines()[0] == ("`n + 1` belongs to another kernel, or to an earlier trace of this one")
     with pytest.raises(TraceError) as error:
         kept[0] + 1
     assert str(error.value).startswith("`add.u32` is used outside of a kernel")

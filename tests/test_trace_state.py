@@ -91,7 +91,7 @@ def test_state_outside_of_a_kernel_that_it_reads_is_refused():
             COUNTS["rounds"] += 1
 
     COUNTS["rounds"] = 0
-    with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` is another in the next round"):
+    with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` has another value in the next iteration"):
         k.ptx()
     assert COUNTS == {"rounds": 1}
 
@@ -117,7 +117,7 @@ def test_generators_outside_of_a_kernel_go_on_from_what_one_trace_drew(draws):
 
     before = copy.deepcopy(draws)
     logs.ptx()
-    with pytest.raises(pd.TraceError, match="`draws` is another in the next round"):
+    with pytest.raises(pd.TraceError, match="`draws` has another value in the next iteration"):
         reads.ptx()
     assert before.uniform(0, 1) is not None and before.uniform(0, 1) is not None  # each kernel drew one
     assert draws.uniform(0, 1) == before.uniform(0, 1)
@@ -136,7 +136,7 @@ ADVANCED = {
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="iterators tell less there")
 @pytest.mark.parametrize("body", ADVANCED.values(), ids=ADVANCED)
 def test_iterators_that_hide_where_they_are_are_seen_to_go_on(body):
-    assert refusal(f"import itertools\n{body}").startswith("`turn` goes on in the `for` over pd.range")
+    assert refusal(f"import itertools\n{body}").startswith("`turn` advances in the `for` over pd.range")
 
 
 LIBRARY = {
@@ -150,7 +150,7 @@ LIBRARY = {
 @pytest.mark.parametrize("made, read, written, name", LIBRARY.values(), ids=LIBRARY)
 def test_containers_of_the_library_are_seen_to_change(made, read, written, name):
     body = f"import collections, queue\nh = {made}\nfor i in pd.range(n):\n    x[i + {read}] = 1.0\n    {written}"
-    assert refusal(body).startswith(f"`{name}` is another in the next round of the `for` over pd.range")
+    assert refusal(body).startswith(f"`{name}` has another value in the next iteration of the `for` over pd.range")
 
 
 def test_what_the_system_draws_has_no_state_to_compare():
@@ -171,7 +171,7 @@ def test_a_device_function_that_draws_is_refused():
 
 
 def test_state_of_a_module_that_a_helper_changes_is_refused():
-    with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` is another in the next round"):
+    with pytest.raises(pd.TraceError, match=r"`COUNTS\['rounds'\]` has another value in the next iteration"):
         steps_in_a_helper.ptx()
 
 
@@ -205,9 +205,9 @@ def test_slots_deques_and_nested_objects_are_seen():
     for made in ("class P:\n    __slots__ = ('stage',)\np = P()\np.stage = 0", "p = SimpleP()"):
         body = f"class SimpleP:\n    stage = 0\n{made}\nholder = [(p,)]\n"
         body += "for i in pd.range(n):\n    x[holder[0][0].stage] = 1.0\n    holder[0][0].stage += 1"
-        assert "next round" in refusal(body)
+        assert "next iteration" in refusal(body)
     body = "from collections import deque\nd = deque([0, 1])\nfor i in pd.range(n):\n    x[d[0]] = 1.0\n    d.rotate()"
-    assert "`d[0]` is another in the next round" in refusal(body)
+    assert "`d[0]` has another value in the next iteration" in refusal(body)
 
 
 # What holds the count, how a round counts on and reads it, and what the refusal calls it.
@@ -267,14 +267,14 @@ HOLDERS = {
 @pytest.mark.parametrize("made, step, name", HOLDERS.values(), ids=HOLDERS)
 def test_whatever_holds_a_count_of_rounds_is_seen(made, step, name):
     loop = f"{made}\nfor i in pd.range(n):\n    {step}\n    x[int(at)] = 1.0"
-    assert f"`{name}` is another in the next round of the `for`" in refusal(loop)
+    assert f"`{name}` has another value in the next iteration of the `for`" in refusal(loop)
     loop = f"{made}\nv = pd.var(u32, 0)\nwith pd.while_(lambda: v < n):\n    {step}\n    x[int(at)] = 1.0\n    v += 1"
-    assert f"`{name}` is another in the next round of `with pd.while_(…)`" in refusal(loop)
+    assert f"`{name}` has another value in the next iteration of `with pd.while_(…)`" in refusal(loop)
 
 
 def test_a_branch_in_a_loop_that_changes_what_the_loop_reads():
     body = "seen = []\nfor i in pd.range(n):\n    with pd.if_(i > 2):\n        seen.append(1)\n    x[len(seen)] = 1.0"
-    assert "`seen` is another in the next round of the `for` over pd.range (kernel.py:4)" in refusal(body)
+    assert "`seen` has another value in the next iteration of the `for` over pd.range (kernel.py:4)" in refusal(body)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +298,7 @@ def test_a_branch_in_a_loop_that_changes_what_the_loop_reads():
 def test_iterators_that_go_on_in_a_loop_are_refused(made, step):
     body = f"turn = {made}\nfor _ in range({step}):\n    next(turn)\n"
     body += "for i in pd.range(n):\n    k = next(turn)\n    x[i] = 1.0"
-    assert "`turn` goes on in the `for` over pd.range" in refusal(body, itertools=itertools)
+    assert "`turn` advances in the `for` over pd.range" in refusal(body, itertools=itertools)
 
 
 def test_loops_in_loops_and_their_state():
@@ -306,12 +306,12 @@ def test_loops_in_loops_and_their_state():
         "st = [0]\nfor i in pd.range(n):\n    st[0] = 0\n    for j in pd.range(n):\n        x[st[0]] = 1.0\n        {}"
     )
     assert refusal(inner.format("pass")) == ""
-    assert "next round of the `for` over pd.range (kernel.py:6)" in refusal(inner.format("st[0] += 1"))
+    assert "next iteration of the `for` over pd.range (kernel.py:6)" in refusal(inner.format("st[0] += 1"))
 
 
 def test_an_unrolled_loop_goes_on_with_what_its_copies_left():
     body = "st = [0]\nfor i in pd.range(n, unroll=2):\n    x[st[0]] = 1.0\n    st[0] = {}"
-    assert "next round" in refusal(body.format("st[0] + 1"))
+    assert "next iteration" in refusal(body.format("st[0] + 1"))
     assert refusal(body.format("0")) == ""
 
 

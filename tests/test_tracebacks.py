@@ -83,7 +83,7 @@ def test_what_python_prints(tmp_path):
         "raise of_user(error)  # noqa: B904",
         "script.py: k",
         "if n > 3:",
-        "ptxdsl.errors.TraceError: `if` asks whether `n > 3` is true, which is not known while tracing",
+        "ptxdsl.errors.TraceError: `if` tests `n > 3`, which is not known while tracing",
         "script.py:5 | if n > 3:",
         "help: write `with pd.if_(n > 3):`; a Python `if` is decided while tracing",
     ]

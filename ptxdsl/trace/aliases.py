@@ -163,7 +163,7 @@ def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builde
     elif any(isinstance(part, list | tuple) for part in container):
         snapshot = f"[[v.value for v in row] for row in {original}]"
     raise TraceError(
-        f"`{copy}` has the variables of the {kind} `{original}`, not what these held: what is written here is in both",
+        f"`{copy}` has the variables of the {kind} `{original}`, not what these held: this write changes both",
         at=builder.site().location,
         help=f"to keep what they held before, write `{copy} = {snapshot}`",
     )
@@ -179,7 +179,7 @@ def _refuse(copy: str, original: str, value: Any, builder: Builder) -> NoReturn:
     named = f"the variable `{original}`" if not original.endswith("…") else "the variable that is written here"
     help = f"write `{copy} = {snapshot}`" if not original.endswith("…") else f"bind `{copy}` to its `.value`"
     raise TraceError(
-        f"`{copy}` is a second name for {named}, not a copy of it: what is written here is in both",
+        f"`{copy}` is a second name for {named}, not a copy of it: this write changes both",
         at=builder.site().location,
         help=f"to keep what it held before, {help}",
     )
@@ -189,8 +189,7 @@ def _refuse_repeated(variable: Any, site: Site) -> NoReturn:
     declared = variable.site.location
     text = declared.text[slice(*declared.columns)] or f"pd.var({variable.type})"
     raise TraceError(
-        f"`[{text}] * …` ({declared}) is one variable several times: "
-        "what is written here to one element is in all of them",
+        f"`[{text}] * …` ({declared}) is one variable several times: writing one element changes all of them",
         at=site.location,
         help=f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
     )

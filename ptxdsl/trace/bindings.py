@@ -88,12 +88,12 @@ def _differs(old: Any, new: Any) -> bool:
 def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     if is_memory(old) and is_memory(new) and not isinstance(old, Source):
         _refuse_memory(name, region)
-    happens = "each round would read what it was before" if region.again else "it would be the new one for all threads"
+    happens = "each iteration would read the old value" if region.again else "all threads would see the new value"
     location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
     if getattr(old, "writable", False) and getattr(new, "writable", False):
         location = assigning(region.opened, name)
     refuse(
-        f"`{name}` is bound anew in {region.words}, and read later: Python traces that once, so {happens}",
+        f"`{name}` is rebound in {region.words}, and read later: Python traces the body once, so {happens}",
         _mend(name, old, new, region.again is not None),
         at=location,
     )

@@ -224,7 +224,7 @@ class Builder:
         if len(self.regions) > 1:
             raise TraceError(
                 f"{self.region.words} is still open where the {self.noun} ends: Python took one of its rounds and kept "
-                "it, and half a loop was traced",
+                "it, and the loop was traced only partly",
                 at=self.region.opened,
                 help="loop over the pd.range itself, by a `for` that ends",
             )

@@ -59,7 +59,7 @@ class Block:
     def _thrown(self, kind: type[BaseException]) -> TraceError:
         """Return the error raised if tracing continues after an exception left the block."""
         return TraceError(
-            f"{self.region.words} was left by a {kind.__name__}: half a block was traced",
+            f"{self.region.words} was left by a {kind.__name__}: the block was traced only partly",
             at=self.where,
             help="catch exceptions inside of the block",
         )
@@ -92,12 +92,12 @@ class Block:
 def _instead(keyword: str, in_kernel: bool, noun: str) -> str:
     """Return the help line for a Python statement that leaves a block."""
     if keyword == "break":
-        return "`pd.break_()` leaves the pd.range or pd.while_ loop for the threads that come there"
+        return "`pd.break_()` leaves the pd.range or pd.while_ loop for the threads that reach it"
     if keyword == "continue":
-        return "`pd.continue_()` goes on with the next round of the pd.range or pd.while_ loop"
+        return "`pd.continue_()` starts the next iteration of the pd.range or pd.while_ loop"
     value = "value=…" if noun == "function" else ""
     if keyword and in_kernel:
-        return f"`pd.return_({value})` ends the {noun} for the threads that come there"
+        return f"`pd.return_({value})` ends the {noun} for the threads that reach it"
     if keyword:
         return f"`pd.return_({value})` ends the whole {noun} for these threads; results of a function go into a pd.var"
     return "write `pd.return_()`, `pd.break_()` or `pd.continue_()`"
@@ -182,8 +182,8 @@ class _Otherwise(Block):
         return self.words.partition("(")[0]
 
     def _misplaced(self, before: BranchEnd | None) -> tuple[str, str]:
-        help = "put it behind the body of its pd.if_"
-        return f"`{self._called}` does not stand right behind a `with pd.if_(…)`", help
+        help = "put it directly after the body of its pd.if_"
+        return f"`{self._called}` does not directly follow a `with pd.if_(…)`", help
 
     def begin(self) -> None:
         """Move the end label of the previous branch to the start of this body."""
@@ -258,7 +258,7 @@ class while_(Block):
         if isinstance(predicate, Scalar) or not callable(predicate):
             refuse(
                 f"pd.while_ takes a function that computes the condition; found {shown(predicate)}",
-                "the condition is computed anew in each round: write `with pd.while_(lambda: …):`",
+                "the condition is computed in each iteration: write `with pd.while_(lambda: …):`",
             )
         self.predicate = predicate
         super().__init__()
@@ -424,7 +424,7 @@ class range:
         if known is not None and self.unroll == FULL:
             return reversed(known)
         refuse(
-            "`reversed` takes the rounds of a pd.range, which is a loop of the kernel",
+            "`reversed` takes the iterations of a pd.range, which is a loop of the kernel",
             "let the loop count down: `pd.range(n - 1, -1, -1)`, with bounds of a signed type",
         )
 
@@ -434,7 +434,7 @@ def _refuse_taken(builder: Builder) -> NoReturn:
     taker = location.text[slice(*location.columns)].partition("(")[0]
     called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
     refuse(
-        f"{called} takes the rounds of a pd.range, which is a loop of the kernel: Python sees one of them, "
+        f"{called} takes the iterations of a pd.range, which is a loop of the kernel: Python sees one of them, "
         "and what it counts or pairs with that would be the same in all",
         "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
         'with `unroll="full"`, or as a `range` of Python, it has all its rounds while tracing',
@@ -471,7 +471,8 @@ def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[
 
 def _abandoned(loop: _Loop) -> TraceError:
     return TraceError(
-        f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: half a loop was traced",
+        f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: "
+        "the loop was traced only partly",
         at=loop.builder.site().location,
         help="leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`",
     )

@@ -59,7 +59,7 @@ def _leads(name: str, path: str | None) -> bool:
 
 def _refuse(builder: Builder, past: str, written: str) -> None:
     raise TraceError(
-        f"`{past}` has the variable `{written}`, not what it held before: what is written here is in both",
+        f"`{past}` has the variable `{written}`, not what it held before: this write changes both",
         at=builder.site().location,
         help=f"to keep what it held, put `{written}.value` into `{past}`",
     )

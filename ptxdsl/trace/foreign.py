@@ -93,7 +93,7 @@ def called_value(error: TypeError) -> Exception:
     if not str(error).endswith("' object is not callable") or str(error).split("'")[1] not in _VALUES:
         return error
     help = "leave out its parentheses: `pd.warpid`, `pd.tid.x`"
-    return TraceError("a value is called, which is no function", at=raised_at(error), help=help)
+    return TraceError("a value is called like a function", at=raised_at(error), help=help)
 
 
 _VALUES = ("Special", "Axes", "Value", "Var")
@@ -198,7 +198,7 @@ class NoNumber(Foreign):
 
 def _refusing(symbol: str) -> Callable[..., NoReturn]:
     def operator(value: NoNumber, *other: object) -> NoReturn:
-        refuse(f"there is no `{symbol}` for `{value.name}`, which is {value.noun}", value.instead)
+        refuse(f"`{symbol}` is not supported for `{value.name}`, which is {value.noun}", value.instead)
 
     return operator
 

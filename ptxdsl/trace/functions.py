@@ -120,7 +120,7 @@ def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: I
     """Refuse a keyword argument that is not a constant."""
     help = _as_called(called, parameters, constants)
     if name in parameters:
-        _refuse(f"`{called}` takes `{name}` by its place, not by its name", help, CallError)
+        _refuse(f"`{called}` takes `{name}` by position, not by name", help, CallError)
     takes = listed([*parameters, *constants] or ["nothing"])
     _refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
 
@@ -251,7 +251,7 @@ class DeviceFunction(Traceable, Generic[R]):
         for type in types:
             if not self.signature.can_pass(type):
                 raise TraceError(
-                    f"function `{self.name}` is annotated to give {type!r}, which no function can",
+                    f"function `{self.name}` is annotated to return {type!r}, which no function can",
                     at=place_of(self.signature.function),
                     help="annotate a type such as `-> u32`, or several: `-> tuple[u32, f32]`",
                 )
@@ -338,14 +338,12 @@ def _refuse(message: str, help: str, error: type[Error] = TraceError) -> NoRetur
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:
     name, where = interface.name, builder.where
     if not interface.results:
-        help = "say what it gives: `-> u32` behind its parameters"
-        refuse(
-            f"the function `{name}` returns {shown(result)}, and its annotation says nothing of that", help, at=where
-        )
+        help = "say what it gives: `-> u32` after its parameters"
+        refuse(f"the function `{name}` returns {shown(result)}, but its annotation declares no result", help, at=where)
     if result is None:
         help = "end it by a `return`; `pd.return_(p, value=…)` leaves it before, for the threads where `p` holds"
         types = ", ".join(map(str, interface.results))
-        refuse(f"the function `{name}` is annotated to give {types}, and ends without a result", help, at=where)
+        refuse(f"the function `{name}` is annotated to return {types}, and ends without a result", help, at=where)
 
 
 def _give(builder: Builder, interface: Interface, result: object) -> None:

@@ -260,7 +260,7 @@ def _elsewhere(value: Scalar) -> TraceError:
         message = f"`{value.name}` is computed in {caller}, and read in the function `{builder.name}`, which it calls"
         return TraceError(message, at=location, help="pass it to the function as a parameter")
     return TraceError(
-        f"`{value.name}` belongs to another kernel, or to an earlier tracing of this one",
+        f"`{value.name}` belongs to another kernel, or to an earlier trace of this one",
         at=location,
         help="compute it inside of this kernel; keep no traced values between kernels",
     )

@@ -189,7 +189,7 @@ class PointerValue(NoNumber, Source):
 
     def __bool__(self) -> bool:
         refuse(
-            f"`{self.name}` is a pointer, which is neither true nor false while tracing",
+            f"`{self.name}` is a pointer, which has no truth value while tracing",
             "compare `p.value != 0`; where there may be none in Python, `p is not None`",
         )
 
@@ -210,7 +210,7 @@ def _refuse_elsewhere(builder: Builder, variable: ir.Variable) -> NoReturn:
     caller = next((each for each in builder.callers if each.names(variable)), None)
     if caller is None:
         help = "make it inside of this kernel; keep no arrays between kernels"
-        refuse(f"the array `{variable}` belongs to another kernel, or to an earlier tracing of this one", help)
+        refuse(f"the array `{variable}` belongs to another kernel, or to an earlier trace of this one", help)
     pointer = f'p: ptr[…, "{variable.space}"]'
     refuse(
         f"the array `{variable}` is made in the {caller.noun} `{caller.name}`, and used in the function "
@@ -434,7 +434,7 @@ class ArrayView(NoNumber):
 
     def __bool__(self) -> bool:
         refuse(
-            f"`{self.name}` is an array in memory, which is neither true nor false while tracing",
+            f"`{self.name}` is an array in memory, which has no truth value while tracing",
             "compare its elements; where there may be none in Python, `s is not None`",
         )
 

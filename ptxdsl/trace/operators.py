@@ -178,15 +178,17 @@ def _mend_number(number: int | float, type: Type, value: Source) -> str:
 def arithmetic(symbol: str, type: Type) -> None:
     """Refuse types without arithmetic."""
     if type is pred:
-        refuse(f"there is no `{symbol}` for predicates", "they have & | ^ ~; count them as integers: `p.to(u32)`")
+        refuse(f"`{symbol}` is not supported for predicates", "they have & | ^ ~; count them as integers: `p.to(u32)`")
     if type.kind == "b":
         refuse(
-            f"there is no `{symbol}` for {type}, which is bits without a meaning",
+            f"`{symbol}` is not supported for {type}, which is bits without a meaning",
             f"say what they mean: `.bitcast(u{type.bits})`",
         )
     if type.bits == 8:
         wider = f"{type.kind if type.is_integer else 'f'}32"
-        refuse(f"there is no `{symbol}` for {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`")
+        refuse(
+            f"`{symbol}` is not supported for {type}: PTX has no arithmetic on 8 bits", f"convert first: `.to({wider})`"
+        )
 
 
 def binary(symbol: str, left: object, right: object, out: Scalar | None = None) -> Scalar:
@@ -219,7 +221,7 @@ def _foreign(symbol: str, left: object, right: object) -> Scalar:
 
 def _logic(symbol: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if is_floating(type):
-        refuse(f"there is no `{symbol}` for {type}", f"work on its bits: `.bitcast(u{type.bits})`")
+        refuse(f"`{symbol}` is not supported for {type}", f"work on its bits: `.bitcast(u{type.bits})`")
     if number_of(left) is not None:
         left, right = right, left
     number = number_of(right)
@@ -289,15 +291,17 @@ def _multiply(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | Non
 
 def _divide(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if not is_floating(type):
-        refuse(f"there is no `/` for {type}", "write `//`, which rounds down, or convert to a float first: `.to(f32)`")
+        refuse(
+            f"`/` is not supported for {type}", "write `//`, which rounds down, or convert to a float first: `.to(f32)`"
+        )
     if type.name not in ("f32", "f64"):
-        refuse(f"there is no `/` for {type}: PTX divides f32 and f64", "convert first: `.to(f32)`")
+        refuse(f"`/` is not supported for {type}: PTX divides f32 and f64", "convert first: `.to(f32)`")
     return operate(f"div.rn.{type}", left, right, out=out)
 
 
 def _integers_only(symbol: str, type: Type) -> None:
     if not type.is_integer:
-        refuse(f"there is no `{symbol}` for {type}", "floats have `/`; pd.ptx.cvt.rmi rounds down")
+        refuse(f"`{symbol}` is not supported for {type}", "floats have `/`; pd.ptx.cvt.rmi rounds down")
 
 
 def power_of_two(number: object) -> int | None:
@@ -371,7 +375,7 @@ def shift(symbol: str, left: object, right: object, out: Scalar | None = None) -
         )
     type = left.type
     if type.kind not in "usb" or type.bits < 16:
-        refuse(f"there is no `{symbol}` for {type}", "integers and bits of 16 bits and more have it")
+        refuse(f"`{symbol}` is not supported for {type}", "integers and bits of 16 bits and more have it")
     number = _shift_amount(symbol, type, right)
     if number == 0:
         return kept(left, out)
@@ -394,7 +398,7 @@ def compare(symbol: str, left: object, right: object) -> Scalar:
         return _foreign(symbol, left, right)
     type = common_type(symbol, left, right)
     if type is pred:
-        refuse(f"there is no `{symbol}` for predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
+        refuse(f"`{symbol}` is not supported for predicates", "write `~(p ^ q)` for equal, `p ^ q` for different")
     if type.kind == "b" and symbol not in ("==", "!="):
         arithmetic(symbol, type)
     if type.bits == 8:
@@ -410,7 +414,9 @@ def invert(value: Scalar) -> Scalar:
     if value.type is pred:
         return operate("not.pred", value) if value.writable else _negated(value)
     if is_floating(value.type) or value.type.bits == 8:
-        refuse(f"there is no `~` for {value.type}", "integers and bits of 16 bits and more have it, and predicates")
+        refuse(
+            f"`~` is not supported for {value.type}", "integers and bits of 16 bits and more have it, and predicates"
+        )
     return operate(f"not.b{value.type.bits}", value, type=value.type)
 
 

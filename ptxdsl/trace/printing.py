@@ -80,7 +80,7 @@ def _check_text(called: str, text: object) -> None:
     if not isinstance(text, str):
         refuse(f"{called} takes a text; found {shown(text)}", f"for example `{_EXAMPLES[called]}`")
     if shows := _VALUE.search(text):
-        help = 'give it to printf behind the text: `pd.printf("%d\\n", i)`'
+        help = 'pass it to printf after the text: `pd.printf("%d\\n", i)`'
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
         refuse(f"the text of {called} has a zero in it, where C's texts end", "leave it out")

@@ -301,7 +301,7 @@ def _check_place(builder: Builder) -> None:
     if len(builder.regions) > 1:
         inside = "a role" if builder.memory.get(Role) else "a branch or a loop"
         refuse(
-            f"pd.Ring stands inside of {inside}, {builder.region.words}: all threads of the block initialise it",
+            f"pd.Ring is inside {inside}, {builder.region.words}: all threads of the block initialise it",
             "make it before, at the beginning of the kernel",
         )
 

@@ -189,15 +189,15 @@ class Role(Block):
         whole = self.first * self.size % WARPGROUP == self.threads % WARPGROUP == 0
         if not whole and _together(instruction) > 1:
             refuse(
-                f"`{instruction.opcode.text}` stands inside of {self.region.words}: all 128 threads of a warpgroup run "
+                f"`{instruction.opcode.text}` is inside {self.region.words}: all 128 threads of a warpgroup run "
                 "it together",
                 "open a role of the warpgroup for it: `with pd.warpgroup(…):`",
             )
         if _barrier_number(instruction) == 0:
             refuse(
-                f"`{instruction.opcode.text}` on barrier 0 stands inside of {self.region.words}: it waits for all "
-                "threads of the block, and those of other roles do not come",
-                f"`with pd.{self.noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet behind the "
+                f"`{instruction.opcode.text}` on barrier 0 is inside {self.region.words}: it waits for all "
+                "threads of the block, but threads of other roles do not reach it",
+                f"`with pd.{self.noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet after the "
                 "roles",
             )
 
@@ -233,9 +233,9 @@ class Role(Block):
             first = self.first * self.size
             if not start <= first <= first + self.threads <= end or self.size >= outer.size:
                 refuse(
-                    f"`{self.words}` stands inside of {outer.region.words}, which has "
+                    f"`{self.words}` is inside {outer.region.words}, which has "
                     + (f"threads {start} to {end - 1} alone" if self.size < outer.size else "its role already"),
-                    f"put it behind that, or name {self.noun}s of it",
+                    f"put it after that block, or name {self.noun}s of it",
                 )
 
 
@@ -283,11 +283,11 @@ class warpgroup(Role):
         taken = sum(others.values()) * WARPGROUP
         total = taken + registers * self.threads
         if total > REGISTER_FILE:
-            beside = f" beside the {taken} of other roles" * bool(taken)
+            beside = f" in addition to the {taken} of other roles" * bool(taken)
             fits = (REGISTER_FILE - taken) // self.threads // UNIT * UNIT
             refuse(
                 f"`{self.words}` takes {registers * self.threads} registers{beside}; a multiprocessor has "
-                f"{REGISTER_FILE}, and the warps would wait for ever",
+                f"{REGISTER_FILE}, and the warps would wait forever",
                 f"registers={fits} fits",
             )
 
@@ -339,9 +339,9 @@ class elect(Block):
         if warps := _together(instruction):
             everyone = "all 32 lanes of a warp" if warps == 1 else "all 128 threads of a warpgroup"
             refuse(
-                f"`{instruction.opcode.text}` stands inside of {self.region.words}: {everyone} run it together, "
-                "and one lane of a warp comes",
-                "put it in front of `with pd.elect():`, or behind",
+                f"`{instruction.opcode.text}` is inside {self.region.words}: {everyone} run it together, "
+                "but only one lane of a warp reaches it",
+                "move it before or after `with pd.elect():`",
             )
 
 

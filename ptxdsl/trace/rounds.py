@@ -107,8 +107,8 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     for record in changed if region.again else ():
         if isinstance(record.kind, IteratorPosition):
             refuse(
-                f"`{record.name}` goes on in {region.words}, which Python runs once while tracing: "
-                "each round would get what the first one does",
+                f"`{record.name}` advances in {region.words}, which Python runs once while tracing: "
+                "each iteration would get what the first one does",
                 f"{BY_NUMBER}; {UNROLL}",
                 at=advancing(region.opened, record.name),
             )
@@ -190,12 +190,12 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
     change = _meant(suspect.changes, location)
     happens = f"`{change.name}` was changed in {suspect.words}, and what is written here depends on it: "
     if inside:
-        happens = f"`{change.name}` is another in the next round of {suspect.words}: "
-        happens += "Python runs that once while tracing, and each round would do what the first one does"
+        happens = f"`{change.name}` has another value in the next iteration of {suspect.words}: "
+        happens += "Python runs that once while tracing, and each iteration would do what the first one does"
     elif suspect.loops:
-        happens += "Python changed it once while tracing, however often the kernel comes there"
+        happens += "Python changed it once while tracing, however often the kernel executes it"
     else:
-        happens += "Python changed it while tracing, whether the kernel comes there or not"
+        happens += "Python changed it while tracing, whether or not the kernel executes it"
     raise TraceError(happens, at=location or suspect.location, help=_mend(change, suspect.loops)) from None
 
 
@@ -206,7 +206,7 @@ def _meant(changes: list[Change], location: Location | None) -> Change:
 
 
 BY_NUMBER = "choose by a number of the kernel: one array with a dimension for it, and the index in a `pd.var`"
-UNROLL = "or unroll by Python's `range`, where the number of rounds is known"
+UNROLL = "or unroll by Python's `range`, when the trip count is known while tracing"
 
 
 def _mend(change: Change, loops: bool) -> str:

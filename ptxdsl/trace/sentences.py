@@ -134,7 +134,7 @@ def _leaving(node: ast.AST, in_loop: bool = False) -> Iterator[ast.stmt]:
 
 
 _UNKNOWN = "which is not known while tracing"
-_ASKS = "{asker} asks whether `{name}` is true, " + _UNKNOWN
+_ASKS = "{asker} tests `{name}`, " + _UNKNOWN
 
 # (message, help line) by the testing construct.
 _TRUTH: dict[str, tuple[str, str]] = {
@@ -144,13 +144,13 @@ _TRUTH: dict[str, tuple[str, str]] = {
     "assert": (_ASKS, "write `pd.assert_({name})`, which stops the kernel where it fails"),
     "not": (_ASKS, "write `~({name})`"),
     "comprehension": (_ASKS, "filter by what is known while tracing; choose between traced values by pd.select"),
-    "and": ("`and` asks whether what is before it is true, " + _UNKNOWN, "write `(…) & (…)`"),
-    "or": ("`or` asks whether what is before it is true, " + _UNKNOWN, "write `(…) | (…)`"),
-    "chain": ("the chain `{source}` asks whether its first part is true, " + _UNKNOWN, "write `(a < b) & (b < c)`"),
-    "in": ("`{source}` asks whether values are equal, " + _UNKNOWN, "compare with each: `(x == a) | (x == b)`"),
-    "match": ("`match` asks whether values are equal, " + _UNKNOWN, "write `with pd.if_(x == a):` for each case"),
+    "and": ("`and` tests its left operand, " + _UNKNOWN, "write `(…) & (…)`"),
+    "or": ("`or` tests its left operand, " + _UNKNOWN, "write `(…) | (…)`"),
+    "chain": ("the chain `{source}` tests its first comparison, " + _UNKNOWN, "write `(a < b) & (b < c)`"),
+    "in": ("`{source}` tests whether values are equal, " + _UNKNOWN, "compare with each: `(x == a) | (x == b)`"),
+    "match": ("`match` tests whether values are equal, " + _UNKNOWN, "write `with pd.if_(x == a):` for each case"),
     "call": (
-        "`{source}` asks whether a value is true, " + _UNKNOWN,
+        "`{source}` tests a value, " + _UNKNOWN,
         "write pd.min, pd.max, pd.select or `with pd.if_(…):`",
     ),
 }
@@ -164,7 +164,7 @@ _PARENTS = {ast.If: "if", ast.IfExp: "conditional expression", ast.While: "while
 def truth(location: Location, name: str) -> tuple[str, str]:
     """Return (message, help) for a traced value that is tested for truth."""
     if not location.text:
-        return f"Python asks whether `{name}` is true, {_UNKNOWN}", _WITHOUT_SOURCE
+        return f"Python tests `{name}`, {_UNKNOWN}", _WITHOUT_SOURCE
     askers = [(kind, n) for parent, n in _nodes(location) if ends_at(location, n) and (kind := _asker(parent, n))]
     kind, node = askers[-1] if askers else ("call", None)
     if isinstance(node, ast.UnaryOp):

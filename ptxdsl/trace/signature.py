@@ -159,7 +159,7 @@ class KernelSignature:
 def _help(name: str, annotation: Any) -> str:
     near = nearest_type(annotation)
     if annotation in (int, bool, str):
-        constant = f"a constant that the kernel is traced for stands behind a `*`: `*, {name}: {annotation.__name__}`"
+        constant = f"a constant that the kernel is traced for follows a `*`: `*, {name}: {annotation.__name__}`"
         return f"did you mean `{name}: {near}`? {constant}" if annotation is int else constant
     return f"did you mean `{name}: {near}`?" if near is not None and passable(near) else _PASSABLE
 
@@ -211,7 +211,7 @@ def _check_parameter(function: Callable[..., Any], p: inspect.Parameter, noun: s
             f"`{p.replace(annotation=p.empty)}` {of}: the number of its parameters must be known", at=where, help=help
         )
     if p.default is not p.empty:
-        help = f"parameters are given at each {at_each}; constants of a {noun} are keyword-only, behind a `*`"
+        help = f"parameters are given at each {at_each}; constants of a {noun} are keyword-only, after a `*`"
         raise TraceError(f"parameter `{p.name}` {of} has a default", at=where, help=help)
     if p.annotation is p.empty and p.name in ("self", "cls"):
         takes = f"{noun} `{function.__name__}` is a {'class ' * (p.name == 'cls')}method: it takes `{p.name}`"

@@ -161,7 +161,7 @@ class Value(Foreign, Scalar):
             self._second_destination() or "it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
         )
         if is_looped_here():
-            help = "rounds are counted by integers: `for i in pd.range(n):`"
+            help = "loops count integers: `for i in pd.range(n):`"
             if self.type.is_integer:
                 help = f"to count up to it, write `for i in pd.range({self.spelled}):`"
         refuse(f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over", help)
@@ -214,7 +214,7 @@ class Value(Foreign, Scalar):
 
     def __pow__(self, other: object) -> NoReturn:
         refuse(
-            f"there is no `**` for `{self.name}`, which is {self.type}",
+            f"`**` is not supported for `{self.name}`, which is {self.type}",
             "multiply: `x * x`; a power of 2 is pd.ptx.ex2.approx.f32",
         )
 
@@ -222,7 +222,7 @@ class Value(Foreign, Scalar):
 
     def __matmul__(self, other: object) -> NoReturn:
         refuse(
-            f"there is no `@` for `{self.name}`, which is one {self.type}",
+            f"`@` is not supported for `{self.name}`, which is one {self.type}",
             "matrices are multiplied by pd.ptx.mma.sync, on fragments",
         )
 
@@ -276,7 +276,7 @@ class Value(Foreign, Scalar):
                 f"write `{name} = {name} {symbol[:-1]} …`; where threads share the element, pd.ptx.red or pd.ptx.atom",
             )
         refuse(
-            f"`{symbol}` on `{name}`, which is a value that was computed once, not a variable",
+            f"`{symbol}` on `{name}`, which is a computed value, not a variable",
             f"make it a variable before (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
             "or give the result a new name",
         )

@@ -90,3 +90,13 @@ def test_ages_are_numbers_of_days(days, capsys):
     with pytest.raises(SystemExit):
         cli.main(["cache", f"--older-than={days}"])
     assert f"argument --older-than: '{days}' is no number of days" in capsys.readouterr().err
+
+
+def test_a_long_list_shows_the_latest_entries(tmp_path, monkeypatch, run):
+    monkeypatch.setenv("PTXDSL_CACHE_DIR", str(tmp_path))
+    for number in range(25):
+        cache.store(tmp_path, cache.key([str(number)]), b"?")
+    lines = run()[1].splitlines()
+    assert len(lines) == 21 and lines[-1].startswith("25 entries kept, ")
+    assert lines[-1].endswith("; listed are the 20 latest, --all lists all")
+    assert len(run("--all")[1].splitlines()) == 26

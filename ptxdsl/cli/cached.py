@@ -16,6 +16,7 @@ from ptxdsl.runtime import kept
 from ptxdsl.tune import records
 from ptxdsl.tune.records import TuningRecord
 
+SHOWN = 20  # entries of a list without --all
 _DAY = 24 * 60 * 60
 _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
@@ -58,11 +59,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Adds the command `cache`."""
     parser = commands.add_parser(
         "cache",
-        help="the cubins, the traces and the tuning that are kept on disk",
-        description="Lists what is kept, or clears it.",
+        description="List or clear the cubins, traces and tuning results that are kept on disk.",
     )
     parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
     parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="those alone that are as old")
+    parser.add_argument("--all", action="store_true", help=f"list all entries, not only the {SHOWN} latest")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=_run)
 
@@ -97,7 +98,7 @@ def _run(options: argparse.Namespace) -> int:
     ]
     if options.action == "clear":
         _clear(folder, cubins)
-    print(_json(folder, cubins, options.action) if options.json else _text(folder, cubins, options.action))
+    print(_json(folder, cubins, options.action) if options.json else _text(folder, cubins, options))
     return 0
 
 
@@ -124,8 +125,16 @@ def _json(folder: Path, cubins: Sequence[KeptCubin], action: str) -> str:
     return json.dumps({"folder": str(folder), key: [cubin.facts() for cubin in cubins]}, indent=2)
 
 
-def _text(folder: Path, cubins: Sequence[KeptCubin], action: str) -> str:
+def _text(folder: Path, cubins: Sequence[KeptCubin], options: argparse.Namespace) -> str:
     total = sum(cubin.entry.bytes for cubin in cubins)
-    did = "removed" if action == "clear" else "kept"
-    summary = f"{len(cubins)} {'entry' if len(cubins) == 1 else 'entries'} {did}, {total} bytes, in {folder}"
-    return "\n".join([*(cubin.line() for cubin in cubins if action == "list"), summary])
+    is_clear = options.action == "clear"
+    summary = (
+        f"{len(cubins)} {'entry' if len(cubins) == 1 else 'entries'} {'removed' if is_clear else 'kept'}, "
+        f"{total} bytes, in {folder}"
+    )
+    if is_clear:
+        return summary
+    latest = cubins if options.all else sorted(cubins, key=lambda cubin: cubin.seconds)[:SHOWN]
+    if len(latest) < len(cubins):
+        summary += f"; listed are the {SHOWN} latest, --all lists all"
+    return "\n".join([*(cubin.line() for cubin in latest), summary])

@@ -12,6 +12,7 @@ from ptxdsl.check.formats import as_github, as_json, as_sarif, as_text
 from ptxdsl.cli.launches import TARGETS, add_launch, as_asked, has_launch, launches
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.progress import LaunchProgress
 from ptxdsl.cli.user_code import user_code
 
 DESCRIPTION = "Runs kernels on the emulator and tells what they do wrong."
@@ -29,7 +30,6 @@ def add(commands: Any) -> None:
     """Adds the command to those of `ptxdsl`."""
     parser = commands.add_parser(
         "check",
-        help="what a kernel does wrong, found on the emulator",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -64,8 +64,10 @@ def _check_forms(options: argparse.Namespace) -> None:
 
 
 def _results(options: argparse.Namespace) -> Iterator[Checked]:
+    progress = LaunchProgress("checking")
     for name, kernel, examples in launches(options):
         for example in examples:
-            with as_asked(options), user_code(f"`{name}` cannot be run"):
+            shown = progress.launch(f"{name}{example}")
+            with shown, as_asked(options), user_code(f"`{name}` cannot be run"):
                 result = checked(kernel, name, example, asked=has_launch(options))
             yield result

@@ -14,6 +14,7 @@ from typing import Any
 from ptxdsl import config
 from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
 from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.progress import LaunchProgress
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.debug import Debugger, Stop, debug
 from ptxdsl.debug.inspection import UNWRITTEN
@@ -56,7 +57,6 @@ def add(commands: Any) -> None:
     """Adds the command to those of `ptxdsl`."""
     parser = commands.add_parser(
         "debug",
-        help="stop, step and look at a kernel, on the emulator",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -164,7 +164,9 @@ class DebuggerTerminal(cmd.Cmd):
         self.do_breaks("")
 
     def do_continue(self, text: str) -> None:
-        self._tell(self.session.resume())
+        with LaunchProgress("running").launch("to the next stop"):
+            stop = self.session.resume()
+        self._tell(stop)
 
     def do_step(self, text: str) -> None:
         self._tell(self.session.step())

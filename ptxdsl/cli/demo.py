@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ptxdsl import config, driver
 from ptxdsl.assemble import assemblers
@@ -15,6 +16,12 @@ from ptxdsl.runtime.variant import Variant
 ARCH = "sm_80"
 SIZES = (333, 277, 200)  # multiples of no tile
 SHOWN = ("cp.async", "ldmatrix", "mma.sync")
+
+
+def add(commands: Any) -> None:
+    """Add the command to the commands of `ptxdsl`."""
+    parser = commands.add_parser("demo", description="Trace, assemble, run and check a GEMM of f16 matrices.")
+    parser.set_defaults(command=lambda options: run())
 
 
 def run() -> int:

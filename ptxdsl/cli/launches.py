@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
@@ -18,7 +19,7 @@ from ptxdsl.check.examples import Example, Maker, examples_of, name_of_examples
 from ptxdsl.cli.arguments import read_argument
 from ptxdsl.cli.numbers import at_most, seed
 from ptxdsl.cli.process import UsageError
-from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_module, read_ptx
+from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_module, read_constants, read_ptx
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.emulate.report import counted
 from ptxdsl.errors import Error, LaunchError
@@ -55,6 +56,9 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shared", type=_bytes, metavar="BYTES", help="of one launch: dynamic shared memory")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of random numbers (default 0)")
     parser.add_argument("--arch", choices=config.ARCHITECTURES, metavar="ARCH", help="sm_80, sm_90a, …")
+    parser.add_argument(
+        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+    )
 
 
 def add_example(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +72,23 @@ def has_launch(options: argparse.Namespace) -> bool:
 
 
 def launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
-    """Kernels by their names, and the launches of each. Raises UsageError for half a launch."""
+    """Yield each kernel with its name and its launches, with the constants of --const.
+
+    Raises UsageError for an incomplete launch, and for constants that a kernel does not have.
+    """
+    if options.const and is_ptx(_parts(options.target)[0]):
+        raise UsageError(f"--const {options.const[0]}: PTX has no constants", help="leave it out")
+    for name, kernel, examples in _launches(options):
+        yield name, kernel, (_with_constants(kernel, example, options.const) for example in examples)
+
+
+def _with_constants(kernel: AnyKernel, example: Example, texts: Sequence[str]) -> Example:
+    if not texts:
+        return example
+    return replace(example, keywords={**example.keywords, **read_constants(kernel, texts, example.keywords)})
+
+
+def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
     if has_launch(options) and None in (options.grid, options.block):
         raise UsageError("a launch needs --grid and --block", help="such as --grid 8 --block 128")
     source, name = _parts(options.target)

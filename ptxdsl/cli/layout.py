@@ -55,7 +55,6 @@ def add(commands: Any) -> None:
     """Adds the command to those of `ptxdsl`."""
     parser = commands.add_parser(
         "layout",
-        help="a picture of a layout, of an instruction's threads and values, of bank conflicts",
         description="Draws layouts, swizzles and instructions.",
         epilog=SPECS,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -47,7 +47,9 @@ def _status(command: Callable[[], int]) -> int:
     except BrokenPipeError:  # a reader such as `head` has seen enough
         _drop(sys.stdout)
         return FAILURE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args:
+            _say(f"interrupted while {interrupt.args[0]}")
         return INTERRUPTED
     except Error as error:
         _say(str(error))
@@ -128,6 +130,15 @@ def _ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
+
+
+@contextlib.contextmanager
+def interrupted_in(describe: Callable[[], str]) -> Iterator[None]:
+    """Add to a Ctrl-C in the body of a `with` what was interrupted; the command prints it."""
+    try:
+        yield
+    except Interrupted as interrupt:
+        raise Interrupted(*(interrupt.args or (describe(),))) from None
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -12,6 +12,7 @@ from ptxdsl.check.examples import Example
 from ptxdsl.cli.launches import TARGETS, add_example, add_launch, as_asked, one_launch
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.progress import LaunchProgress
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error
 from ptxdsl.kernel import AnyKernel
@@ -22,6 +23,7 @@ from ptxdsl.profile.roofline import names
 from ptxdsl.runtime.emulation import emulator_call
 from ptxdsl.runtime.shape import launch_shape
 from ptxdsl.runtime.timing import GpuClock, at_rest
+from ptxdsl.runtime.variant import Variant
 
 DESCRIPTION = "Counts what a launch does by Python line, on the emulator, and holds it against a GPU."
 OF_THE_EMULATOR = ("checks", "overlap", "schedule", "max_steps", "max_seconds", "shared_bytes", "cluster")
@@ -44,7 +46,6 @@ def add(commands: Any) -> None:
     """Adds the command to those of `ptxdsl`."""
     parser = commands.add_parser(
         "profile",
-        help="what a kernel costs by line, and the least that a GPU takes",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -62,18 +63,26 @@ def run(options: argparse.Namespace) -> int:
     if STDOUT == options.json == options.html:
         raise UsageError("--json and --html write to the same place", help="name a file for one")
     with config.using(**({"arch": options.arch} if options.arch else {})):
-        profile = profiled(options)
+        profile, variant = profiled(options)
     if options.json is not None:
         write(options.json, as_json(profile).encode(errors="surrogateescape"))
     if options.html is not None:
-        write(options.html, as_html(profile).encode(errors="surrogateescape"))
+        write(options.html, as_html(profile, _listings(variant)).encode(errors="surrogateescape"))
     if STDOUT not in (options.json, options.html):
         write(None, as_text(profile).encode(errors="surrogateescape"))
     return FAILURE if profile.findings else 0
 
 
-def profiled(options: argparse.Namespace) -> KernelProfile:
-    """The launch that the options name, counted and, where there is a GPU, measured."""
+def _listings(variant: Variant) -> dict[str, str]:
+    """The PTX of a kernel, and its SASS if there is an assembler and a disassembler."""
+    try:
+        return {"PTX": variant.text, "SASS": variant.cubin.sass()}
+    except Error as missing:
+        return {"PTX": variant.text, "SASS (not available)": missing.message}
+
+
+def profiled(options: argparse.Namespace) -> tuple[KernelProfile, Variant]:
+    """Return the launch that the options name, counted and, on a machine with a GPU, timed; and its program."""
     try:
         peaks = peaks_of(options.gpu)
     except Error as error:
@@ -81,7 +90,8 @@ def profiled(options: argparse.Namespace) -> KernelProfile:
     name, kernel, example = one_launch(options)
     emulator_options = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
     constants = {key: value for key, value in example.keywords.items() if key not in (*OF_THE_EMULATOR, "traffic")}
-    with as_asked(options), user_code(f"`{name}` cannot be run"):
+    shown = LaunchProgress("profiling").launch(f"{name}{example}")
+    with shown, as_asked(options), user_code(f"`{name}` cannot be run"):
         call = emulator_call(
             "ptxdsl profile", kernel, example.grid, example.block, example.arguments, traffic=True,
             constants=constants, **emulator_options,
@@ -89,7 +99,7 @@ def profiled(options: argparse.Namespace) -> KernelProfile:
         launch = f"{name}{example}"
         measured, why_not = measured_us(kernel, example, constants, options)
         profile = profile_of(name, launch, call.variant, call.shape, call.run(), peaks)
-    return replace(profile, measured=measured, why_not=why_not)
+    return replace(profile, measured=measured, why_not=why_not), call.variant
 
 
 def measured_us(

@@ -58,7 +58,6 @@ def add(commands: Any) -> None:
     """Adds the command to those of `ptxdsl`."""
     parser = commands.add_parser(
         "schedule",
-        help="which block computes which tile, and when",
         description="Draws a schedule: blocks on tiles, or blocks over time.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,

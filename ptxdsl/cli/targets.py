@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from ptxdsl import config, ir
@@ -29,6 +29,7 @@ from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
 STDIN = "-"
+GEMM = "ptxdsl.kernels.gemm:gemm"
 MOST_PTX_BYTES = 256 << 20  # the largest kernels of libraries have some 10 MiB
 
 
@@ -45,9 +46,20 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
             raise UsageError(f"--const {constants[0]}: PTX has no constants", help="leave it out")
         return _from_ptx(target, arch)
     kernel = find_kernel(target)
-    values = read_constants(kernel, constants)
+    defaults: dict[str, Any] = {}
+    if target == GEMM and (arch or config.current().arch) == "sm_90a":
+        kernel, defaults = _hopper_gemm()
+    values = defaults | read_constants(kernel, constants, defaults)
     with user_code(f"kernel `{kernel.name}` cannot be traced"):
         return kernel.variant(arch, values)
+
+
+def _hopper_gemm() -> tuple[AnyKernel, dict[str, Any]]:
+    """The kernel that `gemm` launches on sm_90a for a product of f16 of 8192 x 8192 x 8192, and its constants."""
+    module = importlib.import_module("ptxdsl.cli.trial")
+    kernels = importlib.import_module("ptxdsl.kernels.gemm").KERNELS
+    with config.using(arch="sm_90a"):
+        return kernels.warpgroups, {"traits": module.large_traits()}
 
 
 def _from_ptx(target: str, arch: str | None) -> Variant:
@@ -255,14 +267,20 @@ def _from_file(file: str) -> ModuleType:
     return module
 
 
-def read_constants(kernel: AnyKernel, texts: Sequence[str]) -> dict[str, Any]:
-    """The constants of a kernel that texts such as `n=3` or `config.stages=3` give."""
+def read_constants(
+    kernel: AnyKernel, texts: Sequence[str], known: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the constants that texts such as `n=3` or `config.stages=3` set, by name.
+
+    `known` replaces defaults of the kernel. Raises UsageError for an unknown name, and for a missing constant.
+    """
     if not isinstance(kernel, Kernel):
         if texts:
             help = "those of linked kernels are given to pd.link, and PTX has none"
             raise UsageError(f"--const {texts[0]}: kernel `{kernel.name}` is made, with its constants", help=help)
         return {}
-    defaults = kernel.signature.constants
+    constants = kernel.signature.constants
+    defaults = {**constants, **{name: value for name, value in known.items() if name in constants}}
     names = TYPES | vars(sys.modules[kernel.__module__])
     changes: dict[str, dict[tuple[str, ...], Any]] = {}
     for text in texts:

@@ -6,9 +6,10 @@ import linecache
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 
 from ptxdsl.profile.counted import KernelProfile, LineCost, lines_in_files
-from ptxdsl.profile.formats import against, summary
+from ptxdsl.profile.formats import against, summary, time_text
 
 AROUND = 3  # lines without cost that are shown before and behind those with some
 _HEADINGS = ("", "instructions", "global bytes", "sectors", "shared bytes", "wavefronts", "operations")
@@ -28,23 +29,56 @@ th { text-align: right; font-weight: 600; color: var(--dim); padding: .2rem .6re
      white-space: nowrap } th:first-child, td.source { text-align: left }
 td { text-align: right; padding: 0 .6rem; white-space: pre; vertical-align: top } td.number { color: var(--dim) }
 td.over { font-weight: 600; color: var(--over) } tr.gap td { color: var(--dim); text-align: center }
-.finding { border-left: 4px solid #c0392b; padding-left: .8rem; white-space: pre-wrap }
+.finding { border-left: 4px solid #c0392b; padding-left: .8rem; white-space: pre; overflow-x: auto;
+       font: 13px/1.5 ui-monospace, monospace; margin: .6rem 0 }
+.bars { display: grid; grid-template-columns: max-content 1fr max-content; gap: .2rem .8rem; align-items: center;
+       font: 13px/1.5 ui-monospace, monospace; margin: 1rem 0 }
+.bar { height: .8rem; border-radius: 3px; background: var(--line) }
+.bar div { height: 100%; border-radius: 3px; background: rgb(var(--heat)) }
+details { margin: .6rem 0 } summary { cursor: pointer }
+details pre { overflow-x: auto; font: 12px/1.4 ui-monospace, monospace; border: 1px solid var(--line); padding: .8rem;
+       border-radius: 6px; max-height: 40rem }
 """
 
 
-def as_html(profile: KernelProfile) -> str:
-    """The page."""
+def as_html(profile: KernelProfile, listings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the page. `listings` are texts that it shows on demand, by title: PTX and SASS."""
     title = escape(f"{profile.launch} on {profile.peaks.name}")
-    findings = "".join(f'<p class="finding">{escape(str(finding))}</p>' for finding in profile.findings)
+    findings = "".join(f'<pre class="finding">{escape(str(finding))}</pre>' for finding in profile.findings)
     files = lines_in_files(profile.lines)
     tables = "".join(f"<h2>{escape(Path(file).name)}</h2>{_table(file, lines)}" for file, lines in files.items())
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
-        f"<h1>{title}</h1><p>{escape(str(profile.peaks))}</p>{findings}"
-        f'<pre class="summary">{escape(chr(10).join(summary(profile)))}</pre>{tables}'
+        f"<h1>{title}</h1><p>{escape(str(profile.peaks))}</p>{findings}{_bars(profile)}"
+        f'<pre class="summary">{escape(chr(10).join(summary(profile)))}</pre>{tables}{_listings(listings)}'
         "<p>Counted on the emulator. In brackets stands what would be the least. The shade is a line's share of the "
         "instructions.</p></body></html>\n"
+    )
+
+
+def _bars(profile: KernelProfile) -> str:
+    """Bars for occupancy, the terms of the floor, and the measured time; times share one scale."""
+    held = profile.occupancy
+    bars = [("occupancy", held.warps / max(1, held.most_warps), f"{held.warps} of {held.most_warps} warps")]
+    terms = [(term.resource, term.microseconds) for term in profile.terms]
+    terms.append(("issue", profile.issue))
+    if profile.measured is not None:
+        terms.append(("measured", profile.measured))
+    longest = max(microseconds for _, microseconds in terms) or 1.0
+    bars += [(name, microseconds / longest, time_text(microseconds)) for name, microseconds in terms]
+    rows = "".join(
+        f'<span>{escape(name)}</span><div class="bar"><div style="width: {share:.1%}"></div></div>'
+        f"<span>{escape(text)}</span>"
+        for name, share, text in bars
+    )
+    return f'<div class="bars">{rows}</div>'
+
+
+def _listings(listings: Mapping[str, str]) -> str:
+    return "".join(
+        f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+        for title, text in listings.items()
     )
 
 

@@ -1,0 +1,177 @@
+"""The command `ptxdsl completion`: print a completion script for a shell, generated from the parsers of the verbs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ptxdsl import cli
+
+SHELLS = ("bash", "zsh", "fish")
+EPILOG = """\
+examples
+  ptxdsl completion bash > ~/.local/share/bash-completion/completions/ptxdsl
+  ptxdsl completion zsh > ~/.zfunc/_ptxdsl      with fpath+=(~/.zfunc) before compinit in ~/.zshrc
+  ptxdsl completion fish > ~/.config/fish/completions/ptxdsl.fish
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the commands of `ptxdsl`."""
+    parser = commands.add_parser(
+        "completion",
+        description="Print a completion script for a shell: commands, options and the values of options.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("shell", choices=SHELLS, help="the shell to print a script for")
+    parser.set_defaults(command=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    print({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](), end="")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedOption:
+    """An option of a verb: its spellings, its help text, and the values that it accepts."""
+
+    flags: tuple[str, ...]
+    help: str
+    choices: tuple[str, ...] = ()
+    takes_value: bool = False
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[CompletedOption]:
+    """Return the options of a parser and of its sub-parsers, in order, without duplicates."""
+    options = {}
+    for action in _actions(parser):
+        if action.option_strings:
+            choices = tuple(map(str, action.choices or ()))
+            help = (action.help or "").partition("\n")[0].replace("%%", "%")
+            option = CompletedOption(tuple(action.option_strings), help, choices, action.nargs != 0)
+            options.setdefault(option.flags, option)
+    return list(options.values())
+
+
+def words_of(parser: argparse.ArgumentParser) -> list[str]:
+    """Return the words that a verb accepts as positional arguments, such as `list` and `clear` of `cache`."""
+    return [str(word) for action in _actions(parser) if not action.option_strings for word in action.choices or ()]
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _actions(inner)
+
+
+def _verbs() -> dict[str, argparse.ArgumentParser]:
+    parser = cli.parser_of(*cli.VERBS)
+    verbs = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(verbs.choices)
+
+
+def bash() -> str:
+    """Return the script for bash."""
+    cases, values = [], []
+    for verb, parser in _verbs().items():
+        options = options_of(parser)
+        words = [flag for option in options for flag in option.flags] + words_of(parser)
+        cases.append(f"    {verb}) words='{' '.join(words)}' ;;")
+        for option in options:
+            if option.choices:
+                flags = "|".join(f"{verb}:{flag}" for flag in option.flags)
+                values.append(f"    {flags}) words='{' '.join(option.choices)}' ;;")
+    return BASH.format(verbs=" ".join(cli.VERBS), cases="\n".join(cases), values="\n".join(values))
+
+
+BASH = """\
+# bash completion of ptxdsl
+_ptxdsl() {{
+  local current="${{COMP_WORDS[COMP_CWORD]}}" verb="${{COMP_WORDS[1]}}" words=''
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -le 1 ]; then
+    COMPREPLY=($(compgen -W '{verbs} --help --version' -- "$current"))
+    return
+  fi
+  case "$verb" in
+{cases}
+  esac
+  case "$verb:${{COMP_WORDS[COMP_CWORD-1]}}" in
+{values}
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}}
+complete -o default -F _ptxdsl ptxdsl
+"""
+
+
+def zsh() -> str:
+    """Return the script for zsh."""
+    verbs = "\n".join(f"    {_quoted(f'{verb}:{help}')}" for verb, help in cli.VERBS.items())
+    cases = []
+    for verb, parser in _verbs().items():
+        specs = [_zsh_option(flag, option) for option in options_of(parser) for flag in option.flags]
+        words = words_of(parser)
+        specs.append(_quoted(f"*:argument:({' '.join(words)})") if words else "'*:target:_files'")
+        cases.append(f"    {verb}) _arguments {' '.join(specs)} ;;")
+    return ZSH.format(verbs=verbs, cases="\n".join(cases))
+
+
+def _zsh_option(flag: str, option: CompletedOption) -> str:
+    help = option.help.translate(str.maketrans({"[": "(", "]": ")", ":": "\\:"}))
+    value = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files" if option.takes_value else ""
+    return _quoted(f"*{flag}[{help}]{value}")
+
+
+ZSH = """\
+#compdef ptxdsl
+_ptxdsl() {{
+  local -a verbs
+  verbs=(
+{verbs}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command verbs
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  case "$words[1]" in
+{cases}
+  esac
+}}
+if [ "$funcstack[1]" = _ptxdsl ]; then
+  _ptxdsl "$@"
+else
+  compdef _ptxdsl ptxdsl
+fi
+"""
+
+
+def fish() -> str:
+    """Return the script for fish."""
+    lines = ["# fish completion of ptxdsl"]
+    lines += [f"complete -c ptxdsl -n __fish_use_subcommand -a {v} -d {_fish(help)}" for v, help in cli.VERBS.items()]
+    for verb, parser in _verbs().items():
+        start = f"complete -c ptxdsl -n '__fish_seen_subcommand_from {verb}'"
+        for option in options_of(parser):
+            spelled = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in option.flags)
+            value = f" -xa '{' '.join(option.choices)}'" if option.choices else " -r" if option.takes_value else ""
+            lines.append(f"{start} {spelled}{value} -d {_fish(option.help)}")
+        if words := words_of(parser):
+            lines.append(f"{start} -a '{' '.join(words)}'")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def _fish(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

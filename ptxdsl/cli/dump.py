@@ -1,0 +1,104 @@
+"""The command `ptxdsl dump`: print a kernel as PTX, instructions, a cubin or SASS."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ptxdsl import ir
+from ptxdsl.cli.output import write
+from ptxdsl.cli.process import UsageError
+from ptxdsl.cli.targets import find
+from ptxdsl.lower import lower
+from ptxdsl.runtime.variant import Variant
+from ptxdsl.verify import least_version
+
+STAGES = ("ir", "ptx", "cubin", "sass")
+DUMP_TARGETS = """\
+TARGET is one of
+  package.module:kernel  a kernel, by the module that it is in
+  file.py:kernel         a kernel, by its file; without a name the only kernel of the file
+  file.py:program.kernel that of a program which pd.link made
+  package.module:gemm    a launcher: the kernel of its default configuration
+  file.ptx, -            PTX, from a file or from stdin
+
+examples
+  ptxdsl dump ptxdsl.kernels.gemm:gemm --arch sm_80
+  ptxdsl dump ptxdsl.kernels.gemm:gemm --const traits.tiling.stages=3 --stage sass
+  ptxdsl dump mine.py:saxpy --annotate
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the commands of `ptxdsl`."""
+    dump = commands.add_parser(
+        "dump",
+        description="Prints what a kernel becomes.",
+        epilog=DUMP_TARGETS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    dump.add_argument("target", metavar="TARGET", help="a kernel, a launcher or PTX; see below")
+    dump.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or what the PTX says")
+    dump.add_argument("--stage", choices=STAGES, default="ptx", help="how far to take it (default ptx)")
+    dump.add_argument(
+        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+    )
+    dump.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
+    dump.add_argument("--annotate", action="store_true", help="each Python line over its PTX (stage ptx)")
+    dump.set_defaults(command=_dump)
+
+
+def _dump(options: argparse.Namespace) -> int:
+    if options.annotate and options.stage != "ptx":
+        raise UsageError(f"--annotate shows Python lines in PTX, not in {options.stage}", help="leave one of them out")
+    if options.stage == "cubin" and options.output is None and sys.stdout.isatty():
+        raise UsageError("a cubin is binary", help="write it to a file (-o kernel.cubin), or into a pipe")
+    program = find(options.target, options.arch, options.const)
+    write(options.output, _stage(program, options))
+    return 0
+
+
+def _stage(program: Variant, options: argparse.Namespace) -> bytes:
+    if options.stage == "ir":
+        return _bytes(listing(program.module))
+    if options.stage == "ptx":
+        text = lower(program.module, lineinfo=False, annotate=True) if options.annotate else program.text
+        return _bytes(text)
+    cubin = program.cubin
+    for name, resources in cubin.kernels.items():
+        print(f"{name}: {resources}", file=sys.stderr)
+    return cubin.image if options.stage == "cubin" else cubin.sass().encode()
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8, but for names of files that are none, which stay as they are."""
+    return text.encode(errors="surrogateescape")
+
+
+def listing(module: ir.PtxModule) -> str:
+    """The instructions of a module, each behind its place in Python, and what they need."""
+    lines = []
+    for function in module.functions:
+        body = list(ir.items(function.body or []))
+        count = sum(isinstance(item, ir.Instruction) for item in body)
+        major, minor = module.version or least_version(module)
+        lines.append(
+            f"{function.kind} {function}: {count} instructions, {len(function.registers)} registers; "
+            f"PTX {major}.{minor}, {module.target[0]}"
+        )
+        lines += [f"  {p.space} {p}: {p.type}" for p in function.parameters if isinstance(p, ir.Variable)]
+        locations = [str(getattr(item, "location", None) or "") for item in body]
+        widest = max(map(len, locations), default=0)
+        lines += [
+            f"{location:{widest}}  {_item(item)}".rstrip() for location, item in zip(locations, body, strict=True)
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _item(item: ir.Item) -> str:
+    if isinstance(item, ir.Label):
+        return f"{item}:"
+    if isinstance(item, ir.Variable):
+        return f"{item.space} {item}: {item.bytes} bytes, aligned to {item.align or item.type.bytes}"
+    return f"  {item}"

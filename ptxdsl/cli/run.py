@@ -1,0 +1,91 @@
+"""The command `ptxdsl run`: run a kernel that ships with ptxdsl and compare the result with numpy."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from ptxdsl import config, driver
+from ptxdsl.cli.numbers import at_most, seed
+from ptxdsl.cli.process import FAILURE, UsageError
+from ptxdsl.cli.targets import override
+from ptxdsl.cli.trial import Trial, default_device
+from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
+from ptxdsl.types import TYPES
+
+
+def add(commands: Any) -> None:
+    """Add the command to the commands of `ptxdsl`."""
+    run = commands.add_parser(
+        "run", description="Run a kernel that ships with ptxdsl and compare the result with numpy."
+    )
+    kernels = run.add_subparsers(required=True, metavar="KERNEL")
+    gemm = kernels.add_parser(
+        "gemm",
+        help="out = a @ b",
+        description="out = a @ b on random matrices, on the GPU or the emulator, compared with numpy in float64.",
+    )
+    for name, meaning in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
+        gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
+    types = tuple(map(str, (*INPUTS, *FP8)))
+    gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16); e4m3, e5m2: sm_90a")
+    gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
+    gemm.add_argument(
+        "--layout",
+        choices=("tn", "nn", "nt", "tt"),
+        default="tn",
+        help="BLAS letters of A and B: t is row-major, n column-major (default tn)",
+    )
+    gemm.add_argument(
+        "--config",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE",
+        help="of GemmConfig: tile=128,128,32, stages=3, …",
+    )
+    gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU where there is one")
+    gemm.add_argument("--seed", type=seed, default=0, help="of the random matrices (default 0)")
+    gemm.set_defaults(command=_run_gemm)
+
+
+def _size(flag: str) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal():
+            raise argparse.ArgumentTypeError(f"{text} is no size: it must be 0 or more")
+        return at_most(flag, text)
+
+    return read
+
+
+def _run_gemm(options: argparse.Namespace) -> int:
+    device = options.device or default_device()
+    if device == "cuda":
+        driver.require_gpu()
+    chosen = override("--config", _usual(options), options.config) if options.config else None
+    known = [str(type) for type in outputs(TYPES[options.dtype])]
+    out = options.out or known[0]
+    if out not in known:
+        raise UsageError(f"--out {out} of --dtype {options.dtype}", help=f"it is one of {', '.join(known)}")
+    trial = Trial(options.m, options.n, options.k, options.dtype, out, options.layout, chosen, options.seed)
+    with config.using(**_target(options.dtype, device)):
+        outcome = trial.run(device)
+    print(f"gemm {trial.m} x {trial.n} x {trial.k}, {trial.dtype} to {out}, {trial.layout}, on {outcome.where}")
+    print(f"{outcome.speed}; {outcome.comparison}")
+    print("ok" if outcome.ok else "FAILED")
+    return 0 if outcome.ok else FAILURE
+
+
+def _target(dtype: str, device: str) -> dict[str, str]:
+    """What the emulator is to be, where nobody says: products of 8-bit floats take sm_90a."""
+    is_asked = config.current().arch is not None
+    return {} if is_asked or device == "cuda" or TYPES[dtype] not in FP8 else {"arch": "sm_90a"}
+
+
+def _usual(options: argparse.Namespace) -> GemmConfig:
+    """The configuration whose fields --config replaces."""
+    if TYPES[options.dtype] in FP8:
+        return GemmConfig(tile=(128, 128, 128), atom=WGMMA)
+    return choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)

@@ -48,7 +48,7 @@ REFUSED = {
     "dump k.py --stage sas": "invalid choice: 'sas' (choose from 'ir', 'ptx', 'cubin', 'sass'); did you mean `sass`?\n",
     "run gemm --sed 3 --dtype f16 --out": "ptxdsl run gemm: error: argument --out: expected one argument\n",
     "run gemm --sede 3": "ptxdsl run gemm: error: there is no option --sede; did you mean `--seed`?\n",
-    "chek k.py": "'isa', 'demo'); did you mean `check`?\n",
+    "chek k.py": "'isa', 'info', 'completion', 'demo'); did you mean `check`?\n",
     f"check k.py {LAUNCH} --arg f32[32]": FEW,
     f"debug k.py {LAUNCH} --arg f32[32]": FEW,
     f"profile k.py {LAUNCH} --arg f32[32]": FEW,

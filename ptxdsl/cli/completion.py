@@ -47,7 +47,7 @@ class CompletedOption:
 
 def options_of(parser: argparse.ArgumentParser) -> list[CompletedOption]:
     """Return the options of a parser and of its sub-parsers, in order, without duplicates."""
-    options = {}
+    options: dict[tuple[str, ...], CompletedOption] = {}
     for action in _actions(parser):
         if action.option_strings:
             choices = tuple(map(str, action.choices or ()))
@@ -124,7 +124,7 @@ def zsh() -> str:
 
 
 def _zsh_option(flag: str, option: CompletedOption) -> str:
-    help = option.help.translate(str.maketrans({"[": "(", "]": ")", ":": "\\:"}))
+    help = option.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
     value = f":value:({' '.join(option.choices)})" if option.choices else ":value:_files" if option.takes_value else ""
     return _quoted(f"*{flag}[{help}]{value}")
 

@@ -287,8 +287,8 @@ def read_constants(
         path, value = _split("--const", text)
         name, *inner = path.split(".")
         if name not in defaults:
-            known = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
-            raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=known)
+            help = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
+            raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=help)
         if inner and defaults[name] is REQUIRED and () not in changes.get(name, {}):
             raise UsageError(f"--const {text}: `{name}` has no default", help=f"give it whole: --const {name}=…")
         changes.setdefault(name, {})[tuple(inner)] = read_value(value, names)

@@ -87,15 +87,19 @@ class RingNote:
     def too_many(self, full: bool, threads: int) -> str:
         """Return the help line for arrivals beyond those that the phase of a stage expects."""
         if full and self.stage_bytes is not None and threads > 1:
-            return f"one thread fills the stages of {self.made_at}: `with pd.elect():` in a warp, around its rounds"
+            return f"one thread fills the stages of {self.made_at}: `with pd.elect():` in a warp, around its loop"
         if not full:
-            return f"`{self.called}.release()` by as many threads as `consumers` of {self.made_at} says, once a round"
+            return (
+                f"call `{self.called}.release()` once per phase, in exactly the `consumers=` threads of {self.made_at}"
+            )
         if self.stage_bytes is None:
-            return f"`{self.called}.commit()` by as many threads as `producers` of {self.made_at} says, once a round"
+            return (
+                f"call `{self.called}.commit()` once per phase, in exactly the `producers=` threads of {self.made_at}"
+            )
         return (
-            f"`{self.called}.commit()` behind the copies of a stage of {self.made_at}, before the next `acquire()`; "
-            f"and one `{self.called}.release()` of each reader a round; where two threads fill a stage, one of them "
-            f"has `{self.called}.acquire(leads=False)`"
+            f"call `{self.called}.commit()` after the copies of a stage of {self.made_at}, before the next "
+            f"`acquire()`, and `{self.called}.release()` once per phase in each reader; if two threads fill a "
+            f"stage, one of them calls `{self.called}.acquire(leads=False)`"
         )
 
 

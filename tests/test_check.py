@@ -49,13 +49,13 @@ def lonely(x: ptr[f32]):
 """
 REVERSED = """\
 reversed_rows[1, 32](float16[256], float16[32]): 1 finding
-unwaited-async: ld.shared.b16 touches 2 bytes at tile[31, 0], to which an asynchronous copy is still under way
+unwaited-async: ld.shared.b16 accesses 2 bytes at tile[31, 0] while an asynchronous copy to it is in flight
   mine.py:11 | target[pd.tid.x] = tile[31 - pd.tid.x, 0]
                                   ^
   mine.py:8 | pd.ptx.cp.async_.cg.shared.global_(tile.address(pd.tid.x, 0), source + pd.tid.x * 8, 16)
               ^
   by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads
-  help: wait for the copy before, by its group or by its mbarrier
+  help: wait for the copy first, through its group or its mbarrier
 """
 SAXPY = """\
 saxpy[8, 128](float32[1000], float32[1000], 2.0, 1000): clean
@@ -69,9 +69,9 @@ out-of-bounds: st.global.f32 writes 4 bytes at x[30]; x has 30 f32
   by thread (30, 0, 0) of block (0, 0, 0) and 1 more thread
 """
 TOLD = (
-    "ld.shared.b16 touches 2 bytes at tile[31, 0], to which an asynchronous copy is still under way, "
+    "ld.shared.b16 accesses 2 bytes at tile[31, 0] while an asynchronous copy to it is in flight, "
     "by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads (reversed_rows[1, 32](float16[256], float16[32])); "
-    "help: wait for the copy before, by its group or by its mbarrier"
+    "help: wait for the copy first, through its group or its mbarrier"
 )
 
 
@@ -164,8 +164,8 @@ def test_json(check, tmp_path):
         "findings": [
             {
                 "kind": "unwaited-async",
-                "message": "ld.shared.b16 touches 2 bytes at tile[31, 0], to which an asynchronous copy is still under way",
-                "help": "wait for the copy before, by its group or by its mbarrier",
+                "message": "ld.shared.b16 accesses 2 bytes at tile[31, 0] while an asynchronous copy to it is in flight",
+                "help": "wait for the copy first, through its group or its mbarrier",
                 "locations": [
                     {"file": "mine.py", "line": 11, "column": 24, "end_column": 25,
                      "source": "target[pd.tid.x] = tile[31 - pd.tid.x, 0]"},

@@ -288,11 +288,8 @@ class TestRefusals:
         assert refused.value.message == "`thread` names thread (66, 0, 0) of block (0, 0, 0); the block is (64, 1, 1)"
         with pytest.raises(pd.LaunchError) as refused:
             launch.select("first")
-        assert refused.value.message == "`thread` is 'first', which is no thread"
-        assert (
-            refused.value.help
-            == "name a thread by its number in block 0, by ((block), (thread)), or as a finding has it"
-        )
+        assert refused.value.message == "`thread` is 'first', which is not a thread"
+        assert refused.value.help == "pass a thread number in block 0, ((block), (thread)), or the thread of a finding"
 
     def test_a_launch_that_has_ended(self, launch):
         launch.resume()
@@ -333,7 +330,7 @@ class TestTrace:
         arguments = sums, 1, 64, np.ones(16, np.float32), np.ones(64, np.float32), 1
         with pytest.raises(pd.Error) as refused:
             pd.emulate(*arguments).trace()
-        assert str(refused.value) == "the report has no trace\n  help: ask for it: pd.emulate(…, trace=thread)"
+        assert str(refused.value) == "the report has no trace\n  help: request it: pd.emulate(…, trace=thread)"
         report = pd.emulate(*arguments, trace=3)
         with pytest.raises(pd.LaunchError) as refused:
             report.trace(4)

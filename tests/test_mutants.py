@@ -77,7 +77,7 @@ def test_a_barrier_that_is_needed_is_found_and_the_intact_kernel_is_not_accused(
     (barrier,) = (m for m in trial.mutants() if m.kind == "barrier" and m.change == "removed")
     verdict = trial.verdict(barrier)
     assert verdict.verdict == FINDING
-    assert "no barrier lies between the two" in verdict.reason
+    assert "no barrier orders the two" in verdict.reason
     assert verdict.reason.endswith("[lockstep]")
     assert trial.accused == []
 

@@ -67,25 +67,25 @@ def test_the_ring_that_is_used_rightly():
 def test_a_ring_that_nobody_releases():
     finding = columns(release="pass")
     assert lines(finding) == [
-        "no thread can go on",
-        "  " + FULL.format(0) + "0 of 1 arrivals have come",
-        "  " + EMPTY.format(0) + "0 of 128 arrivals have come",
+        "every thread is blocked",
+        "  " + FULL.format(0) + "0 of 1 arrivals received",
+        "  " + EMPTY.format(0) + "0 of 128 arrivals received",
     ]
     assert finding.help == (
-        "nobody releases slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all 128 "
-        "that `consumers=` counts"
+        "no thread releases slot 0 of `ring` (line 4); call `ring.release()` after the last read of each stage, "
+        "in all 128 threads that `consumers=` counts"
     )
     assert "\n  by " not in str(finding)
 
 
-OVERRUN = "slot 0 of `ring` (line 4) was filled once and released {}, by {} threads; {} a round: {}"
+OVERRUN = "slot 0 of `ring` (line 4) was filled once and released {}, by {} threads; {} per phase{}"
 RELEASES_TOO_MANY = {
-    ("consumers=64", "ring.release()"): ("128 times", 128, "`consumers=` counts 64", "`consumers=128`, or `ring.release()` by fewer"),
-    ("consumers=4", "ring.release()"): ("128 times", 128, "`consumers=` counts 4", "`consumers=128`, or `ring.release()` by fewer"),
+    ("consumers=64", "ring.release()"): ("128 times", 128, "`consumers=` counts 64", "pass `consumers=128`, or call `ring.release()` in fewer threads"),
+    ("consumers=4", "ring.release()"): ("128 times", 128, "`consumers=` counts 4", "pass `consumers=128`, or call `ring.release()` in fewer threads"),
     ("consumers=64, each='warp'", "ring.release()"):
-        ("4 times", 4, "`consumers=64` counts 2", "`consumers=128`, or `ring.release()` by fewer"),
+        ("4 times", 4, "`consumers=64` counts 2", "pass `consumers=128`, or call `ring.release()` in fewer threads"),
     ("consumers=128", "ring.release(stage); ring.release(stage)"):
-        ("256 times", 128, "`consumers=` counts 128", "`ring.release()` once a round, behind the last read of the stage"),
+        ("256 times", 128, "`consumers=` counts 128", "call `ring.release()` once per phase, after the last read of the stage"),
 }  # fmt: skip
 
 
@@ -93,8 +93,8 @@ RELEASES_TOO_MANY = {
 def test_a_ring_that_is_released_more_often_than_it_counts(consumers, release):
     finding = columns(ring=f"stage_bytes=x.bytes, {consumers}", release=release)
     *came, mend = RELEASES_TOO_MANY[consumers, release]
-    mend = f", one of each warp: {mend}" if "warp" in consumers else f": {mend}"
-    assert finding.help == OVERRUN.format(*came, "").removesuffix(": ") + mend
+    mend = f", one of each warp; {mend}" if "warp" in consumers else f"; {mend}"
+    assert finding.help == OVERRUN.format(*came, mend)
 
 
 def test_a_ring_that_is_released_before_it_was_filled():
@@ -106,13 +106,13 @@ def test_a_ring_that_is_released_before_it_was_filled():
     kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
     finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
     assert finding.help == (
-        "slot 0 of `ring` (line 4) was filled 0 times and released 128 times, by 128 threads; `consumers=` counts 128 a "
-        "round: `ring.release()` behind `ring.wait()`, once a round"
+        "slot 0 of `ring` (line 4) was filled 0 times and released 128 times, by 128 threads; `consumers=` counts 128 "
+        "per phase; call `ring.release()` after `ring.wait()`, once per phase"
     )
 
 
 COMMITS_TOO_MANY = (
-    "slot 0 of `ring` (line 4) was empty once and committed {}, by 32 threads; `producers=` counts {} a round: {}"
+    "slot 0 of `ring` (line 4) was empty once and committed {}, by 32 threads; `producers=` counts {} per phase; {}"
 )
 
 
@@ -120,24 +120,26 @@ COMMITS_TOO_MANY = (
 def test_a_ring_that_is_committed_by_more_than_it_counts(producers):
     body = WRITTEN.format(commit="ring.commit()").replace("producers=32", f"producers={producers}")
     finding = first(source_kernel(body, "y: ptr[f32]", '(arch="sm_90a", reqntid=64)'), 64, np.zeros(32, np.float32))
-    assert finding.help == COMMITS_TOO_MANY.format("32 times", producers, "`producers=32`, or `ring.commit()` by fewer")
+    assert finding.help == COMMITS_TOO_MANY.format(
+        "32 times", producers, "pass `producers=32`, or call `ring.commit()` in fewer threads"
+    )
 
 
 def test_a_ring_that_some_release():
     finding = columns(release="with pd.if_(readers.thread < 64): ring.release()")
-    assert lines(finding)[2] == "  " + EMPTY.format(0) + "64 of 128 arrivals have come"
+    assert lines(finding)[2] == "  " + EMPTY.format(0) + "64 of 128 arrivals received"
     assert finding.help == (
-        "64 of 128 release slot 0 of `ring` (line 4): `ring.release()` behind the last read of each stage, by all 128 "
-        "that `consumers=` counts"
+        "only 64 of 128 threads release slot 0 of `ring` (line 4); call `ring.release()` after the last read of each stage, "
+        "in all 128 threads that `consumers=` counts"
     )
 
 
 def test_a_ring_that_nobody_fills_any_more():
     finding = columns(rounds=3)
-    assert lines(finding)[1:] == ["  " + FULL.format(1) + "0 of 1 arrivals have come"]
+    assert lines(finding)[1:] == ["  " + FULL.format(1) + "0 of 1 arrivals received"]
     assert finding.help == (
-        "nobody fills slot 1 of `ring` (line 4): `ring.commit()` behind the copies of each, and as many rounds as there "
-        "are of `ring.wait()`"
+        "no thread fills slot 1 of `ring` (line 4); call `ring.commit()` after the copies of each stage, as often "
+        "as `ring.wait()`"
     )
 
 
@@ -145,8 +147,8 @@ def test_copies_that_nobody_commits():
     finding = columns(commit="pass")
     assert finding.message == "1 arrival where the phase of the mbarrier waits for 0 more of 1"
     assert finding.help == (
-        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
-        "`ring.release()` of each reader a round; where two threads fill a stage, one of them has "
+        "call `ring.commit()` after the copies of a stage of `ring` (line 4), before the next `acquire()`, and "
+        "`ring.release()` once per phase in each reader; if two threads fill a stage, one of them calls "
         "`ring.acquire(leads=False)`"
     )
 
@@ -160,8 +162,8 @@ def test_copies_that_nobody_commits_in_two_blocks():
         report = pd.emulate(kernel, 2, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
     assert report.findings[0].count == 2
     assert report.findings[0].help == (
-        "`ring.commit()` behind the copies of a stage of `ring` (line 4), before the next `acquire()`; and one "
-        "`ring.release()` of each reader a round; where two threads fill a stage, one of them has "
+        "call `ring.commit()` after the copies of a stage of `ring` (line 4), before the next `acquire()`, and "
+        "`ring.release()` once per phase in each reader; if two threads fill a stage, one of them calls "
         "`ring.acquire(leads=False)`"
     )
 
@@ -173,15 +175,19 @@ def test_a_stage_that_all_lanes_of_a_warp_fill():
     finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
     assert finding.kind == "mbarrier"
     assert (
-        finding.help
-        == "one thread fills the stages of `ring` (line 4): `with pd.elect():` in a warp, around its rounds"
+        finding.help == "one thread fills the stages of `ring` (line 4): `with pd.elect():` in a warp, around its loop"
     )
 
 
 def test_a_barrier_at_which_others_do_not_come_is_named_before_the_ring():
     finding = columns(read="pd.ptx.bar.sync(1, 160)")
-    assert "threads 0–127 of block (0, 0, 0) wait at barrier 1, where 128 of 160 threads have come" in finding.message
-    assert finding.help == "barrier 1 waits for 32 more threads: let them come, or let it count the 128 that do"
+    assert (
+        "threads 0–127 of block (0, 0, 0) wait at barrier 1, where 128 of 160 threads have arrived" in finding.message
+    )
+    assert (
+        finding.help
+        == "barrier 1 waits for 32 more threads: execute it in all of them, or count only the 128 that arrive"
+    )
 
 
 def test_a_stage_that_nobody_waits_for():
@@ -192,23 +198,23 @@ def test_a_stage_that_nobody_waits_for():
     finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
     assert finding.kind == "unwaited-async"
     assert finding.help == (
-        "wait for the copy before, by its group or by its mbarrier: `wait()` of the ring where it is read, `acquire()` "
-        "where it is filled again"
+        "wait for the copy first, through its group or its mbarrier: call the ring's `wait()` before reading a stage, "
+        "its `acquire()` before refilling it"
     )
 
 
 def test_fewer_bytes_than_a_stage_waits_for():
     finding = columns(ring="stage_bytes=2 * x.bytes, consumers=128")
-    assert "  " + FULL.format(0) + "1 of 1 arrivals have come, 2048 bytes are still to come" in lines(finding)
-    assert finding.help == "the copies into slot 0 bring 2048 bytes less than `ring` (line 4) announces for a stage"
+    assert "  " + FULL.format(0) + "1 of 1 arrivals received, 2048 bytes still pending" in lines(finding)
+    assert finding.help == "the copies into slot 0 transfer 2048 bytes less than `ring` (line 4) announces for a stage"
 
 
 def test_more_bytes_than_a_stage_waits_for():
     finding = columns(ring="stage_bytes=1024, consumers=128")
-    assert finding.message.endswith("completes 2048 bytes at mbarriers[0], whose phase waits for 1024")
+    assert finding.message.endswith("completes 2048 bytes at mbarriers[0], whose phase expects 1024")
     assert finding.help == (
-        "`stage_bytes` of `ring` (line 4) is what all copies into a stage bring together: announced by "
-        "`ring.acquire()`, before the copies"
+        "`stage_bytes` of `ring` (line 4) must be the bytes of all copies into a stage together, which "
+        "`ring.acquire()` announces before the copies"
     )
 
 
@@ -217,7 +223,7 @@ def test_a_stage_that_is_released_before_it_is_read():
     assert finding.kind == "race"
     assert "writes tiles[0, 0, 0], read by thread (0, 0, 0) of block (0, 0, 0)" in finding.message
     assert finding.help == (
-        "pd.warp(0, 1, 2, 3) and pd.warp(4) meet at no `bar.sync`: `ring.release()` behind line 14, and "
+        "pd.warp(0, 1, 2, 3) and pd.warp(4) share no `bar.sync`; call `ring.release()` after line 14, and "
         "`ring.acquire()` before line 8"
     )
 
@@ -227,12 +233,12 @@ def test_writes_that_nobody_commits(committed):
     commit = f"with pd.if_(writer.thread < {committed}): ring.commit()" if committed else "pass"
     kernel = source_kernel(WRITTEN.format(commit=commit), "y: ptr[f32]", '(arch="sm_90a", reqntid=64)')
     finding = first(kernel, 64, np.zeros(32, np.float32))
-    who = "16 of 32 commit" if committed else "nobody commits"
+    who = "only 16 of 32 threads commit" if committed else "no thread commits"
     assert (
-        f"wait for slot 0 of `ring` to be full (kernel.py:12): {committed} of 32 arrivals have come" in finding.message
+        f"wait for slot 0 of `ring` to be full (kernel.py:12): {committed} of 32 arrivals received" in finding.message
     )
     assert finding.help == (
-        f"{who} slot 0 of `ring` (line 4): `ring.commit()` behind the writes of each stage, by all 32 that `producers=` "
+        f"{who} slot 0 of `ring` (line 4); call `ring.commit()` after the writes of each stage, in all 32 threads that `producers=` "
         "counts"
     )
 
@@ -243,7 +249,7 @@ def test_a_ring_without_a_name_is_that_of_its_line():
     )
     finding = first(source_kernel(body, "y: ptr[f32]", '(arch="sm_90a", reqntid=64)'), 64, np.zeros(32, np.float32))
     assert "slot 0 of the ring of line 4 to be full" in finding.message
-    assert finding.help.startswith("nobody commits slot 0 of the ring made at line 4: `ring.commit()` behind")
+    assert finding.help.startswith("no thread commits slot 0 of the ring made at line 4; call `ring.commit()` after")
 
 
 ROLES = """\
@@ -254,9 +260,9 @@ with {second} as reader:
     y[reader.thread] = tile[31 - reader.thread]
 """
 MENDS = {
-    ("pd.warp(0)", "pd.warp(1)"): "pd.warp(0) and pd.warp(1) meet at no `bar.sync`: an mbarrier, mbarrier.arrive behind "
-    "line 5 and mbarrier.try_wait before line 7",
-    ("pd.warp(0)", "pd.warp(0)"): "a `bar.warp.sync` between line 5 and line 7",
+    ("pd.warp(0)", "pd.warp(1)"): "pd.warp(0) and pd.warp(1) share no `bar.sync`; use an mbarrier, with "
+    "mbarrier.arrive after line 5 and mbarrier.try_wait before line 7",
+    ("pd.warp(0)", "pd.warp(0)"): "add a `bar.warp.sync` between line 5 and line 7",
 }  # fmt: skip
 
 
@@ -271,7 +277,7 @@ def test_a_race_within_a_role_of_several_warps_names_its_own_barrier():
     body = ROLES.format(first="pd.warp(0, 1)", second="pd.warp(0, 1)").replace("32)", "64)").replace("31", "63")
     kernel = source_kernel(body, "y: ptr[f32]", "(reqntid=96)")
     assert first(kernel, 96, np.zeros(64, np.float32)).help == (
-        "the role's own barrier between line 5 and line 7: `with pd.warp(0, 1) as role:` has `role.barrier()`"
+        "use the role's own barrier between line 5 and line 7: `with pd.warp(0, 1) as role:` has `role.barrier()`"
     )
 
 

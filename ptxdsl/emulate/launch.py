@@ -102,7 +102,7 @@ def run(
 @contextmanager
 def _enough_memory(function: ir.Function, module: ir.PtxModule) -> Iterator[None]:
     """Raises EmulationError for variables that nothing can hold, and where memory runs out."""
-    text = f"there is too little memory to emulate {function.name}"
+    text = f"not enough memory to emulate {function.name}"
     for variable in (*module.globals, *ir.items(function.body or [])):
         if isinstance(variable, ir.Variable) and variable.bytes > _MOST_BYTES:
             raise EmulationError(f"{text}: `{variable}` takes {variable.bytes} bytes")

@@ -172,7 +172,7 @@ class Report:
         """The steps of a thread that `pd.emulate(…, trace=thread)` kept, in their order; `print(*steps, sep="\n")`
         shows them. A thread is named as there. Raises Error for one that was not kept."""
         if self.traces is None:
-            raise Error("the report has no trace", help="ask for it: pd.emulate(…, trace=thread)")
+            raise Error("the report has no trace", help="request it: pd.emulate(…, trace=thread)")
         return self.traces.of(thread)
 
     def of_kind(self, kind: str) -> Sequence[Finding]:

@@ -12,7 +12,7 @@ from .report import ExecutedStep, Index, Thread
 
 ThreadName: TypeAlias = "int | Thread | tuple[Any, Any]"
 """The number of a thread in block 0, ((block), (thread)), or one of a finding."""
-HELP = "name a thread by its number in block 0, by ((block), (thread)), or as a finding has it"
+HELP = "pass a thread number in block 0, ((block), (thread)), or the thread of a finding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class StepTraces:
             known = " and ".join(map(str, self.wanted))
             raise LaunchError(f"{named} was not traced", help=f"pd.emulate(…, trace=[…]) takes several; it had {known}")
         if named not in self.steps:
-            raise LaunchError(f"{named} ran no step", help="the kernel ended before its block began")
+            raise LaunchError(f"{named} executed no step", help="the kernel ended before its block started")
         return self.steps[named]
 
 
@@ -68,7 +68,7 @@ def _index(value: object, extents: Index, called: str, whole: object) -> Index:
         x, y, z = (*value, 0, 0, 0)[:3]
         return x, y, z
     if not _is_number(value):
-        raise LaunchError(f"`{called}` is {whole!r}, which is no thread", at=here().location, help=HELP)
+        raise LaunchError(f"`{called}` is {whole!r}, which is not a thread", at=here().location, help=HELP)
     number = int(value)  # type: ignore[call-overload]
     if number >= math.prod(extents):
         return number, 0, 0  # there is none such, whatever the extents are

@@ -44,23 +44,23 @@ def test_two_groups_at_one_barrier(schedule):
 def test_two_groups_at_one_barrier_in_words():
     (finding,) = findings(lambda: groups(meet(1), meet(1)))
     assert str(finding) == (
-        "barrier: bar.sync: warp 2 comes to barrier 1, where warps 0 and 1 met before; nothing orders the two, so that "
-        "they may meet each other there\n"
+        "barrier: bar.sync: warp 2 arrives at barrier 1, where warps 0 and 1 met before; nothing orders the two uses, so "
+        "their arrivals may mix\n"
         "  test_barrier_reuse.py:35 | return lambda: pd.ptx.bar.sync(barrier, 64)\n"
         "                                            ^\n"
         "  by thread (64, 0, 0) of block (0, 0, 0) and 1 more thread\n"
-        "  help: give each group of threads a barrier of its own (0 to 15), or let them meet before they change places"
+        "  help: give each group of threads its own barrier (0 to 15), or synchronize the groups before they swap barriers"
     )
 
 
 def test_a_count_that_lets_groups_of_warps_through_in_words():
     (finding,) = findings(lambda: pd.ptx.bar.sync(0, 64))
     assert str(finding) == (
-        "barrier: bar.sync: 4 warps are at barrier 0, which is for 64 threads: any of them may meet\n"
+        "barrier: bar.sync: 4 warps are at barrier 0, which counts 64 threads: any of them may complete it\n"
         "  test_barrier_reuse.py:57 | (finding,) = findings(lambda: pd.ptx.bar.sync(0, 64))\n"
         "                                                           ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: let it count all 128, or give those that meet a barrier of their own (0 to 15)"
+        "  help: count all 128, or give each group of warps its own barrier (0 to 15)"
     )
 
 

@@ -116,7 +116,7 @@ def test_counts_that_do_not_agree():
     report = run(body, parameters="", block=96)
     assert report.findings[0].kind == "barrier"
     assert report.findings[0].message == (
-        "bar.sync: barrier 1 is for 64 threads here, and for 96 threads where others wait for it"
+        "bar.sync: barrier 1 counts 64 threads here and 96 threads where others wait at it"
     )
 
 
@@ -130,7 +130,7 @@ def test_counts_that_cannot_be(count, shown):
         "at least 32 and at most 96, the threads of the block\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 95 more threads\n"
-        "  help: count whole warps, or leave the count out for all threads"
+        "  help: count whole warps, or omit the count for all threads"
     )
 
 
@@ -151,7 +151,7 @@ def test_coming_again_before_the_others_have_come():
         bar.sync 1, 64;
     """
     report = run(body, parameters="", block=64)
-    assert report.findings[0].message == ("bar.sync: the warp came to barrier 1 already and it has not completed")
+    assert report.findings[0].message == ("bar.sync: the warp already arrived at barrier 1, which has not completed")
 
 
 @pytest.mark.usefixtures("lockstep")
@@ -166,12 +166,12 @@ def test_a_barrier_in_one_branch_is_a_deadlock():
     """
     finding = only(run(body, parameters="", block=64))
     assert str(finding) == (
-        "deadlock: no thread can go on\n"
-        "  threads 32–63 of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:9)\n"
-        "  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:12)\n"
+        "deadlock: every thread is blocked\n"
+        "  threads 32–63 of block (0, 0, 0) wait at barrier 2, where 32 of 64 threads have arrived (<ptx>:9)\n"
+        "  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have arrived (<ptx>:12)\n"
         "  <ptx>:9\n"
         "  <ptx>:12\n"
-        "  help: barrier 2 waits for 32 more threads: let them come, or let it count the 32 that do"
+        "  help: barrier 2 waits for 32 more threads: execute it in all of them, or count only the 32 that arrive"
     )
 
 
@@ -207,12 +207,12 @@ def test_half_a_warp_that_ended_before_is_not_waited_for(barrier, result):
 def test_half_a_warp_that_ends_instead_of_coming_to_an_aligned_barrier():
     finding = only(run(HALF + SKIPS.format(barrier="bar.sync 0;") + STORE, np.zeros(64, np.uint32), block=64))
     assert str(finding) == (
-        "divergent-collective: bar.sync: lanes 0–15 of a warp wait for lanes 16–31, which end instead of coming; "
-        "an aligned barrier is for all threads\n"
+        "divergent-collective: bar.sync: lanes 0–15 of a warp wait for lanes 16–31, which end instead of arriving; "
+        "all threads must execute an aligned barrier\n"
         "  <ptx>:8\n"
         "  <ptx>:11\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 15 more threads\n"
-        "  help: let all threads come, or write barrier without .aligned, for which threads that end have come"
+        "  help: execute it in all threads, or use barrier without .aligned, which counts ended threads as arrived"
     )
 
 
@@ -220,8 +220,8 @@ def test_one_lane_that_skips_an_aligned_barrier_with_a_count():
     body = "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 31;\n@%p1 barrier.sync.aligned 3, 32;"
     finding = only(run(body, parameters=""))
     assert finding.message == (
-        "barrier.sync.aligned: lanes 0–30 of a warp wait for lane 31, which ends instead of coming; "
-        "an aligned barrier is for all threads"
+        "barrier.sync.aligned: lanes 0–30 of a warp wait for lane 31, which ends instead of arriving; "
+        "all threads must execute an aligned barrier"
     )
 
 
@@ -237,7 +237,7 @@ def test_half_a_warp_that_waits_for_what_follows_the_barrier():
     finding = only(run(body, np.zeros(1, np.uint32), block=64))
     assert finding.message == (
         "barrier.sync: lanes 0–15 of a warp wait for lanes 16–31; "
-        "lanes 16–31 wait in a loop that changes nothing (<ptx>:12)"
+        "lanes 16–31 wait in a loop that makes no progress (<ptx>:12)"
     )
 
 
@@ -245,7 +245,7 @@ def test_a_count_is_not_lowered_by_warps_that_end():
     body = "mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nbar.sync 1, 64;"
     finding = only(run(body, parameters="", block=64))
     assert finding.message == (
-        "no thread can go on\n  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:8)"
+        "every thread is blocked\n  threads 0–31 of block (0, 0, 0) wait at barrier 1, where 32 of 64 threads have arrived (<ptx>:8)"
     )
 
 
@@ -298,11 +298,11 @@ def test_an_aligned_barrier_in_two_places():
 def test_lanes_of_a_warp_at_two_barriers():
     body = "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; bar.sync %r2;"
     finding = only(run(body, parameters=""))
-    assert finding.message == "bar.sync: lanes of one warp come with the barriers 0 and 1"
+    assert finding.message == "bar.sync: lanes of one warp pass the barriers 0 and 1"
     assert finding.count == 16
 
 
 def test_lanes_of_a_warp_with_two_counts():
     body = "mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 3; selp.u32 %r2, 32, 64, %p1; bar.sync 1, %r2;"
     finding = only(run(body, parameters="", block=64))
-    assert finding.message == "bar.sync: lanes of one warp come with the counts 64 and 32"
+    assert finding.message == "bar.sync: lanes of one warp pass the counts 64 and 32"

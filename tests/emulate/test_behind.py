@@ -112,7 +112,7 @@ def test_the_text_of_it():
         "  test_behind.py:99 | pd.ptx.red.relaxed.gpu.global_.add.u32(counter, 1)\n"
         "                      ^\n"
         "  by thread (0, 0, 0) of block (2, 0, 0)\n"
-        "  help: st.global.u32 (line 101) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+        "  help: st.global.u32 (line 101) is weak: a flag or a counter needs .relaxed, .acquire, .release or .volatile"
     )
 
 

@@ -73,7 +73,7 @@ def test_a_neighbour_that_tells_nobody(step):
     report = pd.emulate(relay, 3, THREADS, flags, x, step=step, release="red", acquire="ld")
     finding = only(report)
     assert finding.message == (
-        "bar.sync: lanes 1–31 of a warp wait for lane 0; lane 0 waits in a loop that changes nothing "
+        "bar.sync: lanes 1–31 of a warp wait for lane 0; lane 0 waits in a loop that makes no progress "
         f"({finding.locations[1]})"
     )
     assert (x == 0).all()
@@ -107,8 +107,8 @@ def test_as_many_blocks_run_together_as_an_h200_holds(block, shared, most):
     clean(run(WAITS_FOR_LAST, np.zeros(1, np.uint32), grid=most, **options))
     finding = only(run(WAITS_FOR_LAST, np.zeros(1, np.uint32), grid=most + 2, **options))
     assert finding.message == (
-        f"no thread can go on\n  {most * block} threads of {most} blocks wait in a loop that changes nothing (<ptx>:11)\n"
-        f"  2 blocks cannot start before one of the {most} ends"
+        f"every thread is blocked\n  {most * block} threads of {most} blocks wait in a loop that makes no progress (<ptx>:11)\n"
+        f"  2 blocks cannot start until one of the {most} resident blocks ends"
     )
 
 
@@ -156,7 +156,7 @@ def test_a_block_that_waits_together_in_vain(blocks):
     finding = only(run(BROADCAST.format(amount=0), flag, x, 0, grid=blocks, **WAITERS))
     assert finding.kind == "deadlock"
     who = f"{(blocks - 1) * 256} threads of {blocks - 1} blocks" if blocks > 2 else "threads 0–255 of block (1, 0, 0)"
-    assert finding.message == f"no thread can go on\n  {who} wait in a loop that changes nothing (<ptx>:11)"
+    assert finding.message == f"every thread is blocked\n  {who} wait in a loop that makes no progress (<ptx>:11)"
 
 
 @pytest.mark.exhaustive

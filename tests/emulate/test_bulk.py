@@ -82,11 +82,11 @@ def test_a_copy_that_nobody_waits_for():
     report, *_ = copied(loads(wait=False))
     assert [finding.kind for finding in report.findings] == ["unwaited-async", "unwaited-async"]
     assert str(report.findings[0]) == (
-        "unwaited-async: ld.shared.u32 touches 4 bytes at s[0], to which an asynchronous copy is still under way\n"
+        "unwaited-async: ld.shared.u32 accesses 4 bytes at s[0] while an asynchronous copy to it is in flight\n"
         "  <ptx>:15\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: wait for the copy before, by its group or by its mbarrier"
+        "  help: wait for the copy first, through its group or its mbarrier"
     )
     assert str(report.findings[1]) == (
         "unwaited-async: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes still copies to s[0] "
@@ -100,17 +100,17 @@ def test_a_copy_that_nobody_waits_for():
 def test_more_bytes_are_expected_than_come():
     finding = only(copied(loads(expected=528))[0])
     assert finding.kind == "deadlock"
-    assert "for the mbarrier bar[0]: 1 of 1 arrivals have come, 16 bytes are still to come" in finding.message
+    assert "for the mbarrier bar[0]: 1 of 1 arrivals received, 16 bytes still pending" in finding.message
 
 
 def test_fewer_bytes_are_expected_than_come():
     report, *_ = copied(loads(expected=256))
     assert str(report.findings[0]) == (
         "mbarrier: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes completes 512 bytes at bar[0], "
-        "whose phase waits for 256\n"
+        "whose phase expects 256\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: mbarrier.arrive.expect_tx, once a phase, with the bytes of all copies that complete at the mbarrier"
+        "  help: execute mbarrier.arrive.expect_tx once per phase, with the bytes of all copies that complete there"
     )
 
 
@@ -135,11 +135,11 @@ def test_only_those_who_wait_know_that_a_copy_has_landed():
     assert str(race) == (
         "race: ld.shared.u32 reads s[128], filled with "
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes; "
-        "the thread has not waited for the mbarrier at which the copy completes\n"
+        "the thread has not waited on the mbarrier where the copy completes\n"
         "  <ptx>:20\n"
         "  <ptx>:13\n"
         "  by thread (32, 0, 0) of block (0, 0, 0) and 95 more threads\n"
-        "  help: mbarrier.try_wait for the phase that the copy completes, before line 20"
+        "  help: wait with mbarrier.try_wait for the phase that the copy completes, before line 20"
     )
 
 
@@ -173,7 +173,7 @@ def test_a_store_that_nobody_waits_for():
         "unwaited-async: cp.async.bulk.global.shared::cta.bulk_group still reads s[0] when its block ends\n"
         "  <ptx>:14\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that issued it"
+        "  help: execute cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 in the thread that issued it"
     )
     assert not copied(stores(wait=DRAIN_READS))[0].findings
 
@@ -189,7 +189,7 @@ def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
         "  <ptx>:18\n"
         "  <ptx>:14\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: wait before until it has read, by its group or by its mbarrier"
+        "  help: wait until it has finished reading, through its group or its mbarrier"
     )
 
 
@@ -205,8 +205,8 @@ def test_the_order_of_a_store_and_what_other_threads_wrote():
     assert report.findings[0].kind == "race"
     assert report.findings[0].message == (
         "cp.async.bulk.global.shared::cta.bulk_group reads s[0], written by thread (1, 0, 0) of block (0, 0, 0) "
-        "with st.shared.u32; nothing orders the two: lanes of a warp run on their own until they meet at a .sync "
-        "instruction"
+        "with st.shared.u32; nothing orders the two: lanes of a warp run independently between .sync "
+        "instructions"
     )
 
 
@@ -217,7 +217,7 @@ def test_what_nobody_wrote_is_stored():
         "which no thread has written\n"
         "  <ptx>:11\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: let a thread write it before, zeros where there is nothing else"
+        "  help: write it first, for example with zeros"
     )
 
 

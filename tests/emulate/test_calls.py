@@ -73,8 +73,7 @@ def test_recursion_without_end():
     with pytest.raises(EmulationError) as caught:
         run("call f;", parameters="", module=module, block=1)
     assert str(caught.value) == (
-        "f is called 1024 calls deep; the stack of a thread ends there\n  <ptx>:4\n"
-        "  help: look for a recursion that does not end"
+        "f is nested 1024 calls deep, the limit of a thread's stack\n  <ptx>:4\n  help: look for unbounded recursion"
     )
 
 
@@ -103,7 +102,7 @@ def test_a_call_of_an_address_that_is_no_function():
     body = "mov.u64 %rd5, 12;\nproto: .callprototype _ ();\ncall %rd5, proto;"
     with pytest.raises(EmulationError) as caught:
         run(body, parameters="", block=1)
-    assert str(caught.value) == "call of address 0xc, where no function is\n  <ptx>:8"
+    assert str(caught.value) == "call of address 0xc, which is not a function\n  <ptx>:8"
 
 
 def test_local_arrays_of_callers_reach_their_callees():
@@ -221,10 +220,10 @@ def test_launching_says_how_to_mend_it():
     with pytest.raises(EmulationError) as caught:
         run_or_raise(module.kernels[0], module, (1, 1, 1), (32, 1, 1), (None,))
     assert str(caught.value) == (
-        "k: bar.sync: lanes 0–7 of a warp wait for lanes 8–31, which end instead of coming; "
-        "an aligned barrier is for all threads, by thread (0, 0, 0) of block (0, 0, 0) and 7 more threads\n"
+        "k: bar.sync: lanes 0–7 of a warp wait for lanes 8–31, which end instead of arriving; "
+        "all threads must execute an aligned barrier, by thread (0, 0, 0) of block (0, 0, 0) and 7 more threads\n"
         "  <ptx>:7\n"
-        "  help: let all threads come, or write barrier without .aligned, for which threads that end have come"
+        "  help: execute it in all threads, or use barrier without .aligned, which counts ended threads as arrived"
     )
 
 

@@ -62,7 +62,7 @@ def test_shared_variables_without_end():
     ],
 )
 def test_other_variables_without_end(parts):
-    assert refusal(**parts) == "there is too little memory to emulate f: `x` takes 1000000000000000000 bytes"
+    assert refusal(**parts) == "not enough memory to emulate f: `x` takes 1000000000000000000 bytes"
 
 
 def test_memory_that_runs_out_keeps_its_cause(monkeypatch):
@@ -74,7 +74,7 @@ def test_memory_that_runs_out_keeps_its_cause(monkeypatch):
     monkeypatch.setattr(regions.np, "full", allocate)
     with pytest.raises(pd.EmulationError) as refused:
         run(inside=".local .b8 x[16];")
-    assert str(refused.value) == "there is too little memory to emulate f: Unable to allocate 3 GiB"
+    assert str(refused.value) == "not enough memory to emulate f: Unable to allocate 3 GiB"
     assert refused.value.__cause__ is full
 
 

@@ -115,17 +115,17 @@ DEADLOCK = """
 def test_a_deadlock_is_found_under_every_schedule(schedule):
     finding = only(launch(DEADLOCK, np.zeros(1, np.uint32), grid=2, block=64, schedule=schedule))
     assert finding.kind == "deadlock"
-    assert "64 of 128 threads have come, the others are of block (1, 0, 0)" in finding.message
+    assert "64 of 128 threads have arrived; the others are in block (1, 0, 0)" in finding.message
 
 
 def test_a_deadlock_names_who_waits_at_the_barrier_of_the_cluster():
     finding = only(launch(DEADLOCK, np.zeros(1, np.uint32), grid=2, block=64))
     assert finding.message.splitlines() == [
-        "no thread can go on",
-        "  threads 0–31 of block (1, 0, 0) wait at barrier 1, where 32 of 64 threads have come (<ptx>:13)",
-        "  threads 32–63 of block (1, 0, 0) wait at barrier 2, where 32 of 64 threads have come (<ptx>:14)",
-        "  threads 0–63 of block (0, 0, 0) wait at the barrier of their cluster, where 64 of 128 threads have come, "
-        "the others are of block (1, 0, 0) (<ptx>:10)",
+        "every thread is blocked",
+        "  threads 0–31 of block (1, 0, 0) wait at barrier 1, where 32 of 64 threads have arrived (<ptx>:13)",
+        "  threads 32–63 of block (1, 0, 0) wait at barrier 2, where 32 of 64 threads have arrived (<ptx>:14)",
+        "  threads 0–63 of block (0, 0, 0) wait at the cluster barrier, where 64 of 128 threads have arrived; "
+        "the others are in block (1, 0, 0) (<ptx>:10)",
     ]
 
 
@@ -134,13 +134,13 @@ def test_a_deadlock_names_who_waits_at_the_barrier_of_the_cluster():
     [
         (
             "barrier.cluster.arrive; barrier.cluster.arrive;",
-            "barrier.cluster.arrive: the thread has arrived at the barrier of its cluster before, and not waited since",
-            "let a barrier.cluster.wait stand between two arrivals of a thread",
+            "barrier.cluster.arrive: the thread already arrived at the cluster barrier and has not waited since",
+            "execute barrier.cluster.wait between two arrivals of a thread",
         ),
         (
             "barrier.cluster.wait;",
-            "barrier.cluster.wait: the thread waits at the barrier of its cluster, where it has not arrived",
-            "let a barrier.cluster.arrive stand before it",
+            "barrier.cluster.wait: the thread waits at the cluster barrier but has not arrived",
+            "execute barrier.cluster.arrive before it",
         ),
     ],
     ids=["arrived twice", "never arrived"],
@@ -306,11 +306,11 @@ def test_a_block_that_ends_early_is_found():
     _, report = read(behind="")
     finding = only(report)
     assert finding.message == (
-        "block (0, 0, 0) ends, and nothing orders that behind the access of threads of warp 0 of block (1, 0, 0) to "
+        "block (0, 0, 0) ends, and nothing orders its end after the access of threads of warp 0 of block (1, 0, 0) to "
         "its buf[0] with ld.shared::cluster.u32"
     )
     assert finding.help == (
-        "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
+        "keep every block alive until a barrier.cluster.arrive and .wait after the last access to its shared memory"
     )
 
 
@@ -371,10 +371,10 @@ def test_a_block_that_ends_before_it_has_received_all():
         assert finding.kind == "cluster"
         assert finding.message in [
             f"block ({n}, 0, 0) ends while st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 to its shared "
-            "memory is under way"
+            "memory is in flight"
             for n in (0, 1)
         ]
-        assert finding.help == "let it wait for the mbarrier at which the bytes are completed"
+        assert finding.help == "wait on the mbarrier where the bytes complete, before the block ends"
 
 
 def test_too_few_bytes_are_a_deadlock():
@@ -393,7 +393,7 @@ def test_a_rank_that_the_cluster_does_not_have():
         "cluster",
         "ld.shared::cluster.u32 reads shared memory of the block of rank 2; the launch has clusters of 2 blocks, "
         "whose ranks are 0 to 1",
-        "the rank that mapa takes is less than %cluster_nctarank",
+        "pass mapa a rank less than %cluster_nctarank",
     )
 
 
@@ -427,7 +427,7 @@ def test_a_block_that_may_not_have_started():
     assert (finding.kind, finding.message, finding.help) == (
         "cluster",
         "st.shared::cluster.u32 writes buf[0] of block (1, 0, 0), which may not have started",
-        "a barrier.cluster.arrive and .wait before the first access",
+        "add a barrier.cluster.arrive and .wait before the first access",
     )
 
 
@@ -485,10 +485,10 @@ FLAG = (
         ("st.release.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
         ("st.release.gpu.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
         ("fence.acq_rel.cluster; st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", None),
-        ("st.release.cta.shared.u32", "ld.acquire.cluster.shared::cluster.u32", ".cta orders nothing"),
-        ("fence.acq_rel.cta; st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "side by side"),
-        ("st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "side by side"),
-        ("st.release.cluster.shared.u32", "ld.relaxed.cluster.shared::cluster.u32", "side by side"),
+        ("st.release.cta.shared.u32", "ld.acquire.cluster.shared::cluster.u32", ".cta scope does not include"),
+        ("fence.acq_rel.cta; st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "concurrently"),
+        ("st.relaxed.cluster.shared.u32", "ld.acquire.cluster.shared::cluster.u32", "concurrently"),
+        ("st.release.cluster.shared.u32", "ld.relaxed.cluster.shared::cluster.u32", "concurrently"),
     ],
 )
 def test_a_flag_orders_what_its_scope_reaches(release, acquire, reason, schedule):
@@ -507,9 +507,9 @@ def test_a_race_between_blocks_of_a_cluster_in_words():
     assert finding.kind == "race"
     assert finding.message == (
         "ld.shared::cluster.u32 reads buf[0] of block (1, 0, 0), written by thread (0, 0, 0) of block (1, 0, 0) with "
-        "st.shared.u32; nothing orders the two: the blocks of a cluster run side by side"
+        "st.shared.u32; nothing orders the two: the blocks of a cluster run concurrently"
     )
-    assert finding.help == ("a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 14 and line 15")
+    assert finding.help == ("add a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 14 and line 15")
 
 
 def test_a_write_races_with_a_read_by_another_block():

@@ -136,13 +136,13 @@ def test_a_collective_that_the_others_never_reach():
         "  <ptx>:10\n"
         "  <ptx>:13\n"
         "  by thread (16, 0, 0) of block (0, 0, 0) and 15 more threads\n"
-        "  help: let all 32 lanes of the warp come to it: branch by what is the same in all of them"
+        "  help: execute it in all 32 lanes of the warp: branch on a condition that is uniform across the warp"
     )
 
 
 def test_a_mask_that_does_not_name_its_own_lane():
     finding = only(run(OWN + "redux.sync.add.u32 %r3, %r1, 0xffff;", np.zeros(32, np.uint32)))
-    assert finding.message == ("redux.sync.add.u32: lane 16 comes with membermask 0x0000ffff, which does not name it")
+    assert finding.message == ("redux.sync.add.u32: lane 16 passes membermask 0x0000ffff, which does not include it")
 
 
 def test_masks_that_do_not_agree():
@@ -156,8 +156,8 @@ def test_masks_that_do_not_agree():
     )
     finding = only(run(body, np.zeros(31, np.uint32), block=31))
     assert finding.message == (
-        "redux.sync.add.u32: lane 0 comes with membermask 0xffffffff, lane 1 with 0x7fffffff; "
-        "all lanes of a mask must come with that mask"
+        "redux.sync.add.u32: lane 0 passes membermask 0xffffffff, lane 1 passes 0x7fffffff; "
+        "all lanes of a mask must pass that mask"
     )
 
 
@@ -221,7 +221,7 @@ def test_a_matrix_instruction_needs_the_whole_warp():
     finding = only(run(body, parameters="", module=TILE, checks=False))
     assert finding.kind == "divergent-collective"
     assert finding.message == (
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 needs all 32 lanes of the warp; lanes 0–29 came and the others have ended"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 needs all 32 lanes of the warp; lanes 0–29 arrived and the others have ended"
     )
 
 
@@ -229,7 +229,7 @@ def test_a_matrix_instruction_in_a_block_of_odd_size():
     finding = only(run(MATRIX, parameters="", module=TILE, block=48, checks=False))
     assert finding.message == (
         "ldmatrix.sync.aligned.m8n8.x1.shared.b16 needs all 32 lanes of the warp; "
-        "lanes 0–15 came and blocks of 48 threads have no others"
+        "lanes 0–15 arrived and a block of 48 threads has no others"
     )
 
 

@@ -139,7 +139,7 @@ def test_lanes_that_do_not_agree_on_a_membermask():
     report = compiled("cuda-warps-sm_80", a, np.zeros(32, np.uint32), keys, kernel="_Z5votesPiPjPy")
     finding = only(report)
     assert (finding.kind, finding.count) == ("divergent-collective", 23)
-    assert finding.message == "bar.warp.sync: lane 1 comes with membermask 0x99999999, which does not name it"
+    assert finding.message == "bar.warp.sync: lane 1 passes membermask 0x99999999, which does not include it"
 
 
 def test_reductions_over_a_warp(rng):

@@ -51,12 +51,12 @@ def test_it_is_told_in_words(arrays):
     fill[1, COUNT](x, source)
     (finding,) = emulated(copy, y, x)
     assert finding.message == (
-        "ld.global.f32 reads x[0], written by `fill`, the kernel before, which may still run: this one is launched as "
+        "ld.global.f32 reads x[0], written by `fill`, the previous kernel, which may still be running: this one is launched as "
         "its dependent"
     )
     line = finding.locations[0].line
     assert finding.help == (
-        f"griddepcontrol.wait before line {line}, in these threads or ahead of a barrier that they meet at"
+        f"add griddepcontrol.wait before line {line}, in these threads or before a barrier that they wait at"
     )
     with pytest.raises(pd.EmulationError, match=r"^copy: ld\.global\.f32 reads x"):
         fill[1, COUNT](x, source)

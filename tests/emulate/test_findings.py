@@ -50,12 +50,12 @@ def test_dynamic_shared_memory_of_which_the_launch_gives_nothing():
         "out-of-bounds: st.shared.u32 writes 4 bytes at tile[4]; tile has 0 b8\n"
         "  <ptx>:6\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: its size is given at the launch, in bytes: `k[grid, block, bytes]`"
+        "  help: pass its size in bytes at the launch: `k[grid, block, bytes]`"
     )
 
 
 @pytest.mark.parametrize(
-    "wait, what", [("test_wait", "in a loop that changes nothing"), ("try_wait", "at mbarrier.try")]
+    "wait, what", [("test_wait", "in a loop that makes no progress"), ("try_wait", "at mbarrier.try")]
 )
 def test_an_mbarrier_that_waits_for_more_than_arrive(wait, what):
     @pd.kernel
@@ -74,10 +74,10 @@ def test_an_mbarrier_that_waits_for_more_than_arrive(wait, what):
     with config.using(arch="sm_90"):
         (finding,) = pd.emulate(k, 1, 32, np.zeros(32, np.uint32)).findings
     assert what in finding.message
-    assert finding.message.endswith(" for the mbarrier barrier[0]: 32 of 33 arrivals have come")
+    assert finding.message.endswith(" for the mbarrier barrier[0]: 32 of 33 arrivals received")
     assert finding.help == (
-        "as many mbarrier.arrive at barrier[0] as its mbarrier.init says, 33; where they came in the phase before, the "
-        "wait asks for another parity"
+        "execute 33 mbarrier.arrive at barrier[0], the count of its mbarrier.init; if they arrived in the previous "
+        "phase, wait for the other parity"
     )
 
 
@@ -115,7 +115,7 @@ def test_an_address_of_another_space():
 def test_an_address_where_nothing_lies():
     body = "mov.u64 %rd1, 0x123456789000; ld.u32 %r1, [%rd1];"
     assert found(body, parameters="", block=1).startswith(
-        "out-of-bounds: ld.u32 reads 4 bytes at address 0x123456789000 in .global, where nothing lies\n"
+        "out-of-bounds: ld.u32 reads 4 bytes at address 0x123456789000 in .global, where nothing is allocated\n"
     )
 
 
@@ -126,7 +126,7 @@ def test_an_index_below_zero_of_an_unsigned_type():
         "out-of-bounds: st.u32 writes 4 bytes at x[4294967294]; x has 6 u32\n"
         "  <ptx>:6\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: an index of u32 that passes below 0 goes on at 2**32: here -2; count in s32, or compare"
+        "  help: a u32 index below 0 wraps around to 2**32: here -2; use s32, or compare first"
     )
 
 
@@ -211,7 +211,7 @@ def test_shared_memory_that_nobody_wrote():
         "  <ptx>:11\n"
         "  <ptx>:9\n"
         "  by thread (5, 0, 0) of block (0, 0, 0)\n"
-        "  help: let a thread write it before, zeros where there is nothing else"
+        "  help: write it first, for example with zeros"
     )
 
 
@@ -294,7 +294,7 @@ def test_a_register_that_nobody_wrote():
         "uninitialized: st.global.u32 uses register %r1, which was never written\n"
         "  <ptx>:8\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: give it a value before"
+        "  help: assign it a value first"
     )
 
 
@@ -304,7 +304,7 @@ def test_a_register_that_some_lanes_wrote():
         "uninitialized: st.global.u32 uses register %r2, which was never written\n"
         "  <ptx>:9\n"
         "  by thread (20, 0, 0) of block (0, 0, 0) and 11 more threads\n"
-        "  help: give it a value before"
+        "  help: assign it a value first"
     )
 
 
@@ -332,30 +332,30 @@ TILE = ".shared .align 16 .f32 s[128];"
 def test_reading_before_the_copy_is_waited_for():
     body = COPY + "ld.shared.f32 %f1, [%r2+4];\ncp.async.wait_group 0;"
     assert found(body, np.zeros(128, np.float32), module=TILE) == (
-        "unwaited-async: ld.shared.f32 touches 4 bytes at s[1], to which an asynchronous copy is still under way\n"
+        "unwaited-async: ld.shared.f32 accesses 4 bytes at s[1] while an asynchronous copy to it is in flight\n"
         "  <ptx>:11\n"
         "  <ptx>:9\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
-        "  help: wait for the copy before, by its group or by its mbarrier"
+        "  help: wait for the copy first, through its group or its mbarrier"
     )
 
 
 def test_waiting_for_an_older_group_only():
     body = COPY + "cp.async.wait_group 1;\nld.shared.f32 %f1, [%r2+4];\ncp.async.wait_all;"
-    assert "to which an asynchronous copy is still under way" in found(body, np.zeros(128, np.float32), module=TILE)
+    assert "while an asynchronous copy to it is in flight" in found(body, np.zeros(128, np.float32), module=TILE)
 
 
 def test_writing_where_a_copy_will_arrive():
     body = COPY + "st.shared.f32 [%r2+12], 0f00000000;\ncp.async.wait_all;"
     assert found(body, np.zeros(128, np.float32), module=TILE).startswith(
-        "unwaited-async: st.shared.f32 touches 4 bytes at s[3], to which an asynchronous copy is still under way\n"
+        "unwaited-async: st.shared.f32 accesses 4 bytes at s[3] while an asynchronous copy to it is in flight\n"
     )
 
 
 def test_a_second_copy_to_the_same_place():
     body = COPY + "cp.async.ca.shared.global [%r2+8], [%rd2], 8;\ncp.async.wait_all;"
     assert found(body, np.zeros(128, np.float32), module=TILE).startswith(
-        "unwaited-async: cp.async.ca.shared.global touches 8 bytes at s[2], "
+        "unwaited-async: cp.async.ca.shared.global accesses 8 bytes at s[2] "
     )
 
 

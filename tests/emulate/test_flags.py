@@ -97,12 +97,12 @@ def test_what_a_copy_reads_is_written_by_another_thread():
     report = copying(128, "")
     assert str(report.findings[0]) == (
         "race: cp.async.ca.shared.global reads x[0], written by thread (32, 0, 0) of block (0, 0, 0) with "
-        "st.global.u32 while the copy was under way\n"
+        "st.global.u32 while the copy was in flight\n"
         "  <ptx>:10\n"
         "  <ptx>:8\n"
         "  <ptx>:9\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
-        "  help: wait for the copy before line 9, and let a barrier lie between the two"
+        "  help: wait for the copy before line 9, and put a barrier between the two"
     )
     assert copying(128, "bar.sync 0;").findings and copying(128, WAITED).findings
     clean(copying(128, WAITED + "bar.sync 0;"))
@@ -113,5 +113,5 @@ def test_what_a_copy_reads_is_written_by_its_thread(schedule, monkeypatch):
     monkeypatch.setenv("PTXDSL_SCHEDULE", schedule)
     (finding,) = copying(0, "").findings
     assert (finding.kind, finding.help) == ("unwaited-async", "wait for the copy before line 9")
-    assert finding.message.endswith(" with st.global.u32 while the copy was under way")
+    assert finding.message.endswith(" with st.global.u32 while the copy was in flight")
     clean(copying(0, WAITED))

@@ -86,7 +86,7 @@ def test_a_limit_of_steps_names_the_line_and_the_threads():
         "  test_limits.py:18 | with pd.while_(lambda: i < rounds):\n"
         "                                             ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
-        "  help: allow more by max_steps and max_seconds, or PTXDSL_STEPS and PTXDSL_SECONDS"
+        "  help: raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
     )
     assert (x == 0).all()
     clean(pd.emulate(count, 1, 64, x, rounds=100, max_steps=5000))

@@ -77,42 +77,42 @@ def floats(size):
 
 NUMBER = np.zeros(1, np.uint32)
 FENCES = (
-    "behind line {} a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before line {} an "
-    "acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync to the other threads "
-    "of its block; or two launches"
+    "after line {}, release at .gpu scope (st.release, or fence.acq_rel and an atomic in one thread); before line {}, "
+    "acquire it (ld.acquire, or an atomic and fence.acq_rel in one thread); join both to the other threads of their "
+    "blocks with bar.sync; or split the kernel into two launches"
 )
 CASES = {
     "tree": (
         (tree, 1, 128, floats(128), floats(1)),
         [
             "race: ld.shared.f32 reads s[64], written by thread (64, 0, 0) of block (0, 0, 0) with "
-            "st.shared.f32; no barrier lies between the two",
+            "st.shared.f32; no barrier orders the two",
             "  test_missing_order.py:20 | s[t] = s[t] + s[t + half]",
             "  test_missing_order.py:15 | s[t] = x[t]",
             "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads",
-            "  help: a `bar.sync` between line 15 and line 20",
+            "  help: add a `bar.sync` between line 15 and line 20",
         ],
     ),
     "one_buffer": (
         (one_buffer, 1, 64, floats(256), floats(256), 4),
         [
             "race: st.shared.f32 writes s[0], read by thread (63, 0, 0) of block (0, 0, 0) with "
-            "ld.shared.f32; no barrier lies between the two",
+            "ld.shared.f32; no barrier orders the two",
             "  test_missing_order.py:29 | s[t] = x[i * 64 + t]",
             "  test_missing_order.py:31 | y[i * 64 + t] = s[63 - t]",
             "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads",
-            "  help: a `bar.sync` between line 31 and line 29 of the next round",
+            "  help: add a `bar.sync` between line 31 and line 29 of the next iteration",
         ],
     ),
     "warp_to_warp": (
         (warp_to_warp, 1, 64, floats(64), floats(32)),
         [
             "race: ld.shared.f32 reads s[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
-            "st.shared.f32; no barrier lies between the two",
+            "st.shared.f32; no barrier orders the two",
             "  test_missing_order.py:40 | y[t - 32] = s[t - 32]",
             "  test_missing_order.py:38 | s[t] = x[t]",
             "  by thread (32, 0, 0) of block (0, 0, 0) and 31 more threads",
-            "  help: a `bar.sync` between line 38 and line 40",
+            "  help: add a `bar.sync` between line 38 and line 40",
         ],
     ),
     "plain_flag": (

@@ -44,8 +44,8 @@ def test_one_thread_too_many(schedule, monkeypatch):
         text = re.sub(r"test_overarrivals\.py:\d+", "test_overarrivals.py:N", str(error.value))
         assert re.sub(r"\n +\^+", "", text) == (
             "passed_on: st.shared.f32 writes s[63], read by thread (63, 0, 0) of block (0, 0, 0) with ld.shared.f32; "
-            "no barrier lies between the two, by thread (95, 0, 0) of block (0, 0, 0)\n"
+            "no barrier orders the two, by thread (95, 0, 0) of block (0, 0, 0)\n"
             "  test_overarrivals.py:N | y[pd.tid.x] = s[pd.tid.x]\n"
             "  test_overarrivals.py:N | s[pd.tid.x - 32] = 2.0\n"
-            "  help: a `bar.sync` between line 23 and line 29"
+            "  help: add a `bar.sync` between line 23 and line 29"
         )

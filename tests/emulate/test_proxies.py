@@ -64,12 +64,12 @@ def test_a_fence_of_threads_is_no_fence_of_proxies():
     assert str(report.findings[0]) == (
         "race: cp.async.bulk.global.shared::cta.bulk_group reads s[0] through the async proxy, written by "
         "thread (0, 0, 0) of block (0, 0, 0) with st.shared.u32 through the generic proxy; "
-        "no proxy fence lies between the two\n"
+        "no proxy fence separates the two\n"
         "  <ptx>:13\n"
         "  <ptx>:11\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: a `fence.proxy.async` between line 11 and line 13, by the threads that wrote, before the barrier "
-        "that others wait at"
+        "  help: add a `fence.proxy.async` between line 11 and line 13, in the threads that wrote, before the barrier "
+        "that the other threads wait at"
     )
 
 
@@ -145,13 +145,13 @@ def test_reads_that_are_not_fenced_in_words():
     finding = only(refilled(ARRIVE)[0])
     assert str(finding) == (
         "race: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes writes s[0] through the async proxy, read "
-        "by thread (0, 0, 0) of block (0, 0, 0) with ld.shared.u32 through the generic proxy; no proxy fence lies "
-        "between the two\n"
+        "by thread (0, 0, 0) of block (0, 0, 0) with ld.shared.u32 through the generic proxy; no proxy fence "
+        "separates the two\n"
         "  <ptx>:26\n"
         "  <ptx>:15\n"
         "  by thread (64, 0, 0) of block (0, 0, 0)\n"
-        "  help: a `fence.proxy.async` between line 15 and line 26, by the threads that read, before the barrier that "
-        "others wait at"
+        "  help: add a `fence.proxy.async` between line 15 and line 26, in the threads that read, before the barrier that "
+        "the other threads wait at"
     )
 
 
@@ -251,10 +251,10 @@ def test_an_initialisation_without_a_fence_in_words():
     assert finding.message == (
         "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes updates full[0] through the async proxy, "
         "written by thread (0, 0, 0) of block (0, 0, 0) with mbarrier.init.shared.b64 through the generic proxy; "
-        "no proxy fence lies between the two"
+        "no proxy fence separates the two"
     )
     assert finding.help == (
-        "a `fence.mbarrier_init.release.cluster` between line 12 and line 17, by the thread that initialised it"
+        "add a `fence.mbarrier_init.release.cluster` between line 12 and line 17, in the thread that initialised it"
     )
 
 

@@ -41,13 +41,13 @@ def test_a_reversal_without_its_barrier():
     report = pd.emulate(reversal, 1, 256, x, y, barrier=False)
     assert race(report) == (
         "race: ld.shared.f32 reads tile[255], written by thread (255, 0, 0) of block (0, 0, 0) with st.shared.f32; "
-        "no barrier lies between the two\n"
+        "no barrier orders the two\n"
         "  test_races.py:35 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
         "                                   ^\n"
         "  test_races.py:32 | tile[pd.tid.x] = x[pd.tid.x]\n"
         "                     ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 255 more threads\n"
-        "  help: a `bar.sync` between line 32 and line 35"
+        "  help: add a `bar.sync` between line 32 and line 35"
     )
     clean(pd.emulate(reversal, 1, 256, x, y, barrier=True))
     assert (y == x[::-1]).all()
@@ -65,11 +65,11 @@ def test_lanes_of_a_warp_without_a_collective_between_them():
     text = race(shared("st.shared.u32 [%r2], %r1;\nld.shared.u32 %r5, [%r4];", block=32))
     assert text == (
         "race: ld.shared.u32 reads s[1], written by thread (1, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction\n"
+        "nothing orders the two: lanes of a warp run independently between .sync instructions\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
-        "  help: a `bar.warp.sync` between line 7 and line 8"
+        "  help: add a `bar.warp.sync` between line 7 and line 8"
     )
 
 
@@ -95,11 +95,11 @@ def test_warps_meet_only_at_a_barrier_of_the_block():
     text = race(shared("st.shared.u32 [%r2], %r1; bar.warp.sync -1;\nld.shared.u32 %r5, [%r4];", flip=128))
     assert text == (
         "race: ld.shared.u32 reads s[32], written by thread (32, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "no barrier lies between the two\n"
+        "no barrier orders the two\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: a `bar.sync` between line 7 and line 8"
+        "  help: add a `bar.sync` between line 7 and line 8"
     )
 
 
@@ -108,11 +108,11 @@ def test_a_read_before_a_write_needs_a_barrier_too():
     body = "st.shared.u32 [%r2], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4];\n{}st.shared.u32 [%r2], %r5;"
     assert race(shared(body.format(""), flip=128)) == (
         "race: st.shared.u32 writes s[0], read by thread (32, 0, 0) of block (0, 0, 0) with ld.shared.u32; "
-        "no barrier lies between the two\n"
+        "no barrier orders the two\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: a `bar.sync` between line 7 and line 8"
+        "  help: add a `bar.sync` between line 7 and line 8"
     )
     clean(shared(body.format("bar.sync 0; "), flip=128))
 
@@ -133,7 +133,7 @@ AGAIN:
 def test_a_tree_reduction_with_and_without_its_barrier():
     clean(shared(TREE.format(first="bar.sync 0;", last="")))
     text = race(shared(TREE.format(first="", last="")))
-    assert "help: a `bar.sync` between line 7 and line 10" in text
+    assert "help: add a `bar.sync` between line 7 and line 10" in text
     text = race(shared("bar.sync 0;" + TREE.format(first="", last="bar.warp.sync -1;")))
     assert "ld.shared.u32 reads s[64], written by thread (64, 0, 0)" in text
 
@@ -147,7 +147,7 @@ def test_one_buffer_where_two_are_needed():
         sub.u32 %r6, %r6, 1; setp.ne.u32 %p1, %r6, 0;
         @%p1 bra AGAIN;"""
     assert race(shared(body.format(""), flip=128)).endswith(
-        "  help: a `bar.sync` between line 10 and line 9 of the next round"
+        "  help: add a `bar.sync` between line 10 and line 9 of the next iteration"
     )
     clean(shared(body.format("bar.sync 0;"), flip=128))
 
@@ -158,11 +158,11 @@ def test_many_threads_at_one_place():
     text = race(run(body, np.zeros(1, np.uint32), block=64))
     assert text == (
         "race: st.global.u32 writes x[0], read by threads of warp 1 of block (0, 0, 0) with ld.global.u32; "
-        "no barrier lies between the two\n"
+        "no barrier orders the two\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
-        "  help: let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
+        "  help: let one thread do it, give each thread its own element, or use an atomic operation (atom, red)"
     )
     clean(run(OWN + "red.global.add.u32 [%rd1], %r1;", np.zeros(1, np.uint32), block=64, grid=100))
 
@@ -197,11 +197,11 @@ def test_a_copy_of_another_warp_needs_a_barrier_behind_its_wait():
     x = np.arange(128, dtype=np.uint32)
     assert race(run(body.format(""), x, block=128, module=TILE)) == (
         "race: ld.shared.u32 reads s[32], filled by thread (32, 0, 0) of block (0, 0, 0) with "
-        "cp.async.ca.shared.global; no barrier lies between the two\n"
+        "cp.async.ca.shared.global; no barrier orders the two\n"
         "  <ptx>:11\n"
         "  <ptx>:9\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: a `bar.sync` between line 9 and line 11, behind the wait for the copy"
+        "  help: add a `bar.sync` between line 9 and line 11, after the wait for the copy"
     )
     clean(run(body.format("bar.sync 0;"), x, block=128, module=TILE))
 
@@ -232,12 +232,12 @@ def test_a_histogram_zeroed_without_a_barrier():
     text = race(shared("setp.lt.u32 %p1, %r1, 8;\n" + HISTOGRAM.format("")))
     assert text == (
         "race: red.shared.add.u32 updates s[0], written by thread (0, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction\n"
+        "nothing orders the two: lanes of a warp run independently between .sync instructions\n"
         "  <ptx>:9\n"
         "  <ptx>:8\n"
         "  by thread (8, 0, 0) of block (0, 0, 0) and 119 more threads\n"
-        "  help: a `bar.sync` between line 8 and line 9, since others of these threads race with another warp; "
-        "or, of a flag or a counter, st.shared.u32 (line 8) with .relaxed or .volatile"
+        "  help: add a `bar.sync` between line 8 and line 9, since some of these threads also race with another warp; "
+        "or, for a flag or a counter, make st.shared.u32 (line 8) .relaxed or .volatile"
     )
     clean(shared("setp.lt.u32 %p1, %r1, 8;" + HISTOGRAM.format("bar.sync 0;")))
 
@@ -262,7 +262,7 @@ def test_named_barriers_order_who_comes(arrive, wait):
 ])  # fmt: skip
 def test_other_barriers_order_nothing(arrive, wait):
     body = ROLES.format(arrive=arrive, wait=wait)
-    assert "no barrier lies between the two" in race(shared(body))
+    assert "no barrier orders the two" in race(shared(body))
 
 
 def test_who_arrives_learns_nothing():
@@ -271,7 +271,7 @@ def test_who_arrives_learns_nothing():
         bar.arrive 1, 128; ld.shared.u32 %r5, [%r2]; ret;
     READ:
         st.shared.u32 [%r2-256], %r1; bar.sync 1, 128;"""
-    assert "no barrier lies between the two" in race(shared("st.shared.u32 [%r2], %r1; bar.sync 0;" + body))
+    assert "no barrier orders the two" in race(shared("st.shared.u32 [%r2], %r1; bar.sync 0;" + body))
 
 
 # Flags between blocks: block 0 writes x[1] and sets x[0], the others wait for it
@@ -329,11 +329,11 @@ def test_a_flag_of_the_wrong_scope_is_told_so():
     text = race(flag(store="st.release.cta.global"))
     assert text == (
         "race: ld.acquire.gpu.global.u32 reads x[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
-        "st.release.cta.global.u32; .cta orders nothing for threads of other blocks\n"
+        "st.release.cta.global.u32; .cta scope does not include threads of the other block\n"
         "  <ptx>:10\n"
         "  <ptx>:8\n"
         "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"
-        "  help: write .gpu in both"
+        "  help: use .gpu scope in both"
     ) or text.startswith("race: st.release.cta.global.u32 writes x[0], read by thread")
 
 
@@ -346,9 +346,9 @@ def test_a_flag_without_its_release_is_told_with_both_ends():
         "  <ptx>:11\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"
-        "  help: behind line 7 a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before "
-        "line 11 an acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync "
-        "to the other threads of its block; or two launches"
+        "  help: after line 7, release at .gpu scope (st.release, or fence.acq_rel and an atomic in one thread); before "
+        "line 11, acquire it (ld.acquire, or an atomic and fence.acq_rel in one thread); join both to the other "
+        "threads of their blocks with bar.sync; or split the kernel into two launches"
     )
 
 
@@ -528,7 +528,7 @@ def test_a_strong_write_does_not_hide_the_weak_one_before_it(space, second):
         body = HIDDEN.format(head=head, flag=flag, space=space, meet=meet, second=second.format(space=space, flag=flag))
         return run(body.replace("mov.u32 %r9, %rd1;", ""), np.zeros(1, np.uint32), module=TILE, block=64)
 
-    assert f"with st{space}.u32; no barrier lies between the two" in race(report(""))
+    assert f"with st{space}.u32; no barrier orders the two" in race(report(""))
     clean(report("bar.sync 0;"))
 
 
@@ -551,7 +551,7 @@ def test_a_strong_read_does_not_hide_the_weak_one_before_it(space):
         )
         return run(body.replace("mov.u32 %r9, %rd1;", ""), np.zeros(1, np.uint32), module=TILE, block=64)
 
-    assert f"with ld{space}.u32; no barrier lies between the two" in race(report("ld"))
+    assert f"with ld{space}.u32; no barrier orders the two" in race(report("ld"))
     clean(report("ld", "bar.sync 0;"))
     clean(report("ld.relaxed.gpu"))
 
@@ -566,11 +566,12 @@ def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
     finding = only(report)
     assert finding.message == (
         "mbarrier.test_wait.parity.shared.b64 reads bar[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
-        "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run on their own until they meet at a .sync "
-        "instruction"
+        "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run independently between .sync "
+        "instructions"
     )
     assert (
-        finding.help == "a `bar.sync` between line 7 and line 9, since others of these threads race with another warp"
+        finding.help
+        == "add a `bar.sync` between line 7 and line 9, since some of these threads also race with another warp"
     )
 
 
@@ -580,13 +581,13 @@ def test_no_round_where_there_is_no_loop():
         ld.shared.u32 %r5, [%r2]; ret;
     WRITE: st.shared.u32 [%r2-256], %r1; {arrive}"""
     text = race(shared(body.format(wait="", arrive="")))
-    assert text.endswith("  help: a `bar.sync` between line 9 and line 8")
+    assert text.endswith("  help: add a `bar.sync` between line 9 and line 8")
     clean(shared(body.format(wait="bar.sync 1, 128;", arrive="bar.arrive 1, 128;")))
 
 
 def test_two_accesses_of_one_line_without_a_loop():
     text = race(shared("st.shared.u32 [%r2], %r1; ld.shared.u32 %r5, [%r4];", flip=128))
-    assert text.endswith("  help: a `bar.sync` between the two of line 7")
+    assert text.endswith("  help: add a `bar.sync` between the two accesses in line 7")
 
 
 @pytest.mark.parametrize("schedule", ["lockstep", "skewed"])
@@ -599,7 +600,7 @@ def test_a_store_of_what_an_atomic_left_there_races_with_it(schedule, monkeypatc
     )
     for threads in ((0, 32), (32, 0)):
         report = run(body.format(*threads), np.zeros(1, np.uint32), block=64)
-        assert "no barrier lies between the two" in race(report)
+        assert "no barrier orders the two" in race(report)
 
 
 OTHERS = ".shared .align 128 .u32 s[128]; .shared .align 128 .u32 t[64];"

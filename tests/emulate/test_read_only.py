@@ -23,14 +23,14 @@ def test_what_a_launch_has_written_is_not_read_by_nc_whatever_lies_between():
     finding, *others = report("ld.global.nc", 63).findings
     assert not others
     assert str(finding) == (
-        "race: ld.global.nc.f32 reads x[63], which this launch has written before with st.global.f32; "
-        "it is for memory that nothing writes while the kernel runs\n"
+        "race: ld.global.nc.f32 reads x[63], which this launch wrote earlier with st.global.f32; "
+        "such a load requires memory that nothing writes while the kernel runs\n"
         '  test_read_only.py:15 | y[pd.tid.x] = pd.ptx(f"{how}.f32", x + (first - pd.tid.x))\n'
         "                                       ^\n"
         "  test_read_only.py:13 | x[pd.tid.x] = 1.0\n"
         "                         ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
-        "  help: load it without .nc: no barrier and no fence orders such a load behind a store"
+        "  help: load it without .nc: no barrier or fence orders such a load after a store"
     )
 
 

@@ -55,7 +55,7 @@ def test_more_than_the_block_has_is_a_deadlock_that_says_so(first, others, left,
     finding = only(report)
     assert finding.kind == "deadlock"
     assert finding.message == (
-        "no thread can go on\n"
+        "every thread is blocked\n"
         f"  threads 256–383 of block (0, 0, 0) wait at setmaxnreg.inc.sync.aligned.u32 (<ptx>:9), for {wanted} registers; "
         f"{left} are left in the block"
     )
@@ -98,8 +98,8 @@ def test_an_unknown_block_is_refused():
     with pytest.raises(EmulationError) as refusal:
         run(dec(40), "", promises="")
     assert refusal.value.message == (
-        "setmaxnreg.dec.sync.aligned.u32: nobody knows how many registers there are in a kernel that does not say its "
-        "block"
+        "setmaxnreg.dec.sync.aligned.u32: the number of registers is unknown, because the kernel does not declare its "
+        "block size"
     )
     assert refusal.value.help == "declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX"
 

@@ -123,9 +123,9 @@ def test_blocks_that_wait_for_later_ones_need_them_to_be_resident():
     finding = only(report)
     assert finding.kind == "deadlock"
     assert finding.message == (
-        "no thread can go on\n"
-        "  512 threads of 8 blocks wait in a loop that changes nothing (<ptx>:11)\n"
-        "  16 blocks cannot start before one of the 8 ends"
+        "every thread is blocked\n"
+        "  512 threads of 8 blocks wait in a loop that makes no progress (<ptx>:11)\n"
+        "  16 blocks cannot start until one of the 8 resident blocks ends"
     )
     assert finding.count == 512
     assert (x == 0).all()
@@ -232,8 +232,8 @@ def test_waiting_for_what_nobody_does_is_a_deadlock():
     """
     finding = only(run(body, np.zeros(1, np.uint32), grid=2, block=48))
     assert str(finding) == (
-        "deadlock: no thread can go on\n"
-        "  96 threads of 2 blocks wait in a loop that changes nothing (<ptx>:9)\n"
+        "deadlock: every thread is blocked\n"
+        "  96 threads of 2 blocks wait in a loop that makes no progress (<ptx>:9)\n"
         "  <ptx>:9"
     )
 
@@ -311,7 +311,7 @@ def test_waiting_with_a_barrier_in_the_loop():
     finding = only(run(CUTLASS_WAIT.format(step=2), semaphore, x, grid=12, block=64, parameters=parameters))
     assert finding.kind == "deadlock"
     assert finding.message == (
-        "no thread can go on\n  384 threads of 6 blocks wait in a loop that changes nothing (<ptx>:10)"
+        "every thread is blocked\n  384 threads of 6 blocks wait in a loop that makes no progress (<ptx>:10)"
     )
 
 

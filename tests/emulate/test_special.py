@@ -76,6 +76,4 @@ def test_clocks_advance(name):
 def test_what_only_a_gpu_has():
     with pytest.raises(EmulationError) as caught:
         register("%pm0")
-    assert str(caught.value) == (
-        "the emulator has no %pm0\n  <ptx>:14\n  help: it counts or names things that only a GPU has"
-    )
+    assert str(caught.value) == ("the emulator has no %pm0\n  <ptx>:14\n  help: it reads state that only a GPU has")

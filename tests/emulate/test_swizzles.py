@@ -99,7 +99,7 @@ def test_in_words():
     (finding,) = findings(product(128, 64))
     assert str(finding) == (
         "swizzle: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 reads A swizzled by 64 bytes, which "
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes brought "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes loaded "
         "swizzled by 128 bytes\n"
         "  test_swizzles.py:56 | PRODUCT(of_a, of_b, 1, 1, 1, 0, 0, out=sums)\n"
         "                        ^\n"
@@ -116,7 +116,7 @@ def test_a_tile_that_lies_as_it_is_in_words():
     (finding,) = findings(product(None, 128))
     assert str(finding) == (
         "swizzle: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 reads A swizzled by 128 bytes, which "
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes brought "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes loaded "
         "without a swizzle\n"
         "  test_swizzles.py:56 | PRODUCT(of_a, of_b, 1, 1, 1, 0, 0, out=sums)\n"
         "                        ^\n"
@@ -132,15 +132,15 @@ def test_a_tile_that_lies_as_it_is_in_words():
 def test_a_base_offset():
     (finding,) = findings(product(128, 128, base=1))
     assert str(finding) == (
-        "swizzle: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 reads A by a base offset of 1, which "
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes brought "
+        "swizzle: wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 reads A with a base offset of 1, which "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes loaded "
         "without one\n"
         "  test_swizzles.py:56 | PRODUCT(of_a, of_b, 1, 1, 1, 0, 0, out=sums)\n"
         "                        ^\n"
         "  test_swizzles.py:31 | x.load(tile, (0, 0), full)\n"
         "                        ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 3 more threads\n"
-        "  help: swizzles of boxes go by addresses in shared memory: write 0 in bits 49 to 51 of the "
+        "  help: TMA swizzles by address in shared memory: write 0 in bits 49 to 51 of the "
         "descriptor"
     )
 
@@ -173,13 +173,13 @@ def test_boxes_are_stored_by_the_swizzle_by_which_they_came():
     assert str(finding) == (
         "swizzle: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group stores a box without a "
         "swizzle, which cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-        "brought swizzled by 32 bytes\n"
+        "loaded swizzled by 32 bytes\n"
         "  test_swizzles.py:82 | y.store((0, 0), tile.address())\n"
         "                        ^\n"
         "  test_swizzles.py:31 | x.load(tile, (0, 0), full)\n"
         "                        ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: give both tensor maps one `swizzle`, or move the elements between"
+        "  help: use the same `swizzle` in both tensor maps, or rearrange the elements in between"
     )
 
 

@@ -249,28 +249,28 @@ def test_a_map_is_changed_when_no_copy_reads_it():
         "  <ptx>:18\n"
         "  <ptx>:17\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: wait before until it has read, by its group or by its mbarrier"
+        "  help: wait until it has finished reading, through its group or its mbarrier"
     )
 
 
 def test_a_map_that_nobody_released_in_words():
     report, _ = copied(release="")
     assert str(report.findings[0]) == (
-        "race: cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes takes the tensor map kept[0], "
-        "written by thread (0, 0, 0) of block (0, 0, 0) with st.global.b64; no tensor map proxy release of it lies behind that\n"
+        "race: cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes reads the tensor map kept[0], "
+        "written by thread (0, 0, 0) of block (0, 0, 0) with st.global.b64; no tensor map proxy release follows the write\n"
         "  <ptx>:17\n"
         "  <ptx>:11\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: behind line 11 a `fence.proxy.tensormap::generic.release.gpu` by the thread that wrote, or a "
-        "`tensormap.cp_fenceproxy` from shared memory; then, behind a barrier, a "
+        "  help: after line 11, add a `fence.proxy.tensormap::generic.release.gpu` in the thread that wrote, or a "
+        "`tensormap.cp_fenceproxy` from shared memory; then, after a barrier, a "
         "`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before line 17"
     )
 
 
 def test_a_map_that_was_released_and_not_acquired_in_words():
     first = copied(acquire="")[0].findings[0]
-    assert first.message.endswith("with st.global.b64; no tensor map proxy acquire of it lies between the two")
-    assert first.help == "a `fence.proxy.tensormap::generic.acquire.gpu [map], 128` before line 17"
+    assert first.message.endswith("with st.global.b64; no tensor map proxy acquire separates the two")
+    assert first.help == "add a `fence.proxy.tensormap::generic.acquire.gpu [map], 128` before line 17"
 
 
 @pytest.mark.parametrize(("shape", "box", "at"), [
@@ -423,7 +423,7 @@ def test_a_changed_map_that_is_not_acquired():
     report, _ = changed("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;")
     assert [finding.kind for finding in report.findings] == ["race"]
     assert (
-        "takes the tensor map kept[0], written by threads of warp 0 of block (0, 0, 0) with tensormap.cp_fenceproxy"
+        "reads the tensor map kept[0], written by threads of warp 0 of block (0, 0, 0) with tensormap.cp_fenceproxy"
         in (report.findings[0].message)
     )
 
@@ -478,10 +478,7 @@ def test_one_copy_to_all_blocks_of_a_cluster():
 def test_a_block_that_no_copy_goes_to():
     report, *_ = multicast(mask=1)
     assert report.findings[-1].kind == "deadlock"
-    assert (
-        "for the mbarrier bar[0]: 1 of 1 arrivals have come, 1024 bytes are still to come"
-        in report.findings[-1].message
-    )
+    assert "for the mbarrier bar[0]: 1 of 1 arrivals received, 1024 bytes still pending" in report.findings[-1].message
 
 
 @pytest.mark.parametrize("extent", [8, 12, 16, 24])

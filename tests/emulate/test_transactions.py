@@ -125,8 +125,8 @@ def test_a_deadlock_tells_the_bytes_that_are_lacking():
     found = only(run(kernel(body), np.zeros(1, np.uint32), module=BARRIER))
     assert found.kind == "deadlock"
     assert found.message == (
-        "no thread can go on\n"
+        "every thread is blocked\n"
         "  thread 0 of block (0, 0, 0) waits at mbarrier.try_wait.shared.b64 (<ptx>:12) "
-        "for the mbarrier bar[0]: 1 of 1 arrivals have come, 3072 bytes are still to come"
+        "for the mbarrier bar[0]: 1 of 1 arrivals received, 3072 bytes still pending"
     )
-    assert found.help == "expect_tx announced 3072 bytes more at bar[0] than the copies bring that complete there"
+    assert found.help == "expect_tx announced 3072 bytes more at bar[0] than the copies that complete there transfer"

@@ -78,7 +78,7 @@ def test_sums_that_nobody_wrote_are_found_where_they_are_stored():
     assert (finding.kind, finding.message, finding.help) == (
         "uninitialized",
         f"{MMA} adds to register %f8, which was never written; st.global.f32 uses it (register %f0)",
-        "the first product of a tile does not add, its `scale_d` is false; or write zeros to the sums before",
+        "pass a false `scale_d` to the first wgmma of a tile, or zero the accumulators first",
     )
 
 
@@ -101,23 +101,23 @@ def test_registers_of_one_group_are_free_while_another_is_under_way():
 
 
 @pytest.mark.parametrize("products, early, verb, what", [
-    (mma(), "mov.f32 %f9, %f2;", "reads register %f2", "sums"),
-    (mma(), "mov.f32 %f2, 0f00000000;", "writes register %f2", "sums"),
-    (FROM_REGISTERS, "mov.b32 %h1, 0;", "writes register %h1", "fragments of A"),
+    (mma(), "mov.f32 %f9, %f2;", "reads register %f2", "an accumulator"),
+    (mma(), "mov.f32 %f2, 0f00000000;", "writes register %f2", "an accumulator"),
+    (FROM_REGISTERS, "mov.b32 %h1, 0;", "writes register %h1", "a fragment of A"),
 ])  # fmt: skip
 def test_registers_under_way_are_not_to_be_used(products, early, verb, what):
     finding = only(run(FENCE, products, COMMIT, early, wait())[0])
     assert finding.kind == "unwaited-wgmma"
     assert finding.message == (
-        f"mov.{'b32' if '%h' in early else 'f32'} {verb}, {what} of {MMA}, before wgmma.wait_group: the product is "
-        "still under way"
+        f"mov.{'b32' if '%h' in early else 'f32'} {verb}, {what} of {MMA}, before wgmma.wait_group: it is "
+        "still in flight"
     )
-    assert finding.help == "wait before: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
+    assert finding.help == "wait first: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
 
 
 def test_a_product_that_was_not_committed_is_not_waited_for():
     report, _ = run(FENCE, mma(), wait())
-    assert only(report).message.startswith("st.global.f32 reads register %f0, sums of wgmma.mma_async")
+    assert only(report).message.startswith("st.global.f32 reads register %f0, an accumulator of wgmma.mma_async")
 
 
 def test_fragments_of_a_may_be_read_while_they_are_multiplied():
@@ -127,14 +127,14 @@ def test_fragments_of_a_may_be_read_while_they_are_multiplied():
 def test_another_shape_must_wait_for_the_sums():
     wide = mma("{%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}").replace("n8", "n16")
     finding = only(run(FENCE, mma(), wide, COMMIT, wait())[0])
-    assert (finding.kind, "takes register %f0" in finding.message) == ("unwaited-wgmma", True)
+    assert (finding.kind, "uses register %f0" in finding.message) == ("unwaited-wgmma", True)
 
 
 @pytest.mark.parametrize("before", ["", "mov.f32 %f3, %f0;"])
 def test_the_first_product_needs_a_fence(before):
     finding = only(run(before, mma(), COMMIT, wait())[0])
     assert finding.kind == "unfenced-wgmma"
-    assert finding.message == f"{MMA} is the first of its warps, and no wgmma.fence came before it"
+    assert finding.message == f"{MMA} is the first wgmma of its warps, and no wgmma.fence precedes it"
     assert finding.help == (
         "write wgmma.fence.sync.aligned between the last use of these registers and the first wgmma.mma_async"
     )
@@ -145,7 +145,7 @@ def test_registers_that_were_used_since_need_another(use):
     body = (FENCE, mma(), COMMIT, wait(), use)
     finding = only(run(*body, mma(), COMMIT, wait())[0])
     assert finding.kind == "unfenced-wgmma"
-    assert finding.message == f"{MMA} takes register %f3, which was used since the last wgmma.fence"
+    assert finding.message == f"{MMA} uses register %f3, which was accessed since the last wgmma.fence"
     clean(run(*body, FENCE, mma(), COMMIT, wait())[0])
 
 
@@ -207,7 +207,7 @@ def test_a_warp_that_does_not_come():
     finding = only(run(*body)[0])
     assert finding.kind == "divergent-collective"
     assert finding.message.startswith(
-        "wgmma.fence.sync.aligned: threads 0–95 of a warpgroup wait for its others; threads 96–127 wait at"
+        "wgmma.fence.sync.aligned: threads 0–95 of a warpgroup wait for its other threads; threads 96–127 wait at"
     )
 
 
@@ -215,14 +215,14 @@ def test_a_warp_that_has_ended():
     body = ("setp.lt.u32 %p1, %r0, 96; @!%p1 ret;", FENCE)
     finding = only(run(*body)[0])
     assert finding.message == (
-        "wgmma.fence.sync.aligned needs all 128 threads of the warpgroup; 96 came and the others have ended"
+        "wgmma.fence.sync.aligned needs all 128 threads of the warpgroup; 96 arrived and the others have ended"
     )
 
 
 def test_half_a_warpgroup():
     finding = only(run(FENCE, block=64)[0])
     assert finding.message == (
-        "wgmma.fence.sync.aligned needs all 128 threads of the warpgroup; 64 came and blocks of 64 threads have no "
+        "wgmma.fence.sync.aligned needs all 128 threads of the warpgroup; 64 arrived and a block of 64 threads has no "
         "others"
     )
 
@@ -230,7 +230,7 @@ def test_half_a_warpgroup():
 def test_a_guard_that_leaves_lanes_out():
     finding = only(run("setp.lt.u32 %p1, %r0, 100;", FENCE, f"@%p1 {mma()}", "bar.sync 0;")[0])
     assert finding.kind == "divergent-collective"
-    assert "threads 0–99 of a warpgroup wait for its others; threads 100–127 wait" in finding.message
+    assert "threads 0–99 of a warpgroup wait for its other threads; threads 100–127 wait" in finding.message
 
 
 def test_descriptors_that_differ_within_a_warpgroup():
@@ -333,7 +333,7 @@ def test_what_threads_write_needs_a_proxy_fence_and_a_barrier(fence, barrier):
         return
     finding = only(report)
     assert finding.kind == "race"
-    lacks = "no barrier lies between the two" if not barrier else "no proxy fence lies between the two"
+    lacks = "no barrier orders the two" if not barrier else "no proxy fence separates the two"
     assert finding.message.endswith(lacks)
 
 
@@ -375,7 +375,7 @@ def test_one_thread_of_a_warpgroup_may_tell_others_that_a_tile_is_free():
 def test_a_tile_that_is_filled_again_needs_another_proxy_fence(fence):
     report = run(*ONE, BARRIER, OVERWRITE, fence, BARRIER, *ONE)[0]
     assert [f.message.rpartition("; ")[2] for f in report.findings] == (
-        [] if fence else ["no proxy fence lies between the two"]
+        [] if fence else ["no proxy fence separates the two"]
     )
 
 

@@ -64,7 +64,7 @@ def test_a_thread_that_does_not_wait_is_found(matrices, monkeypatch):
     for kept in ("_variants", "_asked", "handles"):  # of a kernel that was traced with the other
         monkeypatch.setattr(page.warpgroup_gemm_kernel, kept, {})
     with pytest.raises(
-        pd.EmulationError, match=r"reads p\.a\[0, 0\], written by `warpgroup_gemm_kernel`, the kernel before"
+        pd.EmulationError, match=r"reads p\.a\[0, 0\], written by `warpgroup_gemm_kernel`, the previous kernel"
     ):
         two_products(*matrices)
     with config.using(dependent_launch=False):  # each begins when the one before has ended

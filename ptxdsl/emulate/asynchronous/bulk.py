@@ -43,7 +43,7 @@ ARRIVAL = Ordering("relaxed", "cluster", "async")
 MBARRIER_BYTES = 8
 _MOST_NOTES = 64
 _WAIT = "wait for the phase of its mbarrier (mbarrier.try_wait) before the block ends"
-_WAIT_READ = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that issued it"
+_WAIT_READ = "execute cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 in the thread that issued it"
 
 
 Resumption: TypeAlias = Callable[[np.ndarray], AbstractContextManager[None]]
@@ -291,17 +291,17 @@ class BulkCopies(Observer):
         lanes = load.lanes[which]
         message = (
             f"{load.origin.name} completes {bytes_text(load.bytes)} at {self._name(load.mbarrier[which][0])}, "
-            f"whose phase waits for {max(0, expected)}"
+            f"whose phase expects {max(0, expected)}"
         )
-        help = "mbarrier.arrive.expect_tx, once a phase, with the bytes of all copies that complete at the mbarrier"
+        help = "execute mbarrier.arrive.expect_tx once per phase, with the bytes of all copies that complete there"
         holder = self.memory.spaces["shared"].table.before(int(load.mbarrier[which][0]) % self.stride)
         position = int(load.mbarrier[which][0]) % self.stride
         stage = x.notes.stage(holder.name, position - holder.start) if holder else None
         if stage is not None:
             called = stage[0].called
             help = (
-                f"`stage_bytes` of {stage[0].made_at} is what all copies into a stage bring together: announced by "
-                f"`{called}.acquire()`, before the copies"
+                f"`stage_bytes` of {stage[0].made_at} must be the bytes of all copies into a stage together, which "
+                f"`{called}.acquire()` announces before the copies"
             )
         with load.resume(lanes):
             x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)

@@ -20,10 +20,10 @@ from ..run.frames import Frame, UninitializedRead, as_index
 from ..run.meetings import shaped
 from ..run.residents import WARP
 
-BEGIN = "the first product of a tile does not add, its `scale_d` is false; or write zeros to the sums before"
+BEGIN = "pass a false `scale_d` to the first wgmma of a tile, or zero the accumulators first"
 
 _LANES = np.arange(WARP)
-_WAIT = "wait before: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
+_WAIT = "wait first: wgmma.wait_group.sync.aligned 0 after wgmma.commit_group"
 _FENCE = "write wgmma.fence.sync.aligned between the last use of these registers and the first wgmma.mma_async"
 
 
@@ -141,7 +141,7 @@ class ProductQueue:
     def _check_fence(self, x: Executor, rows: np.ndarray) -> None:
         step = x.step
         if not self.fenced[rows].all():
-            message = f"{x.name} is the first of its warps, and no wgmma.fence came before it"
+            message = f"{x.name} is the first wgmma of its warps, and no wgmma.fence precedes it"
             x.finding("unfenced-wgmma", message, _mask(x, rows, ~self.fenced), (), _FENCE)
         if not self.used:
             return
@@ -149,7 +149,7 @@ class ProductQueue:
             warps = self.used.get((x.frame, slot))
             if warps is not None and warps[rows].any():
                 register = x.frame.code.slots.registers[slot]
-                message = f"{x.name} takes register {register}, which was used since the last wgmma.fence"
+                message = f"{x.name} uses register {register}, which was accessed since the last wgmma.fence"
                 x.finding("unfenced-wgmma", message, _mask(x, rows, warps), (), _FENCE)
                 return
 
@@ -163,7 +163,7 @@ class ProductQueue:
             if other.outputs == step.outputs and other.opcode.shape == step.opcode.shape:
                 busy = True
             elif taken := {*step.outputs, *step.fragment}.intersection(other.outputs):
-                self._report(x, "takes", product, taken, rows)
+                self._report(x, "uses", product, taken, rows)
         if not busy and (x.frame, step.outputs) not in self.sums:
             self.settle(x, x.frame, (*step.outputs, *step.fragment))
 
@@ -181,10 +181,10 @@ class ProductQueue:
         if set(product.rows.tolist()).isdisjoint(rows.tolist()):  # a few warps: numpy would take 20 times as long
             return
         register = x.frame.code.slots.registers[min(slots)]
-        role = "sums" if slots & set(product.step.outputs) else "fragments of A"
+        role = "an accumulator" if slots & set(product.step.outputs) else "a fragment of A"
         message = (
             f"{x.name} {verb} register {register}, {role} of {product.step.opcode.text}, before wgmma.wait_group: "
-            "the product is still under way"
+            "it is still in flight"
         )
         others = [product.step.location] if product.step.location is not None else []
         busy = np.zeros(len(self.closed), bool)

@@ -1,6 +1,6 @@
 """Stores and reductions to shared memory of the cluster that complete at an mbarrier (st.async, red.async).
 
-They are carried out, in the order of their issue, when no thread can go on without them.
+They are carried out, in the order of their issue, once every thread is blocked.
 """
 
 from __future__ import annotations

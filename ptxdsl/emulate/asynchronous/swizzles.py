@@ -66,8 +66,14 @@ class BoxSwizzles:
             return
         box, lanes = self._other(reading.chunks, span)
         if box is not None:
-            message = f"{x.name} stores a box {_words(span)}, which {box.origin.name} brought {_words(box.span)}"
-            self._report(x, box, message, lanes, "give both tensor maps one `swizzle`, or move the elements between")
+            message = f"{x.name} stores a box {_words(span)}, which {box.origin.name} loaded {_words(box.span)}"
+            self._report(
+                x,
+                box,
+                message,
+                lanes,
+                "use the same `swizzle` in both tensor maps, or rearrange the elements in between",
+            )
 
     def _other(self, chunks: np.ndarray, span: int, base: int = 0) -> tuple[_Box | None, np.ndarray]:
         """A box that has another swizzle than this, of which chunks (n, columns) are read, and the columns that have
@@ -86,10 +92,10 @@ class BoxSwizzles:
     def _report_operand(self, x: Requester, name: str, box: _Box, says: tuple[int, int], warps: np.ndarray) -> None:
         span, base = says
         if span == box.span:
-            message = f"{x.name} reads {name} by a base offset of {base}, which {box.origin.name} brought without one"
-            help = f"swizzles of boxes go by addresses in shared memory: write 0 in {base_text()}"
+            message = f"{x.name} reads {name} with a base offset of {base}, which {box.origin.name} loaded without one"
+            help = f"TMA swizzles by address in shared memory: write 0 in {base_text()}"
         else:
-            message = f"{x.name} reads {name} {_words(span)}, which {box.origin.name} brought {_words(box.span)}"
+            message = f"{x.name} reads {name} {_words(span)}, which {box.origin.name} loaded {_words(box.span)}"
             help = (
                 f"{mode_text(box.span)} for a tile {_words(box.span)}: take it from "
                 f"`layout.shared_operand(…, {name.lower()!r}, x.shared())`, where `x` is the tensor map; or write "

@@ -16,7 +16,7 @@ from ..run.residents import Residents
 from .regions import Allocation, Region
 
 READS, WRITES, UPDATES = "reads", "writes", "updates"
-WRITE_FIRST = "let a thread write it before, zeros where there is nothing else"
+WRITE_FIRST = "write it first, for example with zeros"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -65,14 +65,14 @@ def _report_rank(access: Access, rank: int, beyond: np.ndarray) -> None:
     count = access.by.residents.cluster_blocks
     have = f"clusters of {count} blocks, whose ranks are 0 to {count - 1}" if count > 1 else "no clusters"
     message = f"{access.by.name} {access.kind} shared memory of the block of rank {rank}; the launch has {have}"
-    access.by.finding("cluster", message, beyond, help="the rank that mapa takes is less than %cluster_nctarank")
+    access.by.finding("cluster", message, beyond, help="pass mapa a rank less than %cluster_nctarank")
 
 
 def _report_exited(access: Access, rank: int, gone: np.ndarray) -> None:
     holder = access.region.table.before(int(access.address[gone].flat[0]))
     where = holder.at(int(access.address[gone].flat[0])) if holder else "shared memory"
     message = f"{access.by.name} {access.kind} {where} of the block of rank {rank} in the cluster, which has ended"
-    help = "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
+    help = "keep every block alive until a barrier.cluster.arrive and .wait after the last access to its shared memory"
     access.by.finding("cluster", message, gone, help=help)
 
 
@@ -106,7 +106,7 @@ def _writable(access: Access, table: Table, number: np.ndarray, inside: np.ndarr
         allowed &= ~within
         where = allocation.at(int(access.address[within].flat[0]))
         message = f"{access.by.name} {access.kind} {where}; {allocation.name} is read-only"
-        access.by.finding("read-only", message, within, help="write to memory that may be written")
+        access.by.finding("read-only", message, within, help="write to writable memory instead")
     return allowed
 
 
@@ -120,7 +120,7 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
     if near is not None and _is_near(near, first):
         near = _as_python_has_it(access, near)
         message += f"{near.at(first)}; {near.name} has {near.elements}"
-        help = "" if near.bytes else "its size is given at the launch, in bytes: `k[grid, block, bytes]`"
+        help = "" if near.bytes else "pass its size in bytes at the launch: `k[grid, block, bytes]`"
     elif space in ("shared", "shared::cta") and 0 < first >> RANK_BITS <= RANKS:
         rank = (first >> RANK_BITS) - 1
         message += f"an address in shared memory of the block of rank {rank} in the cluster, not in .{space}"
@@ -130,12 +130,12 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
     elif (holder := _below_zero(table, first)) is not None:
         number = (first - holder.start) // holder.element_bytes
         message += f"{holder.name}[{number}]; {holder.name} has {holder.elements}"
-        help = f"an index of u32 that passes below 0 goes on at 2**32: here {number - 2**32}; count in s32, or compare"
+        help = f"a u32 index below 0 wraps around to 2**32: here {number - 2**32}; use s32, or compare first"
     elif 0 <= first < 4096 and space == "global":
         message += f"address {first:#x}: a null pointer"
     else:
         named = "shared" if space == "shared::cluster" else space
-        message += f"address {first % (1 << 64):#x} in .{named}, where nothing lies"
+        message += f"address {first % (1 << 64):#x} in .{named}, where nothing is allocated"
     access.by.finding("out-of-bounds", message, outside, help=help)
 
 
@@ -173,5 +173,5 @@ def _report_misaligned(access: Access, table: Table, crooked: np.ndarray) -> Non
     message = (
         f"{access.by.name} {access.kind} {bytes_text(size)} at {where}, {bytes_text(off)} past a multiple of {size}"
     )
-    help = f"access multiples of {size} bytes, or fewer bytes at once"
+    help = f"access multiples of {size} bytes, or use a narrower access"
     access.by.finding("misaligned", message, crooked, help=help)

@@ -41,12 +41,12 @@ class Contents(Observer):
 
     def _report_flying(self, access: Access, which: np.ndarray) -> None:
         message = (
-            f"{access.by.name} touches {bytes_text(access.size)} at {_where(access, which)}, "
-            "to which an asynchronous copy is still under way"
+            f"{access.by.name} accesses {bytes_text(access.size)} at {_where(access, which)} "
+            "while an asynchronous copy to it is in flight"
         )
-        spread, help = _spread(which, access.allowed), "wait for the copy before, by its group or by its mbarrier"
+        spread, help = _spread(which, access.allowed), "wait for the copy first, through its group or its mbarrier"
         if access.by.notes.rings:
-            help += ": `wait()` of the ring where it is read, `acquire()` where it is filled again"
+            help += ": call the ring's `wait()` before reading a stage, its `acquire()` before refilling it"
         access.by.finding("unwaited-async", message, spread, self.under_way(), help)
 
     def _report_read(self, access: Access, which: np.ndarray) -> None:
@@ -54,7 +54,10 @@ class Contents(Observer):
             f"{access.by.name} {access.kind} {bytes_text(access.size)} at {_where(access, which)}, "
             "which an asynchronous operation still reads"
         )
-        spread, help = _spread(which, access.allowed), "wait before until it has read, by its group or by its mbarrier"
+        spread, help = (
+            _spread(which, access.allowed),
+            "wait until it has finished reading, through its group or its mbarrier",
+        )
         access.by.finding("unwaited-async", message, spread, self.readers(), help)
 
 

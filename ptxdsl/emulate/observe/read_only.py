@@ -11,7 +11,7 @@ from ..memory.access import READS, Access, Observer, Origin
 from ..memory.regions import Allocation, Region
 
 _WORD = 4
-_HELP = "load it without .nc: no barrier and no fence orders such a load behind a store"
+_HELP = "load it without .nc: no barrier or fence orders such a load after a store"
 
 
 class ReadOnlyLoads(Observer):
@@ -49,8 +49,8 @@ class ReadOnlyLoads(Observer):
         first = int(access.address[which].flat[0])
         by = self.origins[int(wrote[which].flat[0]) - 1]
         message = (
-            f"{access.by.name} reads {holder.at(first)}, which this launch has written before with {by.name}; "
-            "it is for memory that nothing writes while the kernel runs"
+            f"{access.by.name} reads {holder.at(first)}, which this launch wrote earlier with {by.name}; "
+            "such a load requires memory that nothing writes while the kernel runs"
         )
         others = [by.location] if by.location is not None else []
         access.by.finding("race", message, which, others, _HELP)

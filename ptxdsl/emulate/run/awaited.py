@@ -53,8 +53,8 @@ class AwaitedPhase:
     @property
     def state(self) -> str:
         """What has come, and what has not."""
-        late = f", {bytes_text(self.bytes)} are still to come" if self.bytes > 0 else ""
-        return f"{self.arrived} of {self.each} arrivals have come{late}"
+        late = f", {bytes_text(self.bytes)} still pending" if self.bytes > 0 else ""
+        return f"{self.arrived} of {self.each} arrivals received{late}"
 
     @property
     def arrived(self) -> int:
@@ -111,8 +111,8 @@ def _late_bytes(phase: AwaitedPhase) -> str:
         return ""
     bytes, ring = bytes_text(phase.bytes), phase.ring
     if ring is None:
-        return f"expect_tx announced {bytes} more{_at(phase)} than the copies bring that complete there"
-    return f"the copies into slot {phase.stage} bring {bytes} less than {ring.made_at} announces for a stage"
+        return f"expect_tx announced {bytes} more{_at(phase)} than the copies that complete there transfer"
+    return f"the copies into slot {phase.stage} transfer {bytes} less than {ring.made_at} announces for a stage"
 
 
 def _overrun_empty(phase: AwaitedPhase) -> str:
@@ -126,11 +126,11 @@ def _overrun_empty(phase: AwaitedPhase) -> str:
         f"{counted(came.threads, 'thread')}; {_counts(ring)}"
     )
     if not rounds:
-        return f"{story}: {release} behind `{ring.called}.wait()`, once a round"
+        return f"{story}; call {release} after `{ring.called}.wait()`, once per phase"
     if came.most > rounds:
-        return f"{story}: {release} once a round, behind the last read of the stage"
+        return f"{story}; call {release} once per phase, after the last read of the stage"
     threads = -(-came.total // rounds) // ring.cluster * ring.each
-    return f"{story}: `consumers={threads}`, or {release} by fewer"
+    return f"{story}; pass `consumers={threads}`, or call {release} in fewer threads"
 
 
 def _overrun_full(phase: AwaitedPhase) -> str:
@@ -143,21 +143,21 @@ def _overrun_full(phase: AwaitedPhase) -> str:
         return ""
     story = (
         f"slot {phase.stage} of {ring.made_at} was empty {_times(rounds)} and committed {_times(came.total)}, by "
-        f"{counted(came.threads, 'thread')}; `producers=` counts {ring.fillers} a round"
+        f"{counted(came.threads, 'thread')}; `producers=` counts {ring.fillers} per phase"
     )
     if came.most > rounds:
-        return f"{story}: {commit} once a round, behind `{ring.called}.acquire()`"
-    return f"{story}: `producers={-(-came.total // rounds)}`, or {commit} by fewer"
+        return f"{story}; call {commit} once per phase, after `{ring.called}.acquire()`"
+    return f"{story}; pass `producers={-(-came.total // rounds)}`, or call {commit} in fewer threads"
 
 
 def _counts(ring: RingNote) -> str:
     """How many arrivals empty a stage, in the words of the call."""
     if ring.each == 1 and ring.cluster == 1:
-        return f"`consumers=` counts {ring.readers} a round"
+        return f"`consumers=` counts {ring.readers} per phase"
     consumers = ring.readers // ring.cluster * ring.each
     who = {WARP: "one of each warp", WARPGROUP * WARP: "one of each warpgroup"}.get(ring.each, "one of each thread")
     blocks = f" in {ring.cluster} blocks" * (ring.cluster > 1)
-    return f"`consumers={consumers}` counts {ring.readers} a round, {who}{blocks}"
+    return f"`consumers={consumers}` counts {ring.readers} per phase, {who}{blocks}"
 
 
 def _times(count: int) -> str:
@@ -167,9 +167,9 @@ def _times(count: int) -> str:
 def _held_stages(phase: AwaitedPhase) -> str:
     if phase.ring is None or phase.full or not phase.lacking:
         return ""
-    who = f"{phase.arrived} of {phase.each} release" if phase.arrived else "nobody releases"
-    release = f"`{phase.ring.called}.release()` behind the last read of each stage"
-    return f"{who} slot {phase.stage} of {phase.ring.made_at}: {release}, by {_all(phase, 'consumers')}"
+    who = f"only {phase.arrived} of {phase.each} {_unit(phase)} release" if phase.arrived else "no thread releases"
+    release = f"`{phase.ring.called}.release()` after the last read of each stage"
+    return f"{who} slot {phase.stage} of {phase.ring.made_at}; call {release}, {_all(phase, 'consumers')}"
 
 
 def _empty_stages(phase: AwaitedPhase) -> str:
@@ -177,23 +177,30 @@ def _empty_stages(phase: AwaitedPhase) -> str:
         return ""
     ring, called = phase.ring, phase.ring.called
     if ring.stage_bytes is not None:
-        rounds = f"`{called}.commit()` behind the copies of each, and as many rounds as there are of `{called}.wait()`"
-        return f"nobody fills slot {phase.stage} of {ring.made_at}: {rounds}"
-    who = f"{phase.arrived} of {phase.each} commit" if phase.arrived else "nobody commits"
-    commit = f"`{called}.commit()` behind the writes of each stage"
-    return f"{who} slot {phase.stage} of {ring.made_at}: {commit}, by {_all(phase, 'producers')}"
+        rounds = f"`{called}.commit()` after the copies of each stage, as often as `{called}.wait()`"
+        return f"no thread fills slot {phase.stage} of {ring.made_at}; call {rounds}"
+    who = f"only {phase.arrived} of {phase.each} threads commit" if phase.arrived else "no thread commits"
+    commit = f"`{called}.commit()` after the writes of each stage"
+    return f"{who} slot {phase.stage} of {ring.made_at}; call {commit}, {_all(phase, 'producers')}"
 
 
 def _all(phase: AwaitedPhase, who: str) -> str:
-    return f"all {phase.each} that `{who}=` counts"
+    if who == "consumers" and _unit(phase) == "arrivals":
+        return f"for all {phase.each} arrivals that `{who}=` counts"
+    return f"in all {phase.each} threads that `{who}=` counts"
+
+
+def _unit(phase: AwaitedPhase) -> str:
+    """The unit in which the arrivals that empty a stage are counted: threads, if each arrives for itself."""
+    return "threads" if phase.ring is not None and phase.ring.each == phase.ring.cluster == 1 else "arrivals"
 
 
 def _arrivals(phase: AwaitedPhase) -> str:
     if phase.ring is not None or not phase.lacking:
         return ""
     return (
-        f"as many mbarrier.arrive{_at(phase)} as its mbarrier.init says, {phase.each}; where they came in the phase "
-        "before, the wait asks for another parity"
+        f"execute {phase.each} mbarrier.arrive{_at(phase)}, the count of its mbarrier.init; if they arrived in the "
+        "previous phase, wait for the other parity"
     )
 
 

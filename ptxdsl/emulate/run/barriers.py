@@ -134,8 +134,10 @@ class Barriers:
     def _check_again(self, x: Executor, barrier: np.ndarray, again: np.ndarray) -> None:
         """Reports warps that come a second time."""
         if again.any():
-            message = f"{x.name}: the warp came to barrier {int(barrier[again][0])} already and it has not completed"
-            x.finding_of_warps("barrier", message, again, "let it count the threads that come, each of them once")
+            message = f"{x.name}: the warp already arrived at barrier {int(barrier[again][0])}, which has not completed"
+            x.finding_of_warps(
+                "barrier", message, again, "make its count match the threads that arrive, each of them once"
+            )
 
     def _check_crowd(self, x: Executor, barrier: np.ndarray, warps: np.ndarray, need: np.ndarray) -> None:
         """Reports more warps than a barrier is for: which of them meet is not said."""
@@ -143,10 +145,10 @@ class Barriers:
         if crowd.any():
             n = int(np.argmax(crowd))
             message = (
-                f"{x.name}: {int(warps[n])} warps are at barrier {int(barrier[n])}, which is for {int(need[n])} "
-                "threads: any of them may meet"
+                f"{x.name}: {int(warps[n])} warps are at barrier {int(barrier[n])}, which counts {int(need[n])} "
+                "threads: any of them may complete it"
             )
-            help = f"let it count all {int(warps[n]) * WARP}, or give those that meet a barrier of their own (0 to 15)"
+            help = f"count all {int(warps[n]) * WARP}, or give each group of warps its own barrier (0 to 15)"
             x.finding_of_warps("barrier", message, crowd, help)
 
     def _check_counts(self, x: Executor, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
@@ -155,10 +157,10 @@ class Barriers:
         if differ.any():
             which = int(np.argmax(differ))
             message = (
-                f"{x.name}: barrier {int(barrier[which])} is for {int(need[which])} threads here, "
-                f"and for {int(others[which])} threads where others wait for it"
+                f"{x.name}: barrier {int(barrier[which])} counts {int(need[which])} threads here "
+                f"and {int(others[which])} threads where others wait at it"
             )
-            x.finding_of_warps("barrier", message, differ, "give one count wherever threads meet at it")
+            x.finding_of_warps("barrier", message, differ, "pass the same count wherever threads wait at it")
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Slots move to their places among other residents."""
@@ -170,7 +172,7 @@ class Barriers:
     def describe(self, entry: Waiting, x: Executor) -> str:
         """What the first block at a barrier lacks."""
         count, need = self._present(entry, x)
-        return f"at barrier {entry.barrier}, where {count} of {need} threads have come"
+        return f"at barrier {entry.barrier}, where {count} of {need} threads have arrived"
 
     def mend(self, x: Executor) -> str:
         """What would let those go on that wait at the first barrier; empty where nobody waits."""
@@ -179,10 +181,11 @@ class Barriers:
         entry = self.waiting[0]
         count, need = self._present(entry, x)
         late = f"{need - count} more thread{'s' * (need - count > 1)}"
-        return f"barrier {entry.barrier} waits for {late}: let them come, or let it count the {count} that do"
+        what = f"barrier {entry.barrier} waits for {late}"
+        return f"{what}: execute it in all of them, or count only the {count} that arrive"
 
     def _present(self, entry: Waiting, x: Executor) -> tuple[int, int]:
-        """How many threads have come to a barrier of the first block there, and how many it waits for."""
+        """Return the number of threads that arrived at a barrier of its first block, and the number it needs."""
         slot = int(self.residents.slot[entry.group.lanes[0]])
         need = int(self.expected[slot, entry.barrier])
         return int(self.came[slot, entry.barrier].sum()) * WARP, (

@@ -34,7 +34,7 @@ class Calls:
         functions = self.machine.program.functions
         number, extra = divmod(address - CODE, CODE_STEP)
         if extra or not 0 <= number < len(functions):
-            raise EmulationError(f"call of address {address:#x}, where no function is", at=self.x.step.location)
+            raise EmulationError(f"call of address {address:#x}, which is not a function", at=self.x.step.location)
         return functions[number]
 
     def enter(
@@ -64,9 +64,9 @@ class Calls:
         if key not in caller.callees:
             if len(caller.path) >= _DEEPEST:
                 raise EmulationError(
-                    f"{function.name} is called {_DEEPEST} calls deep; the stack of a thread ends there",
+                    f"{function.name} is nested {_DEEPEST} calls deep, the limit of a thread's stack",
                     at=self.x.step.location,
-                    help="look for a recursion that does not end",
+                    help="look for unbounded recursion",
                 )
             caller.callees[key] = self.machine.new_frame(decode(function), caller, site)
         return caller.callees[key]

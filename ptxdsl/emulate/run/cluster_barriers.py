@@ -34,8 +34,8 @@ class ClusterBarriers:
         """Lanes come; those that have come before, and have not waited since, are reported."""
         again = self.arrived[lanes] | self.passing[lanes]
         if again.any():
-            message = f"{x.name}: the thread has arrived at the barrier of its cluster before, and not waited since"
-            help = "let a barrier.cluster.wait stand between two arrivals of a thread"
+            message = f"{x.name}: the thread already arrived at the cluster barrier and has not waited since"
+            help = "execute barrier.cluster.wait between two arrivals of a thread"
             x.finding_elsewhere("barrier", message, x.step, lanes[again], (), help)
         self.arrived[lanes] = True
         self.complete(x)
@@ -44,10 +44,8 @@ class ClusterBarriers:
         """Which of the lanes must wait; the others go on. Those that never arrived are reported."""
         lost = ~self.arrived[lanes] & ~self.passing[lanes]
         if lost.any():
-            message = f"{x.name}: the thread waits at the barrier of its cluster, where it has not arrived"
-            x.finding_elsewhere(
-                "barrier", message, x.step, lanes[lost], (), "let a barrier.cluster.arrive stand before it"
-            )
+            message = f"{x.name}: the thread waits at the cluster barrier but has not arrived"
+            x.finding_elsewhere("barrier", message, x.step, lanes[lost], (), "execute barrier.cluster.arrive before it")
         stays = self.arrived[lanes]
         self._pass(x, lanes[~stays])
         return stays
@@ -103,5 +101,5 @@ class ClusterBarriers:
         blocks = np.unique(r.slot[lacking])
         names = ", ".join(r.name(int(lacking[r.slot[lacking] == slot][0])).block_text for slot in blocks[:4])
         more = f" and {len(blocks) - 4} more" * (len(blocks) > 4)
-        come = f"{int((members & self.arrived).sum())} of {int(members.sum())} threads have come"
-        return f"at the barrier of their cluster, where {come}, the others are of block {names}{more}"
+        come = f"{int((members & self.arrived).sum())} of {int(members.sum())} threads have arrived"
+        return f"at the cluster barrier, where {come}; the others are in block {names}{more}"

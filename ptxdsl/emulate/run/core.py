@@ -36,7 +36,7 @@ from .watching import Watcher
 MULTIPROCESSORS = 132  # of an H200
 LOCAL_ZONE = 16
 STEPS_BETWEEN_LOOKS = 1024  # at the time
-_LONGER = "allow more by max_steps and max_seconds, or PTXDSL_STEPS and PTXDSL_SECONDS"
+_LONGER = "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
 STEPS_AFTER_FINDING = 100_000  # a kernel that went wrong may run for ever
 
 

@@ -39,11 +39,10 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
     if held:
         _report_collective(machine, x, min(held, key=lambda group: group.order), waits)
         return
-    lines = ["no thread can go on", *(_line(machine, wait) for wait in waits)]
+    lines = ["every thread is blocked", *(_line(machine, wait) for wait in waits)]
     if late:
-        lines.append(
-            f"  {late} block{'s' * (late > 1)} cannot start before one of the {len(machine.residents.blocks)} ends"
-        )
+        blocks = f"{late} block{'s' * (late > 1)}"
+        lines.append(f"  {blocks} cannot start until one of the {len(machine.residents.blocks)} resident blocks ends")
     lanes = np.concatenate([wait.lanes for wait in waits])
     locations = [wait.step.location for wait in waits if wait.step.location is not None]
     help = mend([wait.phase for wait in waits if wait.phase is not None], machine.barriers.mend(x))
@@ -99,7 +98,7 @@ def _waits_of(machine: Core, x: Executor, group: Group) -> Iterator[Wait]:
     """Lanes that wait where a group stands, by what they wait for."""
     step = group.frame.code.steps[group.pc]
     at = _at(step.location)
-    standing = "in a loop that changes nothing" if group.circles else f"at {step.opcode.text}"
+    standing = "in a loop that makes no progress" if group.circles else f"at {step.opcode.text}"
     if step.op.awaits is Awaited.REGISTERS:
         yield Wait(group.lanes, standing + at + machine.pool.lacking(x, group.lanes, step.reads[0].value), step)
         return
@@ -141,7 +140,11 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
         filter(None, elsewhere)
     )
     lanes = warp * WARP + np.flatnonzero(present)
-    help = ALL_LANES if step.members is None else "let all lanes that the membermask names come to it, or name fewer"
+    help = (
+        ALL_LANES
+        if step.members is None
+        else "execute it in every lane of the membermask, or remove the missing lanes from the mask"
+    )
     locations = [location for location in others if location is not None]
     machine.find("divergent-collective", message, step, lanes, locations, help)
 
@@ -154,8 +157,9 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
     present = group.lanes[members[group.lanes]]
     away = [(wait, wait.lanes[members[wait.lanes]]) for wait in waits if wait.step is not step]
     others = [f"{threads_text(r, lanes)} wait {wait.standing}" for wait, lanes in away if lanes.size]
-    message = f"{step.opcode.text}: {threads_text(r, present)} of a warpgroup wait for its others; " + " and ".join(
-        others
+    message = (
+        f"{step.opcode.text}: {threads_text(r, present)} of a warpgroup wait for its other threads; "
+        + " and ".join(others)
     )
     locations = [wait.step.location for wait, lanes in away if lanes.size and wait.step.location is not None]
     machine.find("divergent-collective", message, step, present, locations, ALL_THREADS)
@@ -172,10 +176,10 @@ def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp:
     masks = membermasks(x, group.frame, step, lanes)
     first, other = 0, int(np.argmax(masks != masks[0]))
     message = (
-        f"{step.opcode.text}: lane {lanes[first] % WARP} comes with membermask {int(masks[first]):#010x}, "
-        f"lane {lanes[other] % WARP} with {int(masks[other]):#010x}; all lanes of a mask must come with that mask"
+        f"{step.opcode.text}: lane {lanes[first] % WARP} passes membermask {int(masks[first]):#010x}, "
+        f"lane {lanes[other] % WARP} passes {int(masks[other]):#010x}; all lanes of a mask must pass that mask"
     )
-    machine.find("divergent-collective", message, step, lanes, help="compute the membermask alike in all lanes")
+    machine.find("divergent-collective", message, step, lanes, help="compute the same membermask in all lanes")
 
 
 def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:

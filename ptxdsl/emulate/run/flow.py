@@ -55,7 +55,7 @@ class Flow(Requests):
         if beyond.any():
             count = f"{len(labels)} target{'s' * (len(labels) != 1)}"
             message = f"{self.name} takes target {int(index[beyond][0])} of {targets}, which has {count}"
-            self.finding("call", message, beyond, help="bound the index before, or add targets")
+            self.finding("call", message, beyond, help="bound the index first, or add targets")
             self.end(self.lanes_now[beyond])
         lanes = self.lanes_now
         for number in np.unique(index[~beyond]):
@@ -307,10 +307,9 @@ class Flow(Requests):
         if differ.any():
             warp, lane = (int(n[0]) for n in np.nonzero(differ))
             message = (
-                f"{self.name}: lanes of one warp come with the {number} {int(first[warp])} and "
-                f"{int(values[warp, lane])}"
+                f"{self.name}: lanes of one warp pass the {number} {int(first[warp])} and {int(values[warp, lane])}"
             )
-            self.finding("barrier", message, differ, help=f"let all lanes of a warp have the same of the {number}")
+            self.finding("barrier", message, differ, help=f"pass the same value in all lanes of a warp: the {number}")
 
     def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
         """One barrier and one count for each warp; reports those that cannot be."""
@@ -320,7 +319,7 @@ class Flow(Requests):
         beyond = barrier >= BARRIERS
         if beyond.any():
             message = f"{self.name}: barrier {int(barrier[beyond][0])} does not exist; a block has barriers 0 to 15"
-            self.finding_of_warps("barrier", message, beyond, "take one of these")
+            self.finding_of_warps("barrier", message, beyond, "use one of these")
         self._check_agreement("barriers", index, barrier)
         if threads is not None:
             self._check_agreement("counts", threads, count)
@@ -331,9 +330,7 @@ class Flow(Requests):
                 f"{self.name} waits for {int(count[wrong][0])} threads; the count must be a multiple of 32, "
                 f"at least 32 and at most {most}, the threads of the block"
             )
-            self.finding_of_warps(
-                "barrier", message, wrong, "count whole warps, or leave the count out for all threads"
-            )
+            self.finding_of_warps("barrier", message, wrong, "count whole warps, or omit the count for all threads")
         lanes = self.lanes_now[::WARP]
         slot, warp = self.residents.slot[lanes], self.residents.warp[lanes]
         return Arrivals(slot, warp, np.where(beyond, 0, barrier), np.where(wrong, EVERYONE, count))
@@ -365,9 +362,9 @@ class Flow(Requests):
             store = self.remote.towards(slot)
             if store is not None:
                 block = self.residents.numbered(int(self.residents.ordinals[slot]), 0).block_text
-                message = f"block {block} ends while {store.origin.name} to its shared memory is under way"
+                message = f"block {block} ends while {store.origin.name} to its shared memory is in flight"
                 others = [store.origin.location] if store.origin.location is not None else []
-                help = "let it wait for the mbarrier at which the bytes are completed"
+                help = "wait on the mbarrier where the bytes complete, before the block ends"
                 self.finding("cluster", message, np.ones(self.lanes_now.shape, bool), others, help)
 
     def _who_run(self) -> np.ndarray:

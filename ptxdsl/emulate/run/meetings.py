@@ -16,8 +16,10 @@ from .scheduler import Group
 
 _LANE = np.arange(WARP, dtype=np.uint32)
 _ALL = 0xFFFFFFFF
-ALL_LANES = "let all 32 lanes of the warp come to it: branch by what is the same in all of them"
-ALL_THREADS = "let all 128 threads of the warpgroup come to it: branch by what is the same in all of them"
+ALL_LANES = "execute it in all 32 lanes of the warp: branch on a condition that is uniform across the warp"
+ALL_THREADS = (
+    "execute it in all 128 threads of the warpgroup: branch on a condition that is uniform across the warpgroup"
+)
 
 
 @dataclass(slots=True)
@@ -99,10 +101,10 @@ def _check_warpgroups(x: Executor, rows: np.ndarray, present: np.ndarray) -> Non
     short = ~whole[rows] & present.any(1)
     if short.any():
         ended = bool(x.residents.exists.reshape(-1, WARP)[rows[short]].all()) and x.residents.warps % WARPGROUP == 0
-        why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
+        why = "the others have ended" if ended else f"a block of {x.residents.threads} threads has no others"
         group = by_warpgroup(x.residents, np.isin(np.arange(len(everybody)), rows[short][:1])) > 0
         count = int(everybody[group].sum())
-        message = f"{x.name} needs all 128 threads of the warpgroup; {count} came and {why}"
+        message = f"{x.name} needs all 128 threads of the warpgroup; {count} arrived and {why}"
         x.finding_of_lanes("divergent-collective", message, _lanes(rows, present & short[:, np.newaxis]), ALL_THREADS)
 
 
@@ -114,8 +116,8 @@ def _check_whole(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
         first = int(np.argmax(short))
         exists: np.ndarray = x.residents.exists.reshape(-1, WARP)
         ended = exists[rows[first]].all()
-        why = "the others have ended" if ended else f"blocks of {x.residents.threads} threads have no others"
-        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(present[first])} came and {why}"
+        why = "the others have ended" if ended else f"a block of {x.residents.threads} threads has no others"
+        message = f"{x.name} needs all 32 lanes of the warp; {lane_list(present[first])} arrived and {why}"
         x.finding_of_lanes("divergent-collective", message, _lanes(rows, present & short[:, np.newaxis]), ALL_LANES)
 
 
@@ -137,11 +139,11 @@ def report_deserters(x: Executor, ending: np.ndarray) -> None:
         x.finding_elsewhere(
             "divergent-collective",
             f"{step.opcode.text}: {lane_list(stayed)} of a warp wait for {lane_list(gone)}, "
-            f"which end{'s' * (not many)} instead of coming; an aligned barrier is for all threads",
+            f"which end{'s' * (not many)} instead of arriving; all threads must execute an aligned barrier",
             step,
             waiting,
             [x.step.location] if x.step.location is not None else [],
-            "let all threads come, or write barrier without .aligned, for which threads that end have come",
+            "execute it in all threads, or use barrier without .aligned, which counts ended threads as arrived",
         )
 
 
@@ -208,8 +210,10 @@ def _check_named(x: Executor, rows: np.ndarray, present: np.ndarray, masks: np.n
     unnamed = present & ~_named(masks)
     if unnamed.any():
         row, lane = (int(i[0]) for i in np.nonzero(unnamed))
-        message = f"{x.name}: lane {lane} comes with membermask {int(masks[row, lane]):#010x}, which does not name it"
-        x.finding_of_lanes("divergent-collective", message, _lanes(rows, unnamed), "name all lanes that come to it")
+        message = f"{x.name}: lane {lane} passes membermask {int(masks[row, lane]):#010x}, which does not include it"
+        x.finding_of_lanes(
+            "divergent-collective", message, _lanes(rows, unnamed), "include every lane that executes it"
+        )
 
 
 def _lanes(rows: np.ndarray, which: np.ndarray) -> np.ndarray:

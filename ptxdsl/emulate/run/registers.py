@@ -28,7 +28,7 @@ class RegisterPool:
         """The current warps want `count` registers a thread; for each lane, whether they have them."""
         if not self.first:
             raise EmulationError(
-                f"{x.name}: nobody knows how many registers there are in a kernel that does not say its block",
+                f"{x.name}: the number of registers is unknown, because the kernel does not declare its block size",
                 help="declare it: `@pd.kernel(reqntid=384)`, or .reqntid in PTX",
             )
         rows = x.lanes_now[::WARP] // WARP

@@ -118,7 +118,7 @@ class Results(State):
                 continue
             register, source = self.frame.code.slots.registers[slot], self.frame.sources.get(slot)
             text, others = f"{self.name} uses register {register}, which was never written", []
-            help = "give it a value before"
+            help = "assign it a value first"
             if source is not None:
                 text = f"{source.text}; {self.name} uses it (register {register})"
                 others = [source.origin.location] if source.origin.location is not None else []

@@ -107,4 +107,4 @@ def _value(machine: Chip, residents: Residents, name: str) -> Value:
         return _VECTORS[vector](machine, residents, _AXES[axis])
     if axis == "w":
         return 0
-    raise EmulationError(f"the emulator has no {name}", help="it counts or names things that only a GPU has")
+    raise EmulationError(f"the emulator has no {name}", help="it reads state that only a GPU has")

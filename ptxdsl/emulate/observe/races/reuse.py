@@ -14,7 +14,7 @@ from ...run.residents import Residents
 from .detector import Races
 from .stamps import STAMP
 
-_HELP = "give each group of threads a barrier of its own (0 to 15), or let them meet before they change places"
+_HELP = "give each group of threads its own barrier (0 to 15), or synchronize the groups before they swap barriers"
 
 
 class BarrierReuse(Observer):
@@ -61,8 +61,8 @@ class BarrierReuse(Observer):
             n = int(np.argmax(late))
             waited = np.flatnonzero(since[n]).tolist()
             message = (
-                f"{by.name}: warp {int(warp[n])} comes to barrier {int(barrier[n])}, where {_warps(waited)} met "
-                "before; nothing orders the two, so that they may meet each other there"
+                f"{by.name}: warp {int(warp[n])} arrives at barrier {int(barrier[n])}, where {_warps(waited)} met "
+                "before; nothing orders the two uses, so their arrivals may mix"
             )
             location = self.origins[slot[n], barrier[n]].location
             by.finding("barrier", message, late[:, np.newaxis], [location] if location is not None else [], _HELP)

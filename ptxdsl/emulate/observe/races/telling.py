@@ -13,7 +13,7 @@ from ...memory.regions import Region
 from ...run.residents import WARP, Residents
 from .stamps import ASYNC_LANE, LANDED, LANDINGS, SEVERAL
 
-STAY = "let no block end before a barrier.cluster.arrive and .wait behind the last access to its shared memory"
+STAY = "keep every block alive until a barrier.cluster.arrive and .wait after the last access to its shared memory"
 _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
 
 
@@ -113,11 +113,11 @@ def _tell_of_grid(conflict: Conflict, where: str, which: np.ndarray) -> None:
     """Reports accesses to what the grid before may not have written or read yet."""
     access, earlier = conflict.access, conflict.earlier
     message = (
-        f"{access.by.name} {access.kind} {where}, {_PAST[earlier.kind]} by `{earlier.grid}`, the kernel before, which "
-        "may still run: this one is launched as its dependent"
+        f"{access.by.name} {access.kind} {where}, {_PAST[earlier.kind]} by `{earlier.grid}`, the previous kernel, "
+        "which may still be running: this one is launched as its dependent"
     )
     line = _line(access.by.origin.location)
-    help = f"griddepcontrol.wait before {line}, in these threads or ahead of a barrier that they meet at"
+    help = f"add griddepcontrol.wait before {line}, in these threads or before a barrier that they wait at"
     access.by.finding("race", message, which, help=help)
 
 
@@ -128,7 +128,7 @@ def tell_unstarted(access: Access, which: np.ndarray, address: int, slot: int) -
     block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
     where = holder.at(address) if holder else "shared memory"
     message = f"{access.by.name} {access.kind} {where} of block {block}, which may not have started"
-    access.by.finding("cluster", message, which, help="a barrier.cluster.arrive and .wait before the first access")
+    access.by.finding("cluster", message, which, help="add a barrier.cluster.arrive and .wait before the first access")
 
 
 def tell_early_exit(
@@ -140,7 +140,7 @@ def tell_early_exit(
     block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     message = (
-        f"block {block} ends, and nothing orders that behind the access of {_thread(residents, warp, SEVERAL)} to "
+        f"block {block} ends, and nothing orders its end after the access of {_thread(residents, warp, SEVERAL)} to "
         f"its {names[0] if names else 'shared memory'} with {earlier.origin.name}"
     )
     by.finding("cluster", message, np.ones(by.lanes_now.shape, bool), others, STAY)
@@ -163,14 +163,17 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
     message = (
         f"{access.by.name} {access.kind} {where} through the async proxy, {_PAST[earlier.kind]} by {conflict.who} "
-        f"with {earlier.origin.name} through the generic proxy; no proxy fence lies between the two"
+        f"with {earlier.origin.name} through the generic proxy; no proxy fence separates the two"
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     did = "read" if earlier.kind == READS else "wrote"
     between = _between(earlier.origin, access.by.origin)
-    help = f"a `fence.proxy.async` {between}, by the threads that {did}, before the barrier that others wait at"
+    help = (
+        f"add a `fence.proxy.async` {between}, in the threads that {did}, before the barrier that the other threads "
+        "wait at"
+    )
     if earlier.ordering == INITIALISATION:
-        help = f"a `fence.mbarrier_init.release.cluster` {between}, by the thread that initialised it"
+        help = f"add a `fence.mbarrier_init.release.cluster` {between}, in the thread that initialised it"
     access.by.finding("race", message, which, others, help)
 
 
@@ -180,9 +183,9 @@ def tell_overtaken(
 ) -> None:  # fmt: skip
     """Reports, where copies are waited for, that others or the `same` thread wrote what they were to read."""
     did = f"{_PAST[earlier.kind]} by {_thread(*writer)} with {earlier.origin.name}"
-    message = f"{copy.name} reads {where}, {did} while the copy was under way"
+    message = f"{copy.name} reads {where}, {did} while the copy was in flight"
     others = [location for location in (copy.location, earlier.origin.location) if location is not None]
-    behind = "" if same else ", and let a barrier lie between the two"
+    behind = "" if same else ", and put a barrier between the two"
     help = f"wait for the copy before {_line(earlier.origin.location)}{behind}"
     by.finding("unwaited-async" if same else "race", message, which, others, help)
 
@@ -192,32 +195,32 @@ def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
     where = holder.at(conflict.address) if holder else f"at {conflict.address:#x}"
-    missing = "acquire of it lies between the two" if released else "release of it lies behind that"
+    missing = "acquire separates the two" if released else "release follows the write"
     message = (
-        f"{access.by.name} takes the tensor map {where}, {_PAST[earlier.kind]} by {conflict.who} "
+        f"{access.by.name} reads the tensor map {where}, {_PAST[earlier.kind]} by {conflict.who} "
         f"with {earlier.origin.name}; no tensor map proxy {missing}"
     )
     acquire = f"`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before {_line(access.by.origin.location)}"
     release = (
-        f"behind {_line(earlier.origin.location)} a `fence.proxy.tensormap::generic.release.gpu` by the thread that "
-        "wrote, or a `tensormap.cp_fenceproxy` from shared memory; then, behind a barrier, a "
+        f"after {_line(earlier.origin.location)}, add a `fence.proxy.tensormap::generic.release.gpu` in the thread "
+        "that wrote, or a `tensormap.cp_fenceproxy` from shared memory; then, after a barrier, a "
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
-    access.by.finding("race", message, which, others, f"a {acquire}" if released else release + acquire)
+    access.by.finding("race", message, which, others, f"add a {acquire}" if released else release + acquire)
 
 
 def _reason(conflict: Conflict) -> str:
     if conflict.landed:
-        return "the thread has not waited for the mbarrier at which the copy completes"
+        return "the thread has not waited on the mbarrier where the copy completes"
     narrow = _narrow(conflict)
     if narrow:
-        return f"{narrow} orders nothing for threads of other blocks"
+        return f"{narrow} scope does not include threads of the other block"
     if conflict.same_warp:
-        return "nothing orders the two: lanes of a warp run on their own until they meet at a .sync instruction"
+        return "nothing orders the two: lanes of a warp run independently between .sync instructions"
     if conflict.same_block:
-        return "no barrier lies between the two"
+        return "no barrier orders the two"
     if conflict.same_cluster:
-        return "nothing orders the two: the blocks of a cluster run side by side"
+        return "nothing orders the two: the blocks of a cluster run concurrently"
     return "nothing orders the two: blocks run in any order"
 
 
@@ -235,25 +238,25 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     access, earlier = conflict.access, conflict.earlier
     first, second = _line(earlier.origin.location), _line(access.by.origin.location)
     if conflict.landed:
-        return f"mbarrier.try_wait for the phase that the copy completes, before {second}"
+        return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _narrow(conflict):
-        return f"write {'.cluster' if conflict.same_cluster else '.gpu'} in both"
+        return f"use {'.cluster' if conflict.same_cluster else '.gpu'} scope in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak") and earlier.ordering != INITIALISATION:
         weak, line = (access.by.origin, second) if access.ordering.sem == "weak" else (earlier.origin, first)
         if conflict.same_block and not conflict.same_step:
-            return f"{_meeting(conflict)}; or, of a flag or a counter, {weak.name} ({line}) with .relaxed or .volatile"
-        return f"{weak.name} ({line}) is weak: a flag or a counter takes .relaxed, .acquire or .release, or .volatile"
+            return f"{_meeting(conflict)}; or, for a flag or a counter, make {weak.name} ({line}) .relaxed or .volatile"
+        return f"{weak.name} ({line}) is weak: a flag or a counter needs .relaxed, .acquire, .release or .volatile"
     if conflict.same_step or crowd:
-        return "let one thread do it, give each thread an element of its own, or use an atomic operation (atom, red)"
+        return "let one thread do it, give each thread its own element, or use an atomic operation (atom, red)"
     if conflict.same_block:
         return _meeting(conflict)
     if conflict.same_cluster:
         between = _between(earlier.origin, access.by.origin)
-        return f"a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
+        return f"add a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
     return (
-        f"behind {first} a release at .gpu scope (st.release, or fence.acq_rel and an atomic of one thread), before "
-        f"{second} an acquire of it (ld.acquire, or an atomic and fence.acq_rel of one thread), each with a bar.sync "
-        "to the other threads of its block; or two launches"
+        f"after {first}, release at .gpu scope (st.release, or fence.acq_rel and an atomic in one thread); before "
+        f"{second}, acquire it (ld.acquire, or an atomic and fence.acq_rel in one thread); join both to the other "
+        "threads of their blocks with bar.sync; or split the kernel into two launches"
     )
 
 
@@ -262,11 +265,11 @@ def _meeting(conflict: Conflict) -> str:
     earlier = conflict.earlier
     between = _between(earlier.origin, conflict.access.by.origin)
     if conflict.same_warp and not conflict.leaves_warps:
-        return f"a `bar.warp.sync` {between}"
+        return f"add a `bar.warp.sync` {between}"
     if roles := _between_roles(conflict, between):
         return roles
-    also = ", since others of these threads race with another warp" if conflict.same_warp else ""
-    return f"a `bar.sync` {between}" + (", behind the wait for the copy" if earlier.asynchronous else also)
+    also = ", since some of these threads also race with another warp" if conflict.same_warp else ""
+    return f"add a `bar.sync` {between}" + (", after the wait for the copy" if earlier.asynchronous else also)
 
 
 def _between_roles(conflict: Conflict, between: str) -> str:
@@ -278,15 +281,15 @@ def _between_roles(conflict: Conflict, between: str) -> str:
     if role is None or earlier_role is None:
         return ""
     if role.warps == earlier_role.warps:
-        return f"the role's own barrier {between}: `with {role.words} as role:` has `role.barrier()`"
+        return f"use the role's own barrier {between}: `with {role.words} as role:` has `role.barrier()`"
     first, second = _line(earlier_location), _line(location)
-    why = f"{earlier_role.words} and {role.words} meet at no `bar.sync`"
+    why = f"{earlier_role.words} and {role.words} share no `bar.sync`"
     ring = notes.rings[0].called if len(notes.rings) == 1 else "ring"
     if notes.rings and earlier.kind == READS:
-        return f"{why}: `{ring}.release()` behind {first}, and `{ring}.acquire()` before {second}"
+        return f"{why}; call `{ring}.release()` after {first}, and `{ring}.acquire()` before {second}"
     if notes.rings and access.kind == READS:
-        return f"{why}: `{ring}.commit()` behind {first}, and `{ring}.wait()` before {second}"
-    return f"{why}: an mbarrier, mbarrier.arrive behind {first} and mbarrier.try_wait before {second}"
+        return f"{why}; call `{ring}.commit()` after {first}, and `{ring}.wait()` before {second}"
+    return f"{why}; use an mbarrier, with mbarrier.arrive after {first} and mbarrier.try_wait before {second}"
 
 
 def _between(earlier: Origin, later: Origin) -> str:
@@ -296,9 +299,13 @@ def _between(earlier: Origin, later: Origin) -> str:
         return "between the two"
     again = bool(earlier.loops & later.loops) and first.file == second.file
     if first.file == second.file and first.line == second.line:
-        return f"between one round of {_line(first)} and the next" if again else f"between the two of {_line(first)}"
+        return (
+            f"between one iteration of {_line(first)} and the next"
+            if again
+            else f"between the two accesses in {_line(first)}"
+        )
     if again and first.line > second.line:
-        return f"between {_line(first)} and {_line(second)} of the next round"
+        return f"between {_line(first)} and {_line(second)} of the next iteration"
     return f"between {_line(first)} and {_line(second)}"
 
 

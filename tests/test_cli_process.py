@@ -225,8 +225,7 @@ def test_python_that_is_too_deep_while_it_is_traced(tmp_path, capsys):
         f"ptxdsl: `f` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls\n"
         "  mine.py:2 | def f(n): return f(n + 1)\n"
         "                               ^^^^^^^^\n"
-        "  help: it needs an end that Python knows while tracing: an `if` on Python's numbers; what ends in the kernel is "
-        "a loop, pd.range or pd.while_\n"
+        "  help: it needs an end that is known while tracing: an `if` on Python's numbers; write a loop that ends in the kernel by pd.range or pd.while_\n"
     )
 
 

@@ -291,12 +291,12 @@ REFUSED = {
     "  help: constants are passed by name: call it as `scaled(x, by=…)`",
     "scaled(1, by=n)": "`by` is a constant of `scaled`; `n`, a u32, has no value while tracing\n"
     "  help: make it a parameter: `by: u32`, before the `*`",
-    "lacking(n)": "`lacking` lacks its constant `times`\n  help: call it as `lacking(a, times=…)`",
+    "lacking(n)": "`lacking` is missing its constant `times`\n  help: call it as `lacking(a, times=…)`",
     "outside(n, b=3)": "`outside` takes no `b`; it takes p0 and p1\n  help: call it as `outside(p0, p1)`",
     "outside(n)": "`outside` lacks `p1`; it takes p0: u32 and p1: ptr[u32]\n  help: call it as `outside(p0, p1)`",
     "gcd[1, 32](n)": "`gcd` is a device function, and is not launched\n  help: launch a kernel that calls it",
     "gcd.ptx()": "`gcd` is a device function, which has no `ptx`\n"
-    "  help: ask a kernel that calls it, whose text it is in",
+    "  help: ask a kernel that calls it",
     "gcd(-1, n)": "`gcd` takes u32 as `a`; -1 does not fit u32\n  help: u32 holds integers from 0 to 4294967295",
     "gcd(1.5, n)": "`gcd` takes u32 as `a`; 1.5 is a float, and u32 is not\n"
     "  help: u32 holds integers from 0 to 4294967295",
@@ -308,15 +308,12 @@ REFUSED = {
     "swapped(n)": "`swapped` takes a group Pair as `pair`; found `n`, a u32\n  help: make one: `Pair(low=…, high=…)`",
     "mixed(1, 1, n > 1, x, x)": "`mixed` takes ptr[f32] as `q`; found `x`, a ptr[u32]\n"
     "  help: bitcast() changes the element type; an address stays in its state space",
-    "push(n)": "the function `push` changes `PUSHED` of Python: it is traced once, however often it is called\n  help: let it "
-    "give what it computes as its result; a helper without @pd.function is traced at each call",
-    "rolling(n)": "`held[0]` has another value in the next iteration of the `for` over pd.range (functions.py:10): Python runs that "
-    "once while tracing, and each iteration would do what the first one does\n  help: what the kernel counts or decides is a "
-    "variable: `pd.var(u32, 0)`; or unroll by Python's `range`, when the trip count is known while tracing",
+    "push(n)": "the function `push` changes `PUSHED` of Python: it is traced only once for all calls\n  help: return what it computes; a helper without @pd.function is traced at each call",
+    "rolling(n)": "`held[0]` has another value in the next iteration of the `for` over pd.range (functions.py:10): Python traces the body once, so every iteration would use the first value\n  help: keep a value that changes in the kernel in a variable: `pd.var(u32, 0)`; or unroll by Python's `range`, when the trip count is known while tracing",
     "none(n)": "the function `none` is annotated to return u32, and ends without a result\n  help: end it by a `return`; "
     "`pd.return_(p, value=…)` leaves it before, for the threads where `p` holds",
     "untold(n)": "the function `untold` returns `a`, a u32, but its annotation declares no result\n"
-    "  help: say what it gives: `-> u32` after its parameters",
+    "  help: annotate its result: `-> u32` after its parameters",
     "leaving(n)": "a Python `return` leaves `with pd.if_(…)` (functions.py:25): Python would skip what follows while "
     "tracing, for all threads\n  help: `pd.return_(value=…)` ends the function for the threads that reach it",
     "roles(n)": "`pd.warpgroup` stands in the function `roles`: it belongs to a kernel as a whole\n"
@@ -374,7 +371,7 @@ def test_a_decorator_that_says_more_is_refused_in_words():
     with pytest.raises(pd.CallError) as refused:
         pd.function(arch="sm_90a")
     assert refused.value.message == "pd.function takes no `arch`; it takes function"
-    assert refused.value.help == "a function is of the target of the kernel that calls it"
+    assert refused.value.help == "a function takes its target from the kernel that calls it"
     assert not hasattr(gcd, "nothing") and not hasattr(gcd, "ptx")
 
 
@@ -384,7 +381,7 @@ DEFINITIONS = {
     "def f(a: u32 = 1): pass": "parameter `a` of function `f` has a default",
     "def f(*a: u32): pass": "`*a` of function `f`: the number of its parameters must be known",
     "def f(a: int): pass": "parameter `a` of function `f` is annotated <class 'int'>, which no function takes",
-    "def f(a: u32) -> int: pass": "function `f` is annotated to return <class 'int'>, which no function can",
+    "def f(a: u32) -> int: pass": "function `f` is annotated to return <class 'int'>, which a function cannot return",
     "def f(a: u32) -> 'u33': pass": "the annotation `u33` of the result cannot be resolved: NameError: name 'u33' is not "
     "defined",
     "class f: pass": "pd.function decorates a function; found <class 'f'>",
@@ -424,7 +421,7 @@ def test_lanes_that_exchange_and_match_get_their_types_back():
 
 
 NOTHING = "the function `put` gives no result, and one is used here"
-SAY = "\n  help: say what it gives, `-> u32` after its parameters, and `return` it"
+SAY = "\n  help: annotate its result, `-> u32` after its parameters, and `return` it"
 USES_OF_NOTHING = {
     "put(x) + 1": NOTHING, "n + put(x)": NOTHING, "-put(x)": NOTHING, "put(x) < n": NOTHING, "put(x)[0]": NOTHING,
     "put(x).to(f32)": NOTHING, "[*put(x)]": NOTHING, "put(x) or 1": NOTHING,

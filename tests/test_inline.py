@@ -74,7 +74,7 @@ def test_one_result_comes_alone_and_is_named_after_its_target():
 REFUSED = {
     'pd.inline("mul.loo.u32 d, a, a;", d=u32, a=n)': "`mul` has no form `mul.loo.u32`\n"
     "  help: did you mean `mul.lo.u32` or `mul.lo.s32` or `mul.lo.u64`?",
-    'pd.inline("mull.lo.u32 d, a, a;", d=u32, a=n)': "PTX has no instruction `mull` that we know\n"
+    'pd.inline("mull.lo.u32 d, a, a;", d=u32, a=n)': "ptxdsl does not know the PTX instruction `mull`\n"
     "  help: did you mean `mul` or `mul24`?",
     'pd.inline("mul.lo.u32 d, a, c;", d=u32, a=n)': "in the text of pd.inline, `mul.lo.u32 d, a, c;`: `c` is not declared\n"
     "  help: declare the register or variable, or write the label, before this",

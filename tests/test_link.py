@@ -427,8 +427,8 @@ def test_a_kernel_alone_says_what_it_lacks():
     "declare, message",
     [
         (lambda: pd.extern("a b", (u32,)), "pd.extern takes the name of a symbol; found 'a b'"),
-        (lambda: pd.extern("f", (int,)), "pd.extern of `f`: <class 'int'> is no type that is passed"),
-        (lambda: pd.extern("f", (), int), "pd.extern of `f`: <class 'int'> is no type that is passed"),
+        (lambda: pd.extern("f", (int,)), "pd.extern of `f`: <class 'int'> cannot be passed to a function"),
+        (lambda: pd.extern("f", (), int), "pd.extern of `f`: <class 'int'> cannot be passed to a function"),
     ],
 )
 def test_what_cannot_be_declared_is_refused(declare, message):
@@ -444,7 +444,7 @@ def test_a_name_of_the_kernel_is_no_function_of_another_module():
 
     with pytest.raises(pd.TraceError) as refused:
         k.ptx()
-    assert refused.value.message == "`smooth` is a function of another module, and a name in the kernel `k`"
+    assert refused.value.message == "`smooth` is an external function, and also a name in the kernel `k`"
 
 
 def test_what_a_function_only_reads_may_be_read_only():

@@ -317,7 +317,7 @@ def test_destinations_among_the_operands_are_told_to_be_results():
         ).ptx()
     assert refused.value.message == "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 takes a, b, c; 4 given"
     assert refused.value.help == (
-        "destinations are no operands here: they are what the call returns, or variables that `out=` names"
+        "destinations are not operands: the call returns them, or writes the variables that `out=` names"
     )
 
 
@@ -384,7 +384,7 @@ def test_a_function_of_the_users_that_has_a_name_of_ours_stays_theirs():
 
 
 SWAPPED = {
-    "x[0] = pd.cast(f32, n)": ("a conversion takes a type of PTX; found <u32 n>", "the value stands first: pd.cast(v, f32)"),
+    "x[0] = pd.cast(f32, n)": ("a conversion takes a type of PTX; found <u32 n>", "the value comes first: pd.cast(v, f32)"),
     "s = pd.shared(np.float16, 4)": (
         "pd.shared takes the type of its elements first; found <class 'numpy.float16'>", "did you mean f16?"
     ),

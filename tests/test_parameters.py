@@ -290,28 +290,28 @@ INSTANCES = {
     "set": (
         lambda: setattr(problem(), "m", 3),
         [
-            "field `m` of Problem is set; the parameters of a launch stay as they are",
+            "field `m` of Problem is set; the parameters of a launch are immutable",
             "  help: keep what changes in a variable, `m = pd.var(u32, p.m)`; `p.with_(m=…)` is another Problem",
         ],
     ),
     "set a group": (
         lambda: setattr(problem(), "a", 3),
         [
-            "field `a` of Problem is set; the parameters of a launch stay as they are",
+            "field `a` of Problem is set; the parameters of a launch are immutable",
             "  help: `p.with_(a=…)` is another Problem",
         ],
     ),
     "deleted": (
         lambda: delattr(problem(), "m"),
         [
-            "field `m` of Problem is set; the parameters of a launch stay as they are",
+            "field `m` of Problem is set; the parameters of a launch are immutable",
             "  help: keep what changes in a variable, `m = pd.var(u32, p.m)`; `p.with_(m=…)` is another Problem",
         ],
     ),
     "set in the class": (
         lambda: setattr(Matrix, "stride", 3),
         [
-            "field `stride` of Matrix is set; the parameters of a launch stay as they are",
+            "field `stride` of Matrix is set; the parameters of a launch are immutable",
             "  help: keep what changes in a variable, `stride = pd.var(u32, p.stride)`; `p.with_(stride=…)` is another Matrix",
         ],
     ),
@@ -360,7 +360,7 @@ DEFINITIONS = {
         "  help: did you mean `n: u32[4]`?",
     ],
     "next: Group": [
-        "field `next` of Group is Group itself, which would have no end",
+        "field `next` of Group is Group itself, which would never end",
         "  help: point to others by ptr[u64], or name a group that is defined before",
     ],
     "x: ptr[Later]": [
@@ -400,16 +400,16 @@ KERNELS = {
     "p.mm": ["Problem has no field `mm`", "  help: did you mean `m`?"],
     "p.a.weight": ["Matrix has no field `weight`", "  help: its fields: data, stride"],
     "p.m = p.m + 1": [
-        "field `m` of Problem is set; the parameters of a launch stay as they are",
+        "field `m` of Problem is set; the parameters of a launch are immutable",
         "  help: keep what changes in a variable, `m = pd.var(u32, p.m)`; `p.with_(m=…)` is another Problem",
     ],
     "p.m += 1": [
         "`+=` on `p.m`, which is a computed value, not a variable",
-        "  help: make it a variable before (`m = pd.var(u32, …)`), or give the result a new name",
+        "  help: make it a variable first (`m = pd.var(u32, …)`), or give the result a new name",
     ],
     "p.a.data += 1": [
-        "`+=` on the pointer `p.a.data`, which was computed once, and is no variable",
-        "  help: make it a variable before (`data = pd.var(ptr[f32], p.a.data)`), or give the result a new name",
+        "`+=` on the pointer `p.a.data`, which is a computed value, not a variable",
+        "  help: make it a variable first (`data = pd.var(ptr[f32], p.a.data)`), or give the result a new name",
     ],
     "t = p.m.to(pd.f32); p.a.with_(stride=t)": [
         "field `stride` of Matrix is u32; `t` is f32",

@@ -145,7 +145,7 @@ WITHOUT_SOURCE = {
     ),
     "x[n] += 1.0": (
         "`+=` on `v`, which is a computed value, not a variable\n"
-        "  <stdin>:3\n  help: make it a variable before (`v = pd.var(f32, …)`), or give the result a new name"
+        "  <stdin>:3\n  help: make it a variable first (`v = pd.var(f32, …)`), or give the result a new name"
     ),
     "a = pd.var(f32, 0)\nb = a\na += 1.0\nx[0] = b": (
         "`b` is a second name for the variable `a`, not a copy of it: this write changes both\n"
@@ -156,10 +156,9 @@ WITHOUT_SOURCE = {
         "  <stdin>:5\n  help: to keep what it held before, bind `b` to its `.value`"
     ),
     "for j, i in enumerate(pd.range(n)):\n    x[i] = float(j)": (
-        "a function of Python takes the iterations of a pd.range, which is a loop of the kernel: Python sees one of them, "
-        "and what it counts or pairs with that would be the same in all\n  <stdin>:3\n"
+        "a function of Python iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and what it counts or pairs would be the same in all\n  <stdin>:3\n"
         "  help: loop over the pd.range itself, and count or index by its number or by a `pd.var`; with "
-        '`unroll="full"`, or as a `range` of Python, it has all its rounds while tracing'
+        '`unroll="full"`, or with a `range` of Python, every iteration is traced'
     ),
 }
 

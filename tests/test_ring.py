@@ -156,7 +156,7 @@ def test_a_slot_is_released_as_a_whole():
     body = BODY.strip().replace("ring.release()", "ring.release(slot.index)")
     with pytest.raises(pd.TraceError) as refused:
         source_kernel(body, "x: ptr[f32]", "(reqntid=64)").ptx()
-    assert refused.value.message == "`release` takes the slot that `wait` gave; found `ring.wait()`, a u32"
+    assert refused.value.message == "`release` takes the slot that `wait` returned; found `ring.wait()`, a u32"
     assert refused.value.help == "write `ring.release(slot)`"
 
 
@@ -196,14 +196,14 @@ REFUSED = {
         "pd.Ring(2, stage_bytes=1 << 20, consumers=32)",
         "pd.Ring has stages of 1048576 bytes; an mbarrier counts up to 1048575", None,
     ),
-    "no consumers": ("pd.Ring(2, producers=32, consumers=0)", "pd.Ring has 0 consumers", "it is how many threads read each stage"),
+    "no consumers": ("pd.Ring(2, producers=32, consumers=0)", "pd.Ring has 0 consumers", "it is the number of threads that read each stage"),
     "no whole warpgroups": (
         "pd.Ring(2, producers=32, consumers=192, each='warpgroup')",
         "pd.Ring has 192 consumers, and one of each warpgroup arrives",
-        "it is how many threads read each stage, a multiple of 128",
+        "it is the number of threads that read each stage, a multiple of 128",
     ),
     "each of what": ("pd.Ring(2, producers=32, consumers=32, each='block')", "pd.Ring takes each='block'", 'it is "thread", "warp" or "warpgroup"'),
-    "no producers": ("pd.Ring(2, producers=0, consumers=32)", "pd.Ring has 0 producers", "it is how many threads commit each stage"),
+    "no producers": ("pd.Ring(2, producers=0, consumers=32)", "pd.Ring has 0 producers", "it is the number of threads that commit each stage"),
     "in a role": (
         "with pd.warp(0):\n    pd.Ring(2, producers=32, consumers=32)",
         "pd.Ring is inside a role, `with pd.warp(0)` (kernel.py:3): all threads of the block initialise it",

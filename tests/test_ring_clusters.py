@@ -115,12 +115,12 @@ REFUSED = {
     ),
     "no cluster": (
         "pd.Ring(4, stage_bytes=64, consumers=32, cluster=2)",
-        "pd.Ring takes cluster=2; the kernel does not say how many blocks its clusters have",
+        "pd.Ring takes cluster=2; the kernel does not declare its cluster size",
         "write @pd.kernel(cluster=2)",
     ),
     "no number": (
         "pd.Ring(4, stage_bytes=64, consumers=32, cluster=0)",
-        "pd.Ring takes cluster=0", "it is how many blocks a cluster has, such as 2",
+        "pd.Ring takes cluster=0", "it is the number of blocks in a cluster, such as 2",
     ),
 }  # fmt: skip
 

@@ -43,7 +43,7 @@ REFUSED = {
     ),
     "no block": (
         "with pd.warpgroup(0):\n    y[0] = 1", None,
-        "`pd.warpgroup(0)` is in a kernel that does not say how many threads its blocks have",
+        "`pd.warpgroup(0)` is in a kernel that does not declare its block size",
         "declare it: `@pd.kernel(reqntid=384)`", 1,
     ),
     "no number": (

@@ -27,7 +27,7 @@ BAD_MAPS = {
     ),
     "no such elements": (
         lambda: pd.TensorMap(pd.b128, (64, 64)),
-        "a tensor map has no elements of b128",
+        "a tensor map cannot have elements of type b128",
         "it takes u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, tf32, b8, s8, e4m3, e5m2, b16, s16, b32, b64",
     ),
     "too many axes": (
@@ -42,12 +42,12 @@ BAD_MAPS = {
     ),
     "over 256": (
         lambda: pd.TensorMap(f16, (257, 64)),
-        "a box of (257, 64) has 257 elements along an axis; 256 is the most",
+        "a box of (257, 64) has 257 elements along an axis; the maximum is 256",
         "copy several boxes one after the other: pd.TensorMap.tiled makes a map of a tile of them",
     ),
     "not whole chunks": (
         lambda: pd.TensorMap(f16, (64, 12)),
-        "the last axis of a box of (64, 12) has 24 bytes of f16, which is no multiple of 16",
+        "the last axis of a box of (64, 12) has 24 bytes of f16, which is not a multiple of 16",
         "give it a multiple of 8 elements",
     ),
     "over the swizzle": (
@@ -83,11 +83,11 @@ BAD_MAPS = {
     ),
     "a corner far away": (
         lambda: pd.TensorMap.im2col(f16, 64, 64, (0, 0, -17), (0, 0, 0)),
-        "a corner of the pixel box is -17; with 5 axes it is from -16 to 15", "it is a padding, or that less the filter",
+        "a corner of the pixel box is -17; with 5 axes it is from -16 to 15", "it is a padding, or the padding minus the filter",
     ),
     "too many pixels": (
         lambda: pd.TensorMap.im2col(f16, 1025, 64, (0,), (0,)),
-        "a column of 1025 pixels; 1024 is the most", "copy several columns one after the other",
+        "a column of 1025 pixels; the maximum is 1024", "copy several columns one after the other",
     ),
     "too many channels": (
         lambda: pd.TensorMap.im2col(f16, 64, 128, (0,), (0,), swizzle=128),
@@ -122,7 +122,7 @@ BAD_MAPS = {
     ),
     "several slices": (
         lambda: pd.TensorMap(f16, (1, 2, 8, 8), interleave=16),
-        "a box of (1, 2, 8, 8) has 2 slices of channels", "a copy brings 1: copy them one by one",
+        "a box of (1, 2, 8, 8) has 2 slices of channels", "one copy loads 1: copy them one by one",
     ),
     "a narrow box of slices": (
         lambda: pd.TensorMap(f16, (1, 1, 12, 8), interleave=16),
@@ -135,12 +135,12 @@ BAD_MAPS = {
     ),
     "a tile of parts of boxes": (
         lambda: pd.TensorMap.tiled(f16, (64, 96), swizzle=128),
-        "the last axis of a tile of (64, 96) has 192 bytes of f16, which is no multiple of swizzle=128",
+        "the last axis of a tile of (64, 96) has 192 bytes of f16, which is not a multiple of swizzle=128",
         "give it a multiple of 64 elements",
     ),
     "a tile of half chunks": (
         lambda: pd.TensorMap.tiled(f16, (64, 12)),
-        "the last axis of a box of (64, 12) has 24 bytes of f16, which is no multiple of 16",
+        "the last axis of a box of (64, 12) has 24 bytes of f16, which is not a multiple of 16",
         "give it a multiple of 8 elements",
     ),
     "no such promotion": (
@@ -563,7 +563,7 @@ def test_a_map_of_a_group_is_made_at_the_launch(gpu):
 def test_coordinates_of_another_rank_are_refused():
     message = refusal("a.load(a.shared(), (0, 0, 0), pd.shared(pd.b64, 1))", "a: pd.TensorMap(f16, (32, 64))", "sm_90a")
     assert "`a` is a TensorMap(f16, (32, 64)): its array has 2 axes; coordinates for 3 given" in message
-    assert "help: give where the box begins along each axis, outermost first" in message
+    assert "help: give the start of the box along each axis, outermost first" in message
 
 
 def test_a_place_that_is_no_address_is_refused():

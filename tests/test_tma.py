@@ -326,6 +326,6 @@ def test_a_box_that_lies_otherwise_than_its_array_is_refused(swizzles):
     with pytest.raises(pd.TraceError) as refused:
         mixed.ptx(source=source, target=target, by_address=False)
     assert refused.value.message == (
-        f"the array lies as {source.layout} in shared memory, and boxes of `b`, a {target}, as {target.layout}"
+        f"the array in shared memory has layout {source.layout}, and boxes of `b`, a {target}, layout {target.layout}"
     )
     assert refused.value.help == "let both have one swizzle, or take the array from `b.shared()`"

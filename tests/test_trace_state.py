@@ -166,7 +166,9 @@ def test_a_device_function_that_draws_is_refused():
     def k(x: ptr[f32]):
         x[0] = noise()
 
-    with pytest.raises(pd.TraceError, match="the function `noise` changes `random` of Python: it is traced once"):
+    with pytest.raises(
+        pd.TraceError, match="the function `noise` changes `random` of Python: it is traced only once for all calls"
+    ):
         k.ptx()
 
 

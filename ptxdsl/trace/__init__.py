@@ -25,11 +25,12 @@ from ptxdsl import ir
 from ptxdsl.errors import Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, KernelNotes
+from ptxdsl.trace.arrays import align_dynamic
 from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.foreign import called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
-from ptxdsl.trace.memory import PointerValue, PointerVar, align_dynamic
+from ptxdsl.trace.memory import PointerValue, PointerVar
 from ptxdsl.trace.no_result import NoResult
 from ptxdsl.trace.noted import kernel_notes
 from ptxdsl.trace.operators import operate

@@ -108,16 +108,16 @@ def _mend(name: str, old: Any, new: Any, loops: bool) -> str:
         return f"`{name}` is a variable: write to it by {written}; `=` makes another value of the name"
     if isinstance(old, tuple | list) and old and isinstance(old[0], Source | int | float):
         type = _type(old[0], new[0] if isinstance(new, tuple | list) and new else None)
-        return f"make it a variable before (`{name} = [pd.var({type}, …), …]`), and write to that: `{name}[0].set(…)`"
+        return f"make it a variable first (`{name} = [pd.var({type}, …), …]`), and write to that: `{name}[0].set(…)`"
     if not isinstance(old, Source | int | float | None) and not isinstance(new, Source):
         return instead_of(old, loops)
-    return f"make it a variable before (`{name} = {_variable(name, old, new)}`), and write to that: {written}"
+    return f"make it a variable first (`{name} = {_variable(name, old, new)}`), and write to that: {written}"
 
 
 def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
     refuse(
-        f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while tracing, "
-        "whether and how often the kernel comes there",
+        f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while "
+        f"tracing, however often the kernel executes it",
         f"{BY_NUMBER}; {UNROLL}" if region.again else BY_NUMBER,
         at=assigning(region.opened, name),
     )

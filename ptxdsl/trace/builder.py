@@ -223,8 +223,8 @@ class Builder:
         self.check_whole()
         if len(self.regions) > 1:
             raise TraceError(
-                f"{self.region.words} is still open where the {self.noun} ends: Python took one of its rounds and kept "
-                "it, and the loop was traced only partly",
+                f"{self.region.words} is still open where the {self.noun} ends: Python took one iteration and "
+                f"stopped, and the loop was traced only partly",
                 at=self.region.opened,
                 help="loop over the pd.range itself, by a `for` that ends",
             )
@@ -296,6 +296,6 @@ def _too_deep(location: Location) -> TraceError:
     return TraceError(
         f"`{location.function}` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls",
         at=location,
-        help="it needs an end that Python knows while tracing: an `if` on Python's numbers; what ends in the kernel "
-        "is a loop, pd.range or pd.while_",
+        help="it needs an end that is known while tracing: an `if` on Python's numbers; "
+        "write a loop that ends in the kernel by pd.range or pd.while_",
     )

@@ -226,7 +226,7 @@ class elif_(_Otherwise):
         if before is None or not isinstance(self.predicate, Scalar):
             return super()._misplaced(before)
         message = "something is computed between `pd.elif_` and the branch before it, such as its predicate"
-        return message, "give it a function, which only threads without a branch compute: `with pd.elif_(lambda: …):`"
+        return message, "pass a function, which only threads that took no branch evaluate: `with pd.elif_(lambda: …):`"
 
     def body(self) -> None:
         predicate = self.predicate
@@ -293,7 +293,7 @@ def _jump(called: str, where: str, guard: Scalar | None) -> None:
     builder = current(called)
     loops = [region for region in builder.regions if getattr(region, where)]
     if not loops:
-        refuse(f"`{called}` stands in no loop of the kernel", "it leaves loops made by pd.range and pd.while_")
+        refuse(f"`{called}` is not inside a loop of the kernel", "it leaves loops made by pd.range and pd.while_")
     branch(getattr(loops[-1], where), when=None if guard is None else condition(called, guard))
 
 
@@ -409,7 +409,10 @@ class range:
         if unroll not in (None, FULL) and not (isinstance(unroll, int) and unroll >= 1):
             refuse(f"pd.range cannot unroll by {unroll!r}", 'unroll is 1 (never), a number of copies, or "full"')
         if unroll == FULL and self.span.known is None:
-            refuse("pd.range cannot unroll in full what is not known while tracing", "unroll by a number, such as 4")
+            refuse(
+                "pd.range cannot fully unroll: its trip count is not known while tracing",
+                "unroll by a number, such as 4",
+            )
 
     def __iter__(self) -> Iterator[Any]:
         builder, known = current("pd.range"), self.span.known
@@ -424,7 +427,7 @@ class range:
         if known is not None and self.unroll == FULL:
             return reversed(known)
         refuse(
-            "`reversed` takes the iterations of a pd.range, which is a loop of the kernel",
+            "`reversed` iterates over a pd.range, which is a loop of the kernel",
             "let the loop count down: `pd.range(n - 1, -1, -1)`, with bounds of a signed type",
         )
 
@@ -434,10 +437,10 @@ def _refuse_taken(builder: Builder) -> NoReturn:
     taker = location.text[slice(*location.columns)].partition("(")[0]
     called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
     refuse(
-        f"{called} takes the iterations of a pd.range, which is a loop of the kernel: Python sees one of them, "
-        "and what it counts or pairs with that would be the same in all",
+        f"{called} iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and what "
+        f"it counts or pairs would be the same in all",
         "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
-        'with `unroll="full"`, or as a `range` of Python, it has all its rounds while tracing',
+        'with `unroll="full"`, or with a `range` of Python, every iteration is traced',
     )
 
 

@@ -31,7 +31,7 @@ def conversions(source: Type, target: Type, sm: int) -> list[Conversion]:
     if source is pred:
         raise ValueError("predicates become integers and floats of 16 bits and more")
     if source.kind not in "usf":
-        raise ValueError("bits have no value; say what they mean by .bitcast first")
+        raise ValueError("bits have no numeric value; interpret them by .bitcast first")
     if source.is_integer and target.is_integer:
         return [] if source.bits == target.bits else [_cvt(target, source)]
     if source is bf16 and target is not bf16:

@@ -149,7 +149,7 @@ def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
 
 def _refuse_operands(location: Location, left: ast.expr, right: ast.expr) -> None:
     raise TraceError(
-        f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are one variable: both are what it holds here",
+        f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are one variable: both have its current value",
         at=location,
-        help="what is to keep an earlier value takes `.value` of the variable, which is what that holds then",
+        help="to keep an earlier value, take `.value` of the variable at that point",
     )

@@ -207,7 +207,7 @@ class DeviceFunction(Traceable, Generic[R]):
     def __getattr__(self, name: str) -> NoReturn:
         if name in _OF_KERNELS:
             message = f"`{self.name}` is a device function, which has no `{name}`"
-            raise UnknownAttribute(message, at=here().location, help="ask a kernel that calls it, whose text it is in")
+            raise UnknownAttribute(message, at=here().location, help="ask a kernel that calls it")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __call__(self, *arguments: object, **constants: object) -> R:
@@ -231,7 +231,7 @@ class DeviceFunction(Traceable, Generic[R]):
         for each, value in values.items():
             if value is REQUIRED:
                 help = _as_called(name, self.signature.names, known)
-                _refuse(f"`{name}` lacks its constant `{each}`", help, CallError)
+                _refuse(f"`{name}` is missing its constant `{each}`", help, CallError)
             if isinstance(value, Source):
                 _refuse(
                     f"`{each}` is a constant of `{name}`; {shown(value)}, has no value while tracing",
@@ -251,7 +251,7 @@ class DeviceFunction(Traceable, Generic[R]):
         for type in types:
             if not self.signature.can_pass(type):
                 raise TraceError(
-                    f"function `{self.name}` is annotated to return {type!r}, which no function can",
+                    f"function `{self.name}` is annotated to return {type!r}, which a function cannot return",
                     at=place_of(self.signature.function),
                     help="annotate a type such as `-> u32`, or several: `-> tuple[u32, f32]`",
                 )
@@ -294,8 +294,8 @@ class DeviceFunction(Traceable, Generic[R]):
             name = changed[0].differences()[0][0]
             state.restore()
             refuse(
-                f"the function `{self.name}` changes `{name}` of Python: it is traced once, however often it is called",
-                "let it give what it computes as its result; a helper without @pd.function is traced at each call",
+                f"the function `{self.name}` changes `{name}` of Python: it is traced only once for all calls",
+                "return what it computes; a helper without @pd.function is traced at each call",
             )
 
     def _run(
@@ -338,7 +338,7 @@ def _refuse(message: str, help: str, error: type[Error] = TraceError) -> NoRetur
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:
     name, where = interface.name, builder.where
     if not interface.results:
-        help = "say what it gives: `-> u32` after its parameters"
+        help = "annotate its result: `-> u32` after its parameters"
         refuse(f"the function `{name}` returns {shown(result)}, but its annotation declares no result", help, at=where)
     if result is None:
         help = "end it by a `return`; `pd.return_(p, value=…)` leaves it before, for the threads where `p` holds"
@@ -390,7 +390,7 @@ def function() -> Callable[[Callable[..., R]], DeviceFunction[R]]: ...
 
 @public
 @called_elsewhere(
-    arch="a function is of the target of the kernel that calls it",
+    arch="a function takes its target from the kernel that calls it",
     inline="a Python function without @pd.function is traced where it is called",
 )
 def function(
@@ -422,7 +422,7 @@ def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> Dev
     if not is_name(function.__name__):
         _refuse(
             f"PTX cannot call a function `{function.__name__}`",
-            "name it by ASCII letters, digits and underscores, other than `_`",
+            "use only ASCII letters, digits and underscores, other than `_`",
         )
     device: DeviceFunction[Any] = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:
@@ -449,7 +449,7 @@ class ExternFunction:
         for caller in builder.callers:
             if self.name in caller.function.names:
                 refuse(
-                    f"`{self.name}` is a function of another module, and a name in the {caller.noun} `{caller.name}`",
+                    f"`{self.name}` is an external function, and also a name in the {caller.noun} `{caller.name}`",
                     "rename the parameter or the array",
                 )
         remember_extern(builder, self.interface.note(builder.site().location))
@@ -484,6 +484,6 @@ def extern(
     returned = tuple(results) if isinstance(results, tuple | list) else () if results is None else (results,)
     for type in (*named.values(), *returned):
         if not isinstance(type, Type | Pointer | TensorMap | Definition):
-            _refuse(f"pd.extern of `{name}`: {type!r} is no type that is passed", "such as u32, f32 or ptr[f32]")
+            _refuse(f"pd.extern of `{name}`: {type!r} cannot be passed to a function", "such as u32, f32 or ptr[f32]")
     taken = tuple([Parameter(each, type) for each, type in named.items()])
     return ExternFunction(Interface(name, taken, returned, isinstance(results, tuple | list)), here().location)

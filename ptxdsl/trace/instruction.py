@@ -248,7 +248,7 @@ def _conversion(value: Scalar, wanted: Type) -> str | None:
     if wanted.kind == "b":
         return "pd.pack puts values side by side in a wider register, pd.unpack takes it apart"
     if wanted.bits == value.type.bits and value.type.kind == "x":
-        return f"say what the bits mean: `{value.code}.bitcast({wanted})`"
+        return f"interpret the bits: `{value.code}.bitcast({wanted})`"
     return f"convert it: `{value.code}.to({wanted})`"
 
 
@@ -517,7 +517,7 @@ def _written(bound: Binding, operand: Operand, value: Any) -> Destination:
         shown = f"`{value.name}`, a value that was made once" if isinstance(value, Scalar) else repr(value)
         raise Unfit(Problem(operand.name, f"out= takes variables; found {shown}", "make it with pd.var(type)"))
     if any(value is other for other in bound.written):
-        message = f"`{value.name}` is a destination twice: only the last result would stay"
+        message = f"`{value.name}` is a destination twice: only the last result would be kept"
         help = f"make each a variable of its own: `[pd.var({value.type}) for _ in range(…)]`"
         raise Unfit(Problem(operand.name, message, help))
     bound.written.append(value)

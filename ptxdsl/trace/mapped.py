@@ -51,7 +51,7 @@ class MappedTensor(NoNumber, Source):
 
     def __getitem__(self, index: object) -> NoReturn:
         refuse(
-            f"`{self.name}` is a tensor map: its array is copied by boxes, not read or written by elements",
+            f"`{self.name}` is a tensor map: its array is copied in boxes, and has no element access",
             "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
         )
 
@@ -210,8 +210,8 @@ class MappedTensor(NoNumber, Source):
         layout = memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
         if layout is not None and layout.shape == self.layout.shape and not _lie_alike(layout, self.layout):
             refuse(
-                f"the array lies as {layout} in shared memory, and {'tiles' if self.type.copy else 'boxes'} of "
-                f"`{self.name}`, a {self.type}, as {self.layout}",
+                f"the array in shared memory has layout {layout}, and {'tiles' if self.type.copy else 'boxes'} of "
+                f"`{self.name}`, a {self.type}, layout {self.layout}",
                 f"let both have one swizzle, or take the array from `{self.name}.shared()`",
             )
         return _at(memory)
@@ -223,7 +223,7 @@ class MappedTensor(NoNumber, Source):
             axes = "1 axis" if self.type.rank == 1 else f"{self.type.rank} axes"
             refuse(
                 f"`{self.name}` is a {self.type}: its array has {axes}; coordinates for {len(written)} given",
-                "give where the box begins along each axis, outermost first",
+                "give the start of the box along each axis, outermost first",
             )
         return written[::-1]
 

@@ -121,7 +121,7 @@ class PointerValue(NoNumber, Source):
 
     def __sub__(self, index: ScalarLike) -> PointerValue:
         if isinstance(index, PointerValue):
-            refuse("a pointer less a pointer", "subtract the addresses in bytes: `p.value - q.value`")
+            refuse("a pointer minus a pointer", "subtract the addresses in bytes: `p.value - q.value`")
         return self.__add__(_negative(self, index))
 
     def _moved(self, index: ScalarLike) -> PointerValue:
@@ -149,7 +149,7 @@ class PointerValue(NoNumber, Source):
     def store(self, value: ScalarLike) -> None:
         """Store a value of the element type, or a number that fits it."""
         if self.space == "const":
-            refuse(f"`{self.name}` lies in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
+            refuse(f"`{self.name}` is in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
         text = f"st{_dotted(self.space)}.{_held(self)}"
         several: object = value
         if isinstance(several, tuple | list):
@@ -174,8 +174,8 @@ class PointerValue(NoNumber, Source):
     def __iadd__(self, index: ScalarLike) -> PointerValue:
         (name,) = current(self.name).site().names[:1] or (self.name,)
         refuse(
-            f"`+=` on the pointer `{name}`, which was computed once, and is no variable",
-            f"make it a variable before (`{name.rpartition('.')[2]} = pd.var({self.type}, {self.name})`), "
+            f"`+=` on the pointer `{name}`, which is a computed value, not a variable",
+            f"make it a variable first (`{name.rpartition('.')[2]} = pd.var({self.type}, {self.name})`), "
             "or give the result a new name",
         )
 
@@ -190,14 +190,12 @@ class PointerValue(NoNumber, Source):
     def __bool__(self) -> bool:
         refuse(
             f"`{self.name}` is a pointer, which has no truth value while tracing",
-            "compare `p.value != 0`; where there may be none in Python, `p is not None`",
+            "compare `p.value != 0`; to test for a missing Python argument, write `p is not None`",
         )
 
     def __contains__(self, item: object) -> bool:
-        refuse(
-            f"`in` asks what is in the memory at `{self.name}`, which is not known while tracing",
-            "compare each element",
-        )
+        message = f"`in` needs the contents of the memory at `{self.name}`, which are not known while tracing"
+        refuse(message, "compare each element")
 
     def __eq__(self, other: object) -> NoReturn:
         refuse(f"`==` of the pointer `{self.name}`", "compare the addresses in bytes: `p.value == q.value`")
@@ -273,7 +271,7 @@ def _advance(pointer: PointerVar, index: ScalarLike) -> None:
 def _known_index(pointer: PointerValue, index: object) -> int | None:
     """Return an index as an int if it is known, None for a register; refuse other values."""
     if pointer.element.bits % 8 or pointer.element is pred:
-        refuse(f"`{pointer.name}` points to {pointer.element}, of which there is no array in memory", "use b8 or b32")
+        refuse(f"`{pointer.name}` points to {pointer.element}, which is smaller than a byte", "use b8 or b32")
     if isinstance(index, Scalar):
         if not (index.type.is_integer and index.type.bits >= 32):
             refuse(
@@ -410,11 +408,8 @@ class ArrayView(NoNumber):
 
     def _wrong_rank(self, coordinate: Sequence[object]) -> NoReturn:
         rank = 1 if self.layout is None else self.layout.rank
-        refuse(
-            f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given",
-            f"its shape is {self.shape}",
-            LayoutError,
-        )
+        message = f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given"
+        refuse(message, f"its shape is {self.shape}", LayoutError)
 
     def __getitem__(self, coordinate: Coordinate) -> Scalar:
         return self._pointer_to(coordinate).load()
@@ -435,11 +430,11 @@ class ArrayView(NoNumber):
     def __bool__(self) -> bool:
         refuse(
             f"`{self.name}` is an array in memory, which has no truth value while tracing",
-            "compare its elements; where there may be none in Python, `s is not None`",
+            "compare its elements; to test for a missing Python argument, write `s is not None`",
         )
 
     def __contains__(self, item: object) -> bool:
-        refuse(f"`in` asks what is in `{self.name}`, which is not known while tracing", "compare each element")
+        refuse(f"`in` needs the contents of `{self.name}`, which are not known while tracing", "compare each element")
 
 
 def _numbers(coordinate: Coordinate) -> Coordinate:
@@ -494,7 +489,7 @@ def alignment_of(element: Type, align: int | None) -> int:
     align = max(16, element.bytes) if align is None else align
     if align < element.bytes or align & (align - 1):
         refuse(
-            f"align={align} is no alignment for {element}",
+            f"align={align} is not a valid alignment for {element}",
             f"give a power of two, at least the {element.bytes} bytes of an element",
         )
     return align
@@ -536,7 +531,7 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
     total = sum(v.bytes for v in shared_variables(builder))
     if total > STATIC_BYTES:
         refuse(
-            f"`{variable.name}` makes {total} bytes of shared memory; a kernel can declare {STATIC_BYTES}",
+            f"`{variable.name}` brings shared memory to {total} bytes; a kernel can declare {STATIC_BYTES}",
             "use pd.dynamic_shared, whose size is given at launch",
         )
     called = target.text if variable.name == target.identifier else variable.name
@@ -601,24 +596,3 @@ def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
         builder.module.globals.append(variable)
     variable.align = max(variable.align or 1, align)
     return variable
-
-
-def align_dynamic(builder: Builder) -> None:
-    """Pad the static arrays so that dynamic memory, which begins after them, has the requested alignment.
-
-    Not every assembler aligns it to more than 16 bytes; a misaligned swizzled ring runs at half its speed.
-    """
-    least = 16
-    dynamic: ir.Variable | None = builder.memory.get(dynamic_shared)
-    align = (dynamic.align if dynamic else None) or least
-    arrays = shared_variables(builder)
-    if align <= least or not arrays:
-        return
-    for variable in arrays:
-        _round_up(variable, least, variable.bytes)
-    _round_up(arrays[-1], align, sum(variable.bytes for variable in arrays))
-
-
-def _round_up(variable: ir.Variable, align: int, end: int) -> None:
-    """Lengthen an array until `end` is a multiple of `align`."""
-    variable.shape = ((variable.bytes + -end % align) // variable.type.bytes,)

@@ -17,7 +17,7 @@ def wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object])
     help = opcode.form.note or f"`ptxdsl isa {title(opcode)}` lists its forms"
     more, variables = len(sources) - len(takes), sources[0] if sources and isinstance(sources[0], list) else sources[:1]
     if 0 < more == sum(o.written for o in opcode.operands) and all(getattr(v, "writable", False) for v in variables):
-        help = "destinations are no operands here: they are what the call returns, or variables that `out=` names"
+        help = "destinations are not operands: the call returns them, or writes the variables that `out=` names"
     return Problem("", f"takes {names_of(takes)}; {len(sources)} given", help)
 
 
@@ -68,6 +68,6 @@ def unknown_instruction(text: str, site: Site) -> VerifyError:
     name, near = text.partition(".")[0], nearest(text)
     help = "did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else None
     if name not in Op.table:
-        help = help or "PTX text may have instructions that we do not know: `pd.parse(text)[name]` is a kernel"
-        return VerifyError(f"PTX has no instruction `{name}` that we know", at=site.location, help=help)
+        help = help or "PTX text may have instructions that ptxdsl does not know: `pd.parse(text)[name]` is a kernel"
+        return VerifyError(f"ptxdsl does not know the PTX instruction `{name}`", at=site.location, help=help)
     return VerifyError(f"`{name}` has no form `{text}`", at=site.location, help=help)

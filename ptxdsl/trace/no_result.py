@@ -36,7 +36,7 @@ class NoResult:
         return f"the function `{self.function}` gives no result, and one is used here"
 
 
-_HELP = "say what it gives, `-> u32` after its parameters, and `return` it"
+_HELP = "annotate its result, `-> u32` after its parameters, and `return` it"
 
 
 def _refusing(name: str) -> Callable[..., NoReturn]:

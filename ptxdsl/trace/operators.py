@@ -136,7 +136,7 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     message = f"`{symbol}` of two types: `{left.name}` is {left.type}, `{right.name}` is {right.type}"
     if "b" in (left.type.kind, right.type.kind):
         bits, other = (left, right) if left.type.kind == "b" else (right, left)
-        refuse(message, f"say what the bits mean: `{bits.code}.bitcast({other.type})`")
+        refuse(message, f"interpret the bits: `{bits.code}.bitcast({other.type})`")
     if pred in (left.type, right.type):
         predicate, other = (left, right) if left.type is pred else (right, left)
         refuse(message, f"convert the predicate: `{predicate.code}.to({other.type})`")
@@ -181,8 +181,8 @@ def arithmetic(symbol: str, type: Type) -> None:
         refuse(f"`{symbol}` is not supported for predicates", "they have & | ^ ~; count them as integers: `p.to(u32)`")
     if type.kind == "b":
         refuse(
-            f"`{symbol}` is not supported for {type}, which is bits without a meaning",
-            f"say what they mean: `.bitcast(u{type.bits})`",
+            f"`{symbol}` is not supported for {type}, which is untyped bits",
+            f"interpret them: `.bitcast(u{type.bits})`",
         )
     if type.bits == 8:
         wider = f"{type.kind if type.is_integer else 'f'}32"
@@ -457,7 +457,7 @@ def maximum(*values: ScalarLike) -> Scalar:
 
 def _extreme(name: str, *values: ScalarLike) -> Scalar:
     if len(values) < 2:
-        refuse(f"pd.{name} takes two values or more; {len(values)} given", "to look into a list, write `*values`")
+        refuse(f"pd.{name} takes two values or more; {len(values)} given", "to pass a list, write `*values`")
     check_operands(f"pd.{name}", *values)
     if len(values) > 2:
         known = sorted(values, key=lambda value: not isinstance(value, Scalar))  # untyped numbers last
@@ -522,7 +522,7 @@ def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
 
 
 def _type_help(value: object) -> str:
-    return f"the value stands first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
+    return f"the value comes first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
 
 
 def cast(value: ScalarLike, type: Type) -> Scalar:

@@ -177,7 +177,7 @@ def _resolved(cls: Definition, name: str, text: str) -> Any:
 
 def _refuse_itself(cls: Definition, name: str) -> NoReturn:
     _refuse_definition(
-        f"field `{name}` of {cls} is {cls} itself, which would have no end",
+        f"field `{name}` of {cls} is {cls} itself, which would never end",
         "point to others by ptr[u64], or name a group that is defined before",
     )
 
@@ -363,7 +363,7 @@ def _unsettable(cls: Definition, name: str) -> TraceError:
     scalar = field is not None and field.count is None and not isinstance(field.type, Definition)
     variable = f"keep what changes in a variable, `{name} = pd.var({field}, p.{name})`; " if scalar else ""
     return TraceError(
-        f"field `{name}` of {cls} is set; the parameters of a launch stay as they are",
+        f"field `{name}` of {cls} is set; the parameters of a launch are immutable",
         at=here().location,
         help=f"{variable}`p.with_({name}=…)` is another {cls}",
     )

@@ -83,7 +83,7 @@ def _check_text(called: str, text: object) -> None:
         help = 'pass it to printf after the text: `pd.printf("%d\\n", i)`'
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
-        refuse(f"the text of {called} has a zero in it, where C's texts end", "leave it out")
+        refuse(f"the text of {called} contains a zero byte, which ends a C string", "leave it out")
 
 
 def _with_conversions(text: str, values: Sequence[object]) -> str:

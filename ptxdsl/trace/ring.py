@@ -181,7 +181,7 @@ class Ring:
         flight.
         """
         if slot is not None and not isinstance(slot, Slot):
-            refuse(f"`release` takes the slot that `wait` gave; found {shown(slot)}", "write `ring.release(slot)`")
+            refuse(f"`release` takes the slot that `wait` returned; found {shown(slot)}", "write `ring.release(slot)`")
         empty = self._slot(self._held).empty if slot is None else slot.empty
         self._fence_reads()
         if self.each == "warp":
@@ -308,7 +308,7 @@ def _check_place(builder: Builder) -> None:
 
 def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:
     if type(cluster) is not int or cluster < 1:
-        refuse(f"pd.Ring takes cluster={cluster!r}", "it is how many blocks a cluster has, such as 2")
+        refuse(f"pd.Ring takes cluster={cluster!r}", "it is the number of blocks in a cluster, such as 2")
     if cluster == 1:
         return
     if stage_bytes is None:
@@ -318,7 +318,7 @@ def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:
         )
     extents = clusters_of(builder.function).required
     if extents is None or math.prod(extents) != cluster:
-        blocks = "does not say how many blocks its clusters have" if extents is None else f"has clusters of {extents}"
+        blocks = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
         refuse(f"pd.Ring takes cluster={cluster}; the kernel {blocks}", f"write @pd.kernel(cluster={cluster})")
 
 
@@ -331,7 +331,7 @@ def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: 
         multiple = f", a multiple of {ARRIVALS[each]}" * (each != "thread")
         refuse(
             f"pd.Ring has {consumers!r} consumers{f', and one of each {each} arrives' * (each != 'thread')}",
-            f"it is how many threads read each stage{multiple}",
+            f"it is the number of threads that read each stage{multiple}",
         )
     if (stage_bytes is None) == (producers is None):
         both = "both stage_bytes and" if producers is not None else "neither stage_bytes nor"
@@ -342,4 +342,4 @@ def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: 
     if stage_bytes is not None and (type(stage_bytes) is not int or not 0 < stage_bytes <= MOST_BYTES):
         refuse(f"pd.Ring has stages of {stage_bytes!r} bytes; an mbarrier counts up to {MOST_BYTES}")
     if producers is not None and (type(producers) is not int or producers < 1):
-        refuse(f"pd.Ring has {producers!r} producers", "it is how many threads commit each stage")
+        refuse(f"pd.Ring has {producers!r} producers", "it is the number of threads that commit each stage")

@@ -204,7 +204,7 @@ class Role(Block):
     def _check_block(self, block: tuple[int, ...] | None) -> None:
         if block is None:
             refuse(
-                f"`{self.words}` is in a kernel that does not say how many threads its blocks have",
+                f"`{self.words}` is in a kernel that does not declare its block size",
                 "declare it: `@pd.kernel(reqntid=384)`",
             )
         threads = math.prod(block)

@@ -107,8 +107,8 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     for record in changed if region.again else ():
         if isinstance(record.kind, IteratorPosition):
             refuse(
-                f"`{record.name}` advances in {region.words}, which Python runs once while tracing: "
-                "each iteration would get what the first one does",
+                f"`{record.name}` advances in {region.words}, which Python traces once: every iteration would use "
+                f"the first value",
                 f"{BY_NUMBER}; {UNROLL}",
                 at=advancing(region.opened, record.name),
             )
@@ -188,10 +188,10 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
     inside = bool(around) and not skips
     suspect = max((around if inside else before) or suspects.values(), key=lambda s: s.begin if inside else s.end or 0)
     change = _meant(suspect.changes, location)
-    happens = f"`{change.name}` was changed in {suspect.words}, and what is written here depends on it: "
+    happens = f"`{change.name}` was changed in {suspect.words}, and this line depends on it: "
     if inside:
         happens = f"`{change.name}` has another value in the next iteration of {suspect.words}: "
-        happens += "Python runs that once while tracing, and each iteration would do what the first one does"
+        happens += "Python traces the body once, so every iteration would use the first value"
     elif suspect.loops:
         happens += "Python changed it once while tracing, however often the kernel executes it"
     else:
@@ -205,7 +205,7 @@ def _meant(changes: list[Change], location: Location | None) -> Change:
     return next((c for c in changes if c.name in text or c.name.partition("[")[0] in text), changes[0])
 
 
-BY_NUMBER = "choose by a number of the kernel: one array with a dimension for it, and the index in a `pd.var`"
+BY_NUMBER = "use one array with an extra dimension, and keep its index in a `pd.var`"
 UNROLL = "or unroll by Python's `range`, when the trip count is known while tracing"
 
 
@@ -214,7 +214,7 @@ def _mend(change: Change, loops: bool) -> str:
     if isinstance(change.new, bool | int | float) and isinstance(change.old, bool | int | float):
         type = "f32" if isinstance(change.new, float) else "u32" if min(change.old, change.new) >= 0 else "s32"
         old = int(change.old) if isinstance(change.old, bool) else change.old
-        counted = f"what the kernel counts or decides is a variable: `pd.var({type}, {old!r})`"
+        counted = f"keep a value that changes in the kernel in a variable: `pd.var({type}, {old!r})`"
         return f"{counted}; {UNROLL}" if loops else f"{counted}, made before the branch"
     return instead_of(change.new, loops)
 
@@ -222,15 +222,17 @@ def _mend(change: Change, loops: bool) -> str:
 def instead_of(value: Any, loops: bool) -> str:
     """Return the help line for a Python object that changes in a branch or loop."""
     if drawn.is_generator(type(value)):
-        instead = "what Python draws is a constant: compute it in the kernel from a seed, or read it from an array"
+        instead = (
+            "random numbers of Python are constants: compute them in the kernel from a seed, or read them from an array"
+        )
         return f"{instead}; {UNROLL}" if loops else instead
     if isinstance(value, np.ndarray):
         return "numpy computes while tracing; memory that the kernel writes is a pd.shared, or a parameter"
     if loops and is_memory(value):
         return f"{BY_NUMBER}; {UNROLL}"
     if loops:
-        return f"what the kernel collects goes to a `pd.var` or to memory; change the rest before the loop, {UNROLL}"
-    return "what the kernel decides goes to a `pd.var` or to memory; change the rest before the branch"
+        return f"keep results in a `pd.var` or in memory; make other changes before the loop, {UNROLL}"
+    return "keep results in a `pd.var` or in memory; make other changes before the branch"
 
 
 def is_memory(value: Any) -> bool:

@@ -140,7 +140,7 @@ _ASKS = "{asker} tests `{name}`, " + _UNKNOWN
 _TRUTH: dict[str, tuple[str, str]] = {
     "if": (_ASKS, "write `with pd.if_({name}):`; a Python `if` is decided while tracing"),
     "conditional expression": (_ASKS, "write `pd.select({name}, a, b)`"),
-    "while": (_ASKS, "write `with pd.while_(lambda: …):`, with the condition behind the lambda"),
+    "while": (_ASKS, "write `with pd.while_(lambda: …):`, with the condition in the lambda"),
     "assert": (_ASKS, "write `pd.assert_({name})`, which stops the kernel where it fails"),
     "not": (_ASKS, "write `~({name})`"),
     "comprehension": (_ASKS, "filter by what is known while tracing; choose between traced values by pd.select"),

@@ -43,8 +43,8 @@ SWIZZLE_SHIFT = 3
 @called_elsewhere(
     dtype="it is the first argument: pd.TensorMap(bf16, (128, 64))",
     type="it is the first argument: pd.TensorMap(bf16, (128, 64))",
-    shape="a map has the box that a copy takes, `box=`; the shape is that of the array at the launch",
-    tile="it is `box=` here, what a copy takes; pd.TensorMap.tiled makes a map for tiles of several boxes",
+    shape="a map has `box=`, the shape of one copy; the array's shape is known at launch",
+    tile="it is `box=` here, the shape of one copy; pd.TensorMap.tiled makes a map for tiles of several boxes",
 )
 @dataclass(frozen=True, slots=True, init=False)  # a generated __init__ would hide the user's line
 class TensorMap:
@@ -255,7 +255,7 @@ class TensorMap:
             yield f"pd.TensorMap takes the type of the elements first; found {element!r}", "for example bf16"
         if str(self.element) not in (*ELEMENTS, *ALIASES):
             known = ", ".join(dict.fromkeys([*ELEMENTS, *ALIASES]))
-            yield f"a tensor map has no elements of {self.element}", f"it takes {known}"
+            yield f"a tensor map cannot have elements of type {self.element}", f"it takes {known}"
         is_box = isinstance(self.box, tuple) and all(type(n) is int and n > 0 for n in self.box)
         if not is_box or not 1 <= len(self.box) <= MOST_DIMENSIONS + bool(self.interleave):
             message = f"the box of a tensor map is {self.box!r}; it is a tuple of 1 to {MOST_DIMENSIONS} positive ints"
@@ -282,7 +282,7 @@ class TensorMap:
         if self.pixel_box is None and len(self.box) < LEAST_INTERLEAVED:
             yield f"a box of {self.box} has no slices", "its axes are (n, slices, …, w, channels of a slice)"
         elif self.pixel_box is None and self.box[1] != 1:
-            yield f"a box of {self.box} has {self.box[1]} slices of channels", "a copy brings 1: copy them one by one"
+            yield f"a box of {self.box} has {self.box[1]} slices of channels", "one copy loads 1: copy them one by one"
         elif self.pixel_box is None and self.box[-2] * self.element.bytes % CHUNK_BYTES:
             least = CHUNK_BYTES // self.element.bytes
             yield (
@@ -306,14 +306,14 @@ class TensorMap:
         for extent in self.box if self.pixel_box is None else self.box[1:]:
             if extent > MOST_IN_BOX:
                 yield (
-                    f"a box of {self.box} has {extent} elements along an axis; {MOST_IN_BOX} is the most",
+                    f"a box of {self.box} has {extent} elements along an axis; the maximum is {MOST_IN_BOX}",
                     f"copy several boxes one after the other{tiled}",
                 )
         inner = self.box[-1] * self.element.bytes
         if inner % CHUNK_BYTES:
             yield (
                 f"the last axis of a box of {self.box} has {inner} bytes of {self.element}, "
-                f"which is no multiple of {CHUNK_BYTES}",
+                f"which is not a multiple of {CHUNK_BYTES}",
                 f"give it a multiple of {CHUNK_BYTES // self.element.bytes} elements",
             )
         if self.swizzle and inner > self.swizzle and not self.interleave:
@@ -332,7 +332,7 @@ class TensorMap:
             return
         if box.pixels > MOST_PIXELS:
             yield (
-                f"a column of {box.pixels} pixels; {MOST_PIXELS} is the most",
+                f"a column of {box.pixels} pixels; the maximum is {MOST_PIXELS}",
                 "copy several columns one after the other",
             )
         limit = 1 << (CORNER_BITS[self.rank] - 1)
@@ -341,7 +341,7 @@ class TensorMap:
             message = (
                 f"a corner of the pixel box is {beyond[0]}; with {self.rank} axes it is from {-limit} to {limit - 1}"
             )
-            yield message, "it is a padding, or that less the filter"
+            yield message, "it is a padding, or the padding minus the filter"
         if len(self.steps) != self.rank - 2 or not all(
             type(n) is int and 1 <= n <= MOST_ELEMENT_STRIDE for n in self.steps
         ):
@@ -391,7 +391,7 @@ def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> No
     inner = tile[-1] * element.bytes
     if swizzle and inner > swizzle and inner % swizzle:
         raise TraceError(
-            f"the last axis of a tile of {tile} has {inner} bytes of {element}, which is no multiple of "
+            f"the last axis of a tile of {tile} has {inner} bytes of {element}, which is not a multiple of "
             f"swizzle={swizzle}", at=here().location, help=f"give it a multiple of {swizzle // element.bytes} elements",
         )  # fmt: skip
 

@@ -46,7 +46,7 @@ class Value(Foreign, Scalar):
     @value.setter
     def value(self, new: object) -> NoReturn:
         variable = f"write `{self.name}.set(…)`" if self.writable else f"make it a variable: `pd.var({self.type}, …)`"
-        refuse(f"`.value` of `{self.name}` is what that holds now, and is not written", variable)
+        refuse(f"`.value` of `{self.name}` is a copy of what it holds now, and cannot be written", variable)
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
@@ -277,7 +277,7 @@ class Value(Foreign, Scalar):
             )
         refuse(
             f"`{symbol}` on `{name}`, which is a computed value, not a variable",
-            f"make it a variable before (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
+            f"make it a variable first (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
             "or give the result a new name",
         )
 
@@ -324,7 +324,7 @@ class Var(Value):
 
     def __copy__(self) -> NoReturn:
         refuse(
-            f"Python cannot copy the variable `{self.name}`: what that holds is in a register of the kernel",
+            f"Python cannot copy the variable `{self.name}`: its contents are in a register of the kernel",
             f"`{self.name}.value` is what it holds now; `pd.var({self.type}, {self.name})` is another variable, which "
             "begins with it",
             at=caller(),
@@ -404,7 +404,7 @@ def special(register: str) -> Scalar:
     if special is None:
         near = difflib.get_close_matches(name, SPECIAL_REGISTERS, 3)
         refuse(
-            f"PTX has no special register `{name}` that we know",
+            f"ptxdsl does not know the special register `{name}`",
             f"did you mean {' or '.join(near)}?" if near else "such as %clock64, %smid or %lanemask_lt",
         )
     return operators.operate(operators.move(special.type), current("pd.special").value(special, special.type))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -83,11 +83,30 @@ class Family:
         self.prefix, self.declared, self.count, self.nested = prefix, declared, count, nested
         self.complete = complete  # all are already created
         self.names: list[str] = []
+        self.position = 0  # among the function's registers, where those made later belong
 
     def has(self, name: str) -> bool:
         """True if the family contains a register of this name, written without leading zeros."""
         number = number_in(name, self.prefix)
         return number is not None and number < self.count
+
+
+def _stem(name: str) -> str:
+    return name.rstrip("0123456789")
+
+
+def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names grouped by what stands before their trailing digits."""
+    stems: dict[str, list[str]] = {}
+    for name in names:
+        stems.setdefault(_stem(name), []).append(name)
+    return stems
+
+
+def _family_of(name: str, families: Mapping[str, Family]) -> Family | None:
+    """Return the family, of those in a mapping from prefixes, that declares `name`."""
+    starts = range(len(_stem(name)), len(name)) if families else ()
+    return next((f for start in starts if (f := families.get(name[:start])) and f.has(name)), None)
 
 
 class FunctionReader(OperandReader):
@@ -99,6 +118,8 @@ class FunctionReader(OperandReader):
         self.location: Location | None = None
         self.sites: dict[tuple[str, ...], Location] = {}
         self.variables: dict[int, list[Variable]] = {}
+        self.families: dict[str, Family] = {}  # families of the function's own scope that are made when used, by prefix
+        self.late: list[tuple[int, int, list[Register]]] = []  # their members: where they belong, number, registers
         self.depth = self.origin = 0
 
     def fill(self, tree: Node) -> None:
@@ -109,6 +130,13 @@ class FunctionReader(OperandReader):
         self._reserve(body, nested=False)
         self._declare(body, nested=False)
         self.function.body = self._statements(body)
+        self._place_late()
+
+    def _place_late(self) -> None:
+        """Move the members of families to where the families are declared, so that printing keeps their order."""
+        registers = self.function.registers
+        for position, _, members in sorted(self.late, key=lambda late: late[:2], reverse=True):
+            registers[position:position] = members
 
     def _name_parameters(self, tree: Node) -> None:
         for parameter in [*self.function.parameters, *self.function.returns]:
@@ -143,9 +171,9 @@ class FunctionReader(OperandReader):
             raise self.source.too_deep(self.origin if first is None else first.start_pos or 0, "scope")
 
     def _unique(self, hint: str) -> str:
-        """Return a function-wide name for an entity of a nested scope."""
+        """Return a free name for something of a nested scope that moves to the function's scope."""
         name = self.function.unique(hint)
-        while name in self.outer:
+        while name in self.outer or _family_of(name, self.families):
             name = self.function.unique(hint)
         return name
 
@@ -161,20 +189,26 @@ class FunctionReader(OperandReader):
         return register
 
     def _declare(self, tree: Node, nested: bool) -> dict[str, Any]:
-        """Declare the names of a scope; return the entities that they hide (None for nothing)."""
+        """Declare the names of a scope; return the entities that they hide, None for a name that hides nothing."""
         hidden: dict[str, Any] = {}
-        families: list[Family] = []
+        families = {} if nested else self.families
         parameters = () if nested else dict(self.names)
+        outer: dict[str, list[str]] | None = None  # built when a family needs it: most scopes have none
+        stems: dict[str, list[str]] = {}
         for name, token, entity in self._declarations(tree, nested):
             self.source.check_name(token, name.removesuffix("<>"))
-            if name in hidden or name in parameters or (families and any(f.has(name) for f in families)):
+            if name in hidden or name in parameters or _family_of(name, families):
                 raise self._twice(token, name)
             hidden[name] = self.names.get(name)
+            stems.setdefault(_stem(name), []).append(name)
             if isinstance(entity, Family) and not entity.complete:
-                families.append(entity)
-                if twice := next(filter(entity.has, hidden), None):
+                families[entity.prefix] = entity
+                entity.position = len(self.function.registers)
+                stem = _stem(entity.prefix)
+                if twice := next(filter(entity.has, stems.get(stem, ())), None):
                     raise self._twice(token, twice)
-                hidden |= self._hide(entity, hidden)
+                outer = _by_stem(self.names) if outer is None else outer
+                hidden |= self._hide(entity, [other for other in outer.get(stem, ()) if other not in hidden])
             self.names[name] = entity
         return hidden
 
@@ -182,10 +216,9 @@ class FunctionReader(OperandReader):
         shown = name.replace("<>", "<n>")
         return self.source.mistake(token, f"`{shown}` is declared twice in this scope", "rename one of the two")
 
-    def _hide(self, family: Family, declared: dict[str, Any]) -> dict[str, Any]:
-        """Remove the names of outer scopes that a family hides."""
-        names = [name for name in self.names if name not in declared and family.has(name)]
-        return {name: self.names.pop(name) for name in names}
+    def _hide(self, family: Family, candidates: list[str]) -> dict[str, Any]:
+        """Remove and return the names of outer scopes that a family hides."""
+        return {name: self.names.pop(name) for name in candidates if name in self.names and family.has(name)}
 
     def _declarations(self, tree: Node, nested: bool) -> Iterator[tuple[str, Token, Any]]:
         for child in tree.children:
@@ -266,8 +299,13 @@ class FunctionReader(OperandReader):
 
     def _member(self, family: Family, name: str) -> Operand | None:
         if name not in self.names:
+            registers = self.function.registers
+            before = len(registers)
             self.names |= self._register(name, family.declared, family.nested)
             family.names.append(name)
+            if not family.nested:
+                self.late.append((family.position, int(name.removeprefix(family.prefix)), registers[before:]))
+                del registers[before:]
         return self.lookup(name)
 
     def _statements(self, tree: Node) -> list[Item]:

@@ -343,6 +343,11 @@ class Function:
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def bounds(self) -> dict[str, list[int]]:
+        """The numbers of its directives by name, such as {"reqntid": [128, 1, 1]}; pragmas have none."""
+        return {d.name: [int(str(n)) for n in d.arguments] for d in self.directives if d.name != "pragma"}
+
     def unique(self, hint: str) -> str:
         """Return `hint`, or `hint_1`, `hint_2`, … if that name is taken in this function."""
         if hint not in self.names:

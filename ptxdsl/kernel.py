@@ -488,7 +488,10 @@ class ParsedKernel(AnyKernel):
 def _kind(parameter: ir.Variable | ir.Register) -> Any:
     """Return the launch argument's type: a number or array for a scalar, bytes for a struct."""
     is_struct = isinstance(parameter, ir.Variable) and parameter.shape
-    return values.Bytes(parameter.bytes) if is_struct else parameter.type  # type: ignore[union-attr]
+    if is_struct:
+        return values.Bytes(parameter.bytes)  # type: ignore[union-attr]
+    type = parameter.type
+    return values.SignlessType(type.name, type.bits, type.kind) if type.kind == "u" else type
 
 
 def _parsed(text: str, name: str) -> Any:

@@ -20,8 +20,8 @@ class Clusters:
 
 
 def clusters_of(function: ir.Function) -> Clusters:
-    """Return the cluster size that the directives of a kernel declare."""
-    promised = {d.name: [int(str(n)) for n in d.arguments] for d in function.directives if "cluster" in d.name}
+    """What the directives of a kernel say."""
+    promised = function.bounds
     exact = promised.get("reqnctapercluster")
     required = None
     if exact:

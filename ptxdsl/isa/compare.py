@@ -152,7 +152,7 @@ class Selp(Op):
     """Select by predicate: d = c ? a : b."""
 
     selects = True
-    forms = (Form("selp.type d=type, a:type, b:type, c:pred", type=PLAIN),)
+    forms = (Form("selp.type d=type, a:type, b:type, {!}c:pred", type=PLAIN),)
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return np.where(c, a, b)

@@ -232,7 +232,7 @@ class Mov(Op):
     forms = (
         Form(
             "mov{.vec}.type d=type*vec, a:type*vec",
-            type="pred b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 b128",
+            type="b16 b32 b64 u16 u32 u64 s16 s32 s64 f32 f64 b128",
             vec="v2 v4",
             when=lambda i: i.vec is None or 0 < access_bytes(i) <= 16,
             needs=NEEDS,
@@ -243,6 +243,15 @@ class Mov(Op):
         holds_address = i.type.kind in "bus" and i.type.bits in (32, 64)
         if isinstance(operands[1], (ir.Function, *ADDRESSES)) and not holds_address:
             yield Problem("a", f"`a` is the address of `{operands[1]}`; mov.u32 or mov.u64 takes it")
+
+    def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
+        return a
+
+
+class MovPredicate(Op):
+    """d = a, a predicate that may be negated."""
+
+    forms = (Form("mov.pred d=pred, {!}a:pred", needs=NEEDS),)
 
     def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
         return a

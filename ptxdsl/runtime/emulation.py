@@ -209,7 +209,7 @@ def _filled(name: str, kind: Kind, value: Value) -> Array | Struct | bytes:
 
 def _check_block(variant: Variant, shape: Shape) -> None:
     """Holds the block against what the kernel promises of it."""
-    promised = {d.name: [int(str(n)) for n in d.arguments] for d in variant.function.directives if d.arguments}
+    promised = variant.function.bounds
     exact = promised.get("reqntid")
     if exact and tuple([*exact, 1, 1][:3]) != shape.block:
         raise LaunchError(

@@ -45,6 +45,11 @@ class Bytes:
         return f"a struct of {self.size} bytes"
 
 
+@dataclass(frozen=True, slots=True)
+class SignlessType(Type):
+    """An unsigned parameter of parsed PTX. Compilers declare a signed `int` as `.u32` too, so it takes negative numbers."""
+
+
 Kind: TypeAlias = Type | Pointer | Bytes | TensorMap
 Value: TypeAlias = Array | Struct | int | float | bytes
 
@@ -229,13 +234,14 @@ def _from_numpy_scalar(kind: Type, scalar: np.generic) -> Any:
 
 
 def _integer(name: str, kind: Type, number: int) -> int:
-    low = -(1 << (kind.bits - 1)) if kind.kind in "sb" else 0  # bits may be meant as signed
+    any_sign = kind.kind == "b" or isinstance(kind, SignlessType)  # bits may be meant as signed
+    low = -(1 << (kind.bits - 1)) if any_sign or kind.is_signed else 0
     high = (1 << (kind.bits - kind.is_signed)) - 1
     if not low <= number <= high:
         signed = f"a number that may be negative takes a signed parameter: `{name}: s{kind.bits}`"
         help = signed if kind.kind == "u" and number < 0 else "use a wider parameter"
         refuse(f"`{name}` takes {kind}; {number} does not fit ({low} to {high})", help)
-    return number % (1 << kind.bits) if kind.kind == "b" else int(number)
+    return number % (1 << kind.bits) if any_sign else int(number)
 
 
 _FLOAT_BITS = {32: ("=f", "=I"), 64: ("=d", "=Q")}

@@ -13,7 +13,7 @@ from .residents import WARP, Residents
 
 def at_launch(kernel: ir.Function) -> int:
     """The registers of each thread when a kernel starts; 0 where it does not say how large its blocks are."""
-    return registers_at_launch({d.name: [int(str(n)) for n in d.arguments] for d in kernel.directives if d.arguments})
+    return registers_at_launch(kernel.bounds)
 
 
 class RegisterPool:

@@ -24,7 +24,16 @@ from .memory import alignment_problems
 from .opcode import Op, Opcode
 from .operand import Problem
 from .step import TENSOR_MAP, WEAK, Fence, Ordering, Pieces, Step
-from .tensor_map import MAP_ALIGNMENT, MAP_BYTES, OFFSET_BITS, PixelBox, TensorMapDescription, decoded, replaced
+from .tensor_map import (
+    BLANK,
+    MAP_ALIGNMENT,
+    MAP_BYTES,
+    OFFSET_BITS,
+    PixelBox,
+    TensorMapDescription,
+    decoded,
+    replaced,
+)
 
 BOX = "[map:generic, {coordinates:s32*rank}]"
 OFFSETS = "{, offsets:u16*offset_count if offset_count}"
@@ -67,14 +76,16 @@ MapLanes: TypeAlias = Iterator[tuple[np.ndarray, TensorMapDescription]]
 _NO_MAP = "pass the address of a tensor map: a kernel parameter, or 128 bytes in global memory"
 
 
-def read_maps(m: Step, space: str, address: np.ndarray, ordering: Ordering = WEAK) -> MapLanes:
-    """Return the tensor maps at these addresses, and report addresses that do not hold one."""
+def read_maps(
+    m: Step, space: str, address: np.ndarray, ordering: Ordering = WEAK, zeros: TensorMapDescription | None = None
+) -> MapLanes:
+    """Yield the tensor maps at these addresses; 128 zero bytes are `zeros`. Report bytes that are not a tensor map."""
     offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis]
     words = np.ascontiguousarray(m.load(space, address + offsets, b64, ordering=ordering).T)
     contents = [row.tobytes() for row in words]
     for content in dict.fromkeys(contents):
         which = np.array([each == content for each in contents])
-        description = decoded(content)
+        description = decoded(content) if any(content) else zeros
         if description is None:
             m.fail("tensor-map", f"the 128 bytes at {int(address[which][0]):#x} are not a tensor map", which, _NO_MAP)
         else:
@@ -404,7 +415,7 @@ class TensormapReplace(Op):
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         v = by_name(i, inputs)
         space, value = i.space or "generic", np.broadcast_to(v["value"], m.shape)
-        for which, description in read_maps(m, space, v["map"]):
+        for which, description in read_maps(m, space, v["map"], zeros=BLANK):
             for lane in np.flatnonzero(which):
                 with m.only(np.arange(len(which)) == lane):
                     changed = replaced(description, i.field, int(v.get("ord", 0)), int(value[lane]))

@@ -241,6 +241,11 @@ class TensorMapDescription:
         )  # fmt: skip
 
 
+BLANK = TensorMapDescription(0, TYPES["u8"], (1,) * 5, (16,) * 4, (1,) * 5, (1,) * 5)
+"""What tensormap.replace begins with where a kernel makes a tensor map from 128 zero bytes: the largest rank, so that the
+fields may be written before the rank is."""
+
+
 def _padded(numbers: tuple[int, ...] | list[int], count: int) -> list[int]:
     return [*numbers, *[0] * (count - len(numbers))]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import Type, b128, f32, lanes
+from ..types import Type, b128, f32, f64, lanes
 from .form import Form, Values
 from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, ordering, policy_problems
 from .numerics import canonical, decode, encode, flush
@@ -89,9 +89,9 @@ def _update(operation: str, type: Type) -> Update:
 
 
 def reduction(operation: str, type: Type) -> Update:
-    """Return the update that a bulk reduction applies to an element in memory."""
-    if type is f32:
-        return lambda old, value: _add_f32(old, value, np.array(True))
+    """Return what a bulk reduction does to an element of memory. An f32 sum keeps subnormals, as on an H200."""
+    if operation == "add" and type in (f32, f64):
+        return lambda old, value: canonical(old + value)
     return _update(operation, type)
 
 

@@ -49,7 +49,7 @@ WIDE_REGISTERS: tuple[Version, int] = ((8, 3), 70)
 LARGE_PARAMETERS: tuple[Version, int] = ((8, 1), 70)
 WARPGROUP = 128  # threads
 REGISTER_FILE = 1 << 16  # registers of a multiprocessor, 32 bits each
-LEAST_REGISTERS, MOST_REGISTERS = 24, 256  # of a thread
+LEAST_REGISTERS, MOST_REGISTERS = 24, 248  # of a thread, in steps of 8; 255 is what a thread can address
 CLUSTER_BLOCKS = 16
 """Maximum blocks of a cluster; more than 8 must be allowed at launch and are not supported by every GPU."""
 LARGE_PARAMETER_BYTES = 4352

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import ir
 from ..errors import EmulationError
-from ..types import b64
+from ..types import TYPES, b64
 from .atomic import reduction
 from .boxes import CHUNK, box_pieces, chunk_addresses, known_swizzle, last_corners
 from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
@@ -328,8 +328,10 @@ class TensorReduce(TensorCopy):
         for which, description in self.boxes(i, m, v, v["src"]):
             with m.only(which):
                 pieces = self.pieces(v, description, which)
-                update = reduction(i.operation, description.type)
-                m.store_bulk(chunk_addresses(description, v["src"][which]), pieces, description.type, update)
+                type = description.type
+                if i.operation in ("and", "or", "xor"):  # of the bits, whatever the elements mean
+                    type = TYPES[f"b{type.bits}"]
+                m.store_bulk(chunk_addresses(description, v["src"][which]), pieces, type, reduction(i.operation, type))
 
     def fits(self, i: Opcode, m: Step, description: TensorMapDescription, which: np.ndarray) -> bool:
         if not super().fits(i, m, description, which):

@@ -79,7 +79,11 @@ class Results(State):
         if self.frame.undefined and step.carried and step.outputs:
             tainted = self.tainted(step.carried)
             if tainted is not None:
-                self.taint(step.outputs, self.whole_warps(tainted), self.source_of(step.carried))
+                taken = np.zeros_like(tainted)
+                taken[self.lanes_now] = tainted[self.lanes_now]
+                if len(self.shape) > 1:  # a warp's lanes together; those outside the member mask contribute nothing
+                    taken[self.lanes_now] &= self.active.reshape(-1)
+                self.taint(step.outputs, self.whole_warps(taken), self.source_of(step.carried))
 
     def exchanged(self, step: Decoded, inputs: Sequence[Any], carried: np.ndarray) -> None:
         """Of values that lanes exchange, those go where they go: the exchange is made with flags."""

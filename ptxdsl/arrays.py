@@ -399,10 +399,13 @@ def _from_interface(owner: object, interface: Mapping[str, Any]) -> Array:
     """Describe an array by the CUDA array interface, which does not name the GPU."""
     if interface.get("mask") is not None:
         raise BufferError("it has a mask")
-    dtype = np.dtype(interface["typestr"])
-    shape = tuple(interface["shape"])
+    try:
+        dtype, shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+        pointer, readonly = interface["data"]
+    except (KeyError, TypeError, ValueError) as error:
+        wrong = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise BufferError(f"its __cuda_array_interface__ is malformed: {wrong}") from None
     strides = interface.get("strides")
-    pointer, readonly = interface["data"]
     return Array(
         pointer=pointer or 0,
         shape=shape,
@@ -492,6 +495,8 @@ def _capsule(value: Any, stream: int | None) -> object:
 
 def _tensor(capsule: object) -> tuple[_DLTensor, bool]:
     """Return the tensor in a capsule, and True if it is read-only."""
+    if type(capsule).__name__ != "PyCapsule":
+        raise BufferError(f"its __dlpack__ returned {type(capsule).__name__}, not a capsule")
     if _capsule_is_valid(capsule, b"dltensor_versioned"):
         versioned = _Versioned.from_address(_capsule_pointer(capsule, b"dltensor_versioned"))
         return versioned.tensor, bool(versioned.flags & _READ_ONLY)

@@ -78,8 +78,18 @@ class SharedOperand(Drawable):
 
     def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
         """The descriptor of another part, of that of the first: 14 bits of start do not overflow in shared memory."""
+        self._check_part("row_part", row_part, self.row_starts)
+        self._check_part("k_step", k_step, self.k_starts)
         steps = self.row_starts.index(row_part) + self.k_starts.index(k_step)
         return descriptor if steps.value is None and not steps.constant else descriptor + steps.get()
+
+    def _check_part(self, name: str, number: Number, starts: Layout) -> None:
+        """Refuse a number, known while tracing, of a part that the tile does not have."""
+        if isinstance(number, int) and not 0 <= number < starts.size:
+            parts = "1 part" if starts.size == 1 else f"{starts.size} parts"
+            axis = "K" if starts is self.k_starts else NAMES[DIMENSIONS[self.operand][0]]
+            help = f"pass {name}=0" if starts.size == 1 else f"pass 0 to {starts.size - 1}, or make the tile larger"
+            raise refusal(f"`{name}` is {number}; the tile has {parts} along {axis}", help)
 
     def __str__(self) -> str:
         fields, major = self.fields, NAMES[DIMENSIONS[self.operand][0]] if self.transposed else "K"

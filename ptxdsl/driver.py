@@ -32,7 +32,7 @@ class Late:
         return value
 
 
-class Bindings(Late):
+class CudaModule(Late):
     """A module of cuda-python. Raises LaunchError at the first access if the package is not installed."""
 
     def __getattr__(self, name: str) -> Any:
@@ -42,8 +42,8 @@ class Bindings(Late):
             raise LaunchError(NO_BINDINGS, help=_INSTALL) from missing
 
 
-cuda: Any = Bindings("cuda.bindings.driver")
-pathfinder: Any = Bindings("cuda.pathfinder")
+cuda: Any = CudaModule("cuda.bindings.driver")
+pathfinder: Any = CudaModule("cuda.pathfinder")
 
 # Kernel faults, which the driver reports from a later call.
 _FAULTS = frozenset({

@@ -21,8 +21,8 @@ from typing import Any, NamedTuple, Protocol
 from ptxdsl import driver
 from ptxdsl.errors import AssembleError, LaunchError
 
-nvjitlink: Any = driver.Bindings("cuda.bindings.nvjitlink")
-pathfinder: Any = driver.Bindings("cuda.pathfinder")
+nvjitlink: Any = driver.CudaModule("cuda.bindings.nvjitlink")
+pathfinder: Any = driver.CudaModule("cuda.pathfinder")
 _LOG_BYTES = 1 << 20
 _NO_WHEELS = "NVIDIA has no assembler for macOS: run the kernel on the emulator, or assemble it on Linux or Windows"
 

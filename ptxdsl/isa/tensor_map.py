@@ -242,8 +242,7 @@ class TensorMapDescription:
 
 
 BLANK = TensorMapDescription(0, TYPES["u8"], (1,) * 5, (16,) * 4, (1,) * 5, (1,) * 5)
-"""What tensormap.replace begins with where a kernel makes a tensor map from 128 zero bytes: the largest rank, so that the
-fields may be written before the rank is."""
+"""The value of 128 zero bytes for tensormap.replace. It has the largest rank, so fields may be set before the rank."""
 
 
 def _padded(numbers: tuple[int, ...] | list[int], count: int) -> list[int]:

@@ -171,56 +171,24 @@ def gemm(
 ) -> Any:
     """Compute out = epilogue(alpha·(a @ b) + beta·c, *operands) and return out.
 
-    Parameters
-    ----------
-    a, b : array of shape (M, K) and (K, N)
-        float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8, both of one type. On sm_90a also
-        float8_e4m3fn and float8_e5m2, in any combination. float32 is rounded to tf32; a `config` with atom="wgmma"
-        truncates instead. Either may be row-major or column-major with any leading dimension; a layout that wgmma
-        cannot read is copied to a workspace first. M, N and K may be 0. numpy arrays run on the emulator, CUDA arrays
-        on their GPU.
-    c : array of shape (M, N), optional
-        Added after scaling by `beta`. Required if beta is not 0, and not read if beta is 0. May be `out` itself.
-    out : array of shape (M, N), optional
-        The output; a row-major array is allocated by default. float16, bfloat16 or float32 for floating-point inputs,
-        float64 for float64, and int32 or one of these three for integers. On sm_90a it may also be float8 for 8- and
-        16-bit floating-point inputs. `c` has the type of `out`, or a 16- or 32-bit type if `out` is float8.
-        Accumulators are float32, float64 or int32; for float8 inputs the GPU keeps 13 fraction bits.
-    alpha, beta : float
-        Scale factors.
-    config : GemmConfig or "tune", optional
-        The kernel configuration; chosen from the shape by default. "tune" measures candidates at the first call of a
-        shape class and keeps the fastest on disk (see docs/howto/tune.md).
-    schedule : optional
-        The assignment of tiles to blocks: a threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a
-        StreamKThreadblockSwizzle. Overrides `config`, as do `split_k` and `reduction`.
-    split_k : int, optional
-        The number of blocks that share the K of each tile, with a threadblock swizzle. Stream-K chooses its own split.
-    reduction : str, optional
-        How these blocks add their partial tiles: in turn ("serial"), all in the last block ("parallel"), or one share
-        of the tile per block, through global memory ("scatter") or distributed shared memory ("cluster"). The order of
-        additions is fixed, so results are reproducible.
-    epilogue : function, optional
-        A function of one output element and one element of each operand, on traced values. It computes in float32, or
-        in the float64 or int32 of `out`. A kernel is compiled for each distinct function.
-    operands : sequence of arrays
-        Inputs of the epilogue: matrices (M, N), one of which may be `out`, `per_row(…)` of (M,) or `per_column(…)` of
-        (N,). float16, bfloat16, float32, float64 or int32; int32 only with an int32 `out`.
+    a (M, K), b (K, N): float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8, both of one type; on
+        sm_90a also float8_e4m3fn and float8_e5m2 in any combination. Row-major or column-major, any leading dimension;
+        what wgmma cannot read is copied to a workspace. numpy arrays run on the emulator, CUDA arrays on their GPU.
+    c (M, N): added after scaling by `beta`; not read if beta is 0. May be `out`. Has the type of `out`.
+    out (M, N): allocated row-major by default. float16, bfloat16 or float32 for floating-point inputs, float64 for
+        float64, int32 or one of these for integers; on sm_90a also float8 for 8- and 16-bit floating-point inputs.
+    config: a GemmConfig; chosen from the shape by default. "tune" measures candidates at the first call of a shape
+        class and keeps the fastest on disk.
+    schedule: a threadblock swizzle of ptxdsl.schedule, a PersistentScheduler or a StreamKThreadblockSwizzle.
+    split_k, reduction: the number of blocks that share the K of each tile, and how they add their partial tiles:
+        "serial", "parallel", "scatter" or "cluster". The order of additions is fixed: results are reproducible.
+    epilogue, operands: a function, on traced values, of one output element and one element of each operand: matrices
+        (M, N), one of which may be `out`, `per_row(…)` of (M,) or `per_column(…)` of (N,).
 
-    Batches: a (batch, M, K) and b (batch, K, N) give out (batch, M, N). A two-dimensional matrix, or a batch stride of
-    0, is shared by all batches; this holds for `c` and `operands` too. Lists of equally shaped and strided matrices, at
-    any addresses, give a list.
+    a (batch, M, K) and b (batch, K, N) give out (batch, M, N); a two-dimensional matrix is shared by all batches. Lists
+    of equally shaped and strided matrices give a list. Raises LaunchError if the arrays do not fit each other or the
+    kernel, ScheduleError if the schedule cannot run on this GPU; nothing is written then.
 
-    Raises
-    ------
-    LaunchError
-        If the arrays do not fit each other or the kernel. Nothing is written.
-    ScheduleError
-        If the schedule cannot run on this GPU. Nothing is written.
-
-    Examples
-    --------
-    >>> out = gemm(a, b)
     >>> out = gemm(a, b, epilogue=add_relu, operands=[per_column(bias)])
     """
     return run(KERNELS, a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue, operands)

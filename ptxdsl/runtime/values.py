@@ -47,7 +47,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class SignlessType(Type):
-    """An unsigned parameter of parsed PTX. Compilers declare a signed `int` as `.u32` too, so it takes negative numbers."""
+    """An unsigned parameter of parsed PTX, which takes negative numbers too: compilers declare `int` as `.u32`."""
 
 
 Kind: TypeAlias = Type | Pointer | Bytes | TensorMap

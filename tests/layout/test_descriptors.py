@@ -271,3 +271,18 @@ def test_an_address_of_32_bits_is_refused():
         described.ptx()
     assert refused.value.message == "a descriptor has 64 bits; it is made of an address of 32"
     assert refused.value.help == "convert the address before: `tile.address().value.to(u64)`"
+
+
+@pytest.mark.parametrize(
+    "parts, message",
+    [
+        ((1, 0), "`row_part` is 1; the tile has 1 part along M\n  help: pass row_part=0"),
+        ((0, 4), "`k_step` is 4; the tile has 4 parts along K\n  help: pass 0 to 3, or make the tile larger"),
+    ],
+)
+def test_a_part_outside_of_the_tile_is_refused(parts, message):
+    operand = shared_operand("wgmma.m64n64k16.f32.bf16", "a", tile_layout(64, 64, 16))
+    with pytest.raises(pd.LayoutError) as refused:
+        operand.descriptor(0, *parts)
+    lines = str(refused.value).splitlines()
+    assert f"{lines[0]}\n{lines[-1]}" == message

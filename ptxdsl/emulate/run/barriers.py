@@ -181,8 +181,8 @@ class Barriers:
         entry = self.waiting[0]
         count, need = self._present(entry, x)
         late = f"{need - count} more thread{'s' * (need - count > 1)}"
-        what = f"barrier {entry.barrier} waits for {late}"
-        return f"{what}: execute it in all of them, or count only the {count} that arrive"
+        wait = f"barrier {entry.barrier} waits for {late}"
+        return f"{wait}: execute it in all of them, or count only the {count} that arrive"
 
     def _present(self, entry: Waiting, x: Executor) -> tuple[int, int]:
         """Return the number of threads that arrived at a barrier of its first block, and the number it needs."""

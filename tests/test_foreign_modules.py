@@ -1,0 +1,105 @@
+"""PTX that other compilers print: names in nested scopes, pragmas, negated predicates, signed numbers, blank tensor maps."""
+
+import numpy as np
+import pytest
+
+import ptxdsl as pd
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+FILLER = ".visible .entry filler() { .reg .b32 %r<65536>; ret; }\n"
+SCOPES = """.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.u32 %r1, %tid.x;
+    bra SET;
+USE:
+    {
+        .reg .pred %p1;
+        setp.ne.u32 %p1, %r1, %r1;
+        selp.u32 %r2, 1, 0, %p1;
+    }
+    selp.u32 %r3, 7, 9, %p1;
+    ld.param.u64 %rd1, [out];
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd1, %rd1, %rd2;
+    add.u32 %r3, %r3, %r2;
+    st.global.u32 [%rd1], %r3;
+    ret;
+SET:
+    setp.lt.u32 %p1, %r1, 16;
+    bra USE;
+}
+"""
+
+
+@pytest.mark.parametrize("front", ["", FILLER], ids=["few registers", "more registers than are made at once"])
+def test_a_register_of_a_nested_scope_takes_no_name_of_an_outer_one(front):
+    printed = pd.parse(HEAD + front + SCOPES).ptx()
+    for text in (HEAD + front + SCOPES, printed):
+        out = np.zeros(32, np.uint32)
+        pd.emulate(pd.parse(text)["k"], 1, 32, out)
+        assert (out == np.where(np.arange(32) < 16, 7, 9)).all()
+    assert pd.parse(printed).ptx() == printed
+
+
+def test_a_register_that_a_family_declares_too_is_refused_in_words():
+    text = HEAD + FILLER + ".visible .entry k() { .reg .b32 %r<8>; .reg .b32 %r3; ret; }"
+    with pytest.raises(pd.ParseError, match="`%r3` is declared twice in this scope"):
+        pd.parse(text)
+
+
+@pytest.mark.parametrize("line", ["selp.b32 %r1, 7, 8, !%p1;", "mov.pred %p2, !%p1; selp.b32 %r1, 7, 8, %p2;"])
+def test_a_predicate_may_be_negated(line):
+    body = f".reg .pred %p<3>; .reg .b32 %r<3>; .reg .b64 %a; ld.param.u64 %a, [o]; setp.eq.u32 %p1, 1, 1; {line}"
+    out = np.zeros(1, np.uint32)
+    pd.emulate(
+        pd.parse(f"{HEAD}.visible .entry k(.param .u64 o) {{ {body} st.global.b32 [%a], %r1; ret; }}")["k"], 1, 1, out
+    )
+    assert out[0] == 8
+
+
+def test_a_pragma_before_the_body():
+    kernel = pd.parse(HEAD + '.visible .entry k() .maxntid 32 .pragma "nounroll"; { ret; }')["k"]
+    assert not pd.emulate(kernel, 1, 32).findings
+    with pytest.raises(pd.LaunchError, match="at most 32 threads"):
+        pd.emulate(kernel, 1, 64)
+
+
+STORE = """.visible .entry k(.param .u64 o, .param .u32 n)
+{ .reg .b32 %r; .reg .b64 %a; ld.param.u64 %a, [o]; ld.param.u32 %r, [n]; st.global.b32 [%a], %r; ret; }"""
+
+
+@pytest.mark.parametrize("number", [-100, -(2**31), 2**32 - 1])
+def test_an_unsigned_parameter_takes_any_32_bits(number):
+    out = np.zeros(1, np.uint32)
+    pd.emulate(pd.parse(HEAD + STORE)["k"], 1, 1, out, number)
+    assert out[0] == number % 2**32
+
+
+@pytest.mark.parametrize("number", [-(2**31) - 1, 2**32])
+def test_a_number_of_more_bits_is_refused(number):
+    with pytest.raises(pd.LaunchError, match=r"does not fit \(-2147483648 to 4294967295\)"):
+        pd.emulate(pd.parse(HEAD + STORE)["k"], 1, 1, np.zeros(1, np.uint32), number)
+
+
+def test_redux_reads_only_the_lanes_of_its_mask():
+    text = (
+        HEAD
+        + """.visible .entry k(.param .u64 out)
+{
+    .reg .pred %p; .reg .b32 %r<6>; .reg .b64 %a;
+    mov.u32 %r2, %tid.x;
+    setp.ge.u32 %p, %r2, 8;
+    @%p bra END;
+    mov.u32 %r4, %r2;
+    redux.sync.add.s32 %r5, %r4, 255;
+    ld.param.u64 %a, [out];
+    st.global.u32 [%a], %r5;
+END: ret;
+}"""
+    )
+    out = np.zeros(1, np.uint32)
+    assert not pd.emulate(pd.parse(text)["k"], 1, 32, out).findings
+    assert out[0] == 28

@@ -50,7 +50,7 @@ def test_examples(name, example, capsys):
 
 
 def test_a_fused_epilogue(example, capsys):
-    example("06_fused_epilogue")  # which runs as it is loaded
+    example("06_fused_epilogue").main()
     assert "ok" in capsys.readouterr().out
 
 

@@ -2005,6 +2005,9 @@ class mov:
 class mov_2:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "Move a register, constant, special register, or the address of a variable or function: d = a."
+class mov_pred:
+    def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
+        "d = a, a predicate that may be negated."
 class mov_v2:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
         "Move a register, constant, special register, or the address of a variable or function: d = a."
@@ -2016,7 +2019,7 @@ class mov_v4:
 class mov_v4_2:
     b16: mov_v4; b32: mov_v4; f32: mov_v4; s16: mov_v4; s32: mov_v4; u16: mov_v4; u32: mov_v4
 class mov_3:
-    b128: mov; b16: mov; b32: mov; b64: mov; f32: mov_2; f64: mov_2; pred: mov_2; s16: mov_2; s32: mov_2; s64: mov_2; u16: mov_2; u32: mov_2; u64: mov_2; v2: mov_v2_2; v4: mov_v4_2
+    b128: mov; b16: mov; b32: mov; b64: mov; f32: mov_2; f64: mov_2; pred: mov_pred; s16: mov_2; s32: mov_2; s64: mov_2; u16: mov_2; u32: mov_2; u64: mov_2; v2: mov_v2_2; v4: mov_v4_2
 class movmatrix_sync_aligned_m8n8_trans_b16:
     def __call__(self, a: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "Transpose an 8x8 matrix of 16-bit elements across the registers of a warp."

@@ -83,7 +83,7 @@ def test_dec_takes_and_inc_gives(first, message, help):
 
 
 @pytest.mark.parametrize("promises, threads, most", [
-    (".maxntid 256 .minnctapersm 1", 256, 256),
+    (".maxntid 256 .minnctapersm 1", 256, 248),
     (".maxntid 256 .minnctapersm 2", 256, 128),
     (".reqntid 512 .minnctapersm 1", 512, 128),
     (".reqntid 256 .maxnreg 96", 256, 96),

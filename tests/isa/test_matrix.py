@@ -214,7 +214,7 @@ def test_only_the_first_lanes_give_addresses():
     ),
     (
         "ldmatrix.sync.aligned.x4.m8n8.shared.b16 {%r0, %r1, %r2, %r3}, [tile+8];",
-        "ldmatrix.sync.aligned.x4.m8n8.shared.b16: `address` is 8 bytes past an aligned place; this access takes"
+        "ldmatrix.sync.aligned.x4.m8n8.shared.b16: `address` is 8 bytes past an aligned address; this access requires"
         " multiples of 16",
     ),
     (

@@ -748,7 +748,8 @@ def test_registers_that_nothing_uses_need_no_memory(scope):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < FEW_BYTES
-    assert ".reg .b32 q0, q9999999;" in printed and ".f32 v" not in printed
+    used = (".reg .b32 q0, q9999999;", ".reg .b32 q9999999, q0;")  # by declaration, or by use in a nested scope
+    assert any(declaration in printed for declaration in used) and ".f32 v" not in printed
 
 
 def test_many_families_that_nothing_uses_need_no_memory():

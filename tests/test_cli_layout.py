@@ -73,7 +73,7 @@ COPIES = (
     "write ldmatrix.x1|x2|x4[.trans], stmatrix.x1|x2|x4[.trans], cp.async.4|8|16, "
     "or ld|st[.global|.shared] with 1, 2, 4, 8 or 16 bytes as .16, .b128 or .v4.b32"
 )
-LAYOUTS = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as they print themselves"
+LAYOUTS = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as layouts are printed"
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_it_prints(run, arguments, printed):
 def test_a_layout_without_an_offset_is_the_one_with_offset_0(run):
     done = run("Sw<2,3,3> o (64,32):(32,1)")
     assert done.out == run("Sw<2,3,3> o 0 o (64,32):(32,1)").out
-    assert done.out.startswith("Sw<2,3,3> o 0 o (64,32):(32,1) on 16-bit elements: a colour is four banks\n")
+    assert done.out.startswith("Sw<2,3,3> o 0 o (64,32):(32,1) on 16-bit elements: one colour is four banks\n")
 
 
 @pytest.mark.parametrize("spec", [C_OF_MMA, SWIZZLED, "Sw<2,3,3>", "mma.m16n8k16.f32.f16", "ldmatrix.x4"])
@@ -131,9 +131,9 @@ def test_every_kind_of_spec_in_every_form(run, spec):
 @pytest.mark.parametrize("arguments, message, help", [
     (
         ["(64,64):(64,1)", "--a", "wgmma.m64n8k16.f32.bf16"],
-        "wgmma reads operand A of wgmma.m64n8k16.f32.bf16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
-        "each way, with no swizzle: (64,64):(64,1) has no such atoms in each (64,16)",
-        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+        "wgmma reads operand A of wgmma.m64n8k16.f32.bf16 as swizzle atoms of 8 rows of 16 bytes along K or M, at one "
+        "stride in each direction, with no swizzle: (64,64):(64,1) does not have these atoms in each (64,16)",
+        "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)",
     ),
     (
         ["(64,64):(64,1)", "--a", "wgmma.m64n8k16.f32.bf16", "--b", "wgmma.m64n8k16.f32.bf16"],
@@ -202,13 +202,13 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         (["(4,8):(1"], "cannot read the layout '(4,8):(1': at column 9 found the end, expected ')'", LAYOUTS),
         (
             ["(4,8):(1,4,2)"],
-            "shape (4,8) and stride (1,4,2) are not nested alike: in the shape (4,8) has 2 modes, "
+            "shape (4,8) and stride (1,4,2) have different nesting: in the shape (4,8) has 2 modes, "
             "in the stride (1,4,2) has 3 modes",
-            "give each int of the shape its own int in the stride",
+            "give each int of the shape one int in the stride",
         ),
         (
             ["nonsense"],
-            "'nonsense' is no layout, no swizzle and no instruction",
+            "'nonsense' is not a layout, a swizzle or an instruction",
             f"{LAYOUTS}; or an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16",
         ),
         ([], "SPEC is missing: there is nothing to draw", "give one, as in: ptxdsl layout '(4,8)'"),
@@ -242,7 +242,7 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         (["(8,64)", "--banks", "mma.m16n8k16"], "there is no copy atom 'mma.m16n8k16'", COPIES),
         (
             ["(8,64)", "--banks", "ld.global.16"],
-            "ld.global.16 does not reach shared memory, which has the banks",
+            "ld.global.16 does not access shared memory, so it has no bank conflicts",
             "use ld.shared or st.shared",
         ),
         (
@@ -257,8 +257,8 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         ),
         (
             ["(12,64):(64,1)", "--banks", "ldmatrix.x4"],
-            "one ldmatrix.x4 of a warp takes (16,16) elements here, which do not fill (12,64) evenly",
-            "give it a layout of (16,64), or an instruction of fewer matrices than 4",
+            "one ldmatrix.x4 of a warp accesses (16,16) elements here, which do not divide (12,64)",
+            "use a layout of (16,64), or an instruction of fewer than 4 matrices",
         ),
         (
             ["(32,4):(4,1)", "--banks", "ld.shared.16"],
@@ -317,7 +317,7 @@ def test_a_box_of_a_tensor_map_is_drawn_as_its_layout(run):
 def test_the_boxes_of_a_tile_are_drawn(run):
     drawn = run("Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))", "--boxes", "cp.async.bulk.tensor.shared.global")
     assert (drawn.code, drawn.err) == (0, "")
-    assert "2 boxes of (8,64), swizzled in 128 bytes" in drawn.out
+    assert "2 boxes of (8,64), 128-byte swizzle" in drawn.out
     assert " box 1, byte 1024 " in drawn.out and " box 0, byte 144 " in drawn.out
     of_map = run("TensorMap.tiled(bf16, (8, 128), swizzle=128)", "--boxes", "cp.async.bulk.tensor.shared.global")
     assert of_map.out == drawn.out
@@ -326,13 +326,13 @@ def test_the_boxes_of_a_tile_are_drawn(run):
 @pytest.mark.parametrize(("arguments", "message", "help"), [
     (
         ["(64,64):(66,1)", "--boxes", "cp.async.bulk.tensor.shared.global"],
-        "a box begins at a multiple of 128 bytes of shared memory: (64,64):(66,1) has one at byte 132",
-        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+        "a box must start at a multiple of 128 bytes of shared memory: (64,64):(66,1) has one at byte 132",
+        "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)",
     ),
     (
         ["mma.m16n8k16", "--boxes", "cp.async.bulk.tensor.shared.global"],
-        "cp.async.bulk.tensor.shared.global copies tiles that lie as a layout says; found mma.m16n8k16.f32.f16",
-        "give it the layout of a tile in shared memory",
+        "cp.async.bulk.tensor.shared.global needs the layout of a tile; found mma.m16n8k16.f32.f16",
+        "pass the layout of a tile in shared memory",
     ),
     (
         ["(64,64)", "--boxes", "cp.async.bulk.tensor.shared.global", "--banks", "ldmatrix.x4"],

@@ -108,7 +108,7 @@ CALLS = {
     "of a layout": (
         lambda: layout.Layout((8, 8), strides=(8, 1)),
         "Layout takes no `strides`; it takes shape and stride",
-        "it is `stride=` here",
+        "the keyword is `stride=`",
     ),
     "too few of a swizzle": (
         lambda: layout.Swizzle(3, 4),

@@ -1,6 +1,7 @@
-"""The layout algebra of CuTe on static layouts: every result is exact, or refused with the mode that cannot be.
+"""CuTe's layout algebra on static layouts. Results are exact; an operation without an exact result raises LayoutError
+and names the mode.
 
-Composed layouts are worked on through their inner layout: a swizzle acts on offsets, after all of this.
+Operations on a composed layout act on its inner layout, since the swizzle applies to the final offsets.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ptxdsl.layout.shape import (
 )
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, InverseLayout, Swizzle
 
-Modes: TypeAlias = list[tuple[int, int]]  # flat: (size, stride) of each mode
+Modes: TypeAlias = list[tuple[int, int]]  # flattened: (size, stride) of each mode
 Tiler: TypeAlias = "AnyLayout | int | tuple[Tiler, ...] | None"
 L = TypeVar("L", Layout, ComposedLayout, AnyLayout)
 
@@ -40,7 +41,7 @@ def size(layout: AnyLayout | IntTuple) -> int:
 
 
 def cosize(layout: AnyLayout) -> int:
-    """How many elements an array needs to hold every offset."""
+    """The number of elements an array needs to hold every offset."""
     return as_layout(layout).cosize
 
 
@@ -50,23 +51,23 @@ def rank(layout: AnyLayout | IntTuple) -> int:
 
 
 def depth(layout: AnyLayout | IntTuple) -> int:
-    """How deeply the shape is nested: 0 for an int, 1 for a flat tuple."""
+    """The nesting depth of the shape: 0 for an int, 1 for a flat tuple."""
     return as_layout(layout).depth
 
 
 def as_layout(value: Any) -> Layout | ComposedLayout:
-    """A layout as it is; a shape as its compact layout."""
+    """Return a layout unchanged, and a shape as its compact layout."""
     return value if isinstance(value, (Layout, ComposedLayout)) else Layout(value)
 
 
 def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) -> Computed:
-    """The offset of `coord` in the layout shape:stride, compact where no stride is given."""
+    """Return the offset of `coord` in the layout shape:stride; without a stride the layout is compact."""
     layout = Layout(shape) if stride is None else Layout(shape, stride)
     return layout(coord)
 
 
 def idx2crd(index: Number, shape: IntTuple) -> Computed:
-    """The coordinate, nested as `shape`, that counts to `index`, first mode fastest."""
+    """Return the coordinate, nested like `shape`, with the linear index `index` (first mode fastest)."""
     check_operators(index, "an index")
     leaves, weight, total = [], 1, product(int_tuple(shape, "shape", least=1))
     for n in flatten(shape):
@@ -77,7 +78,10 @@ def idx2crd(index: Number, shape: IntTuple) -> Computed:
 
 
 def slice_(layout: AnyLayout, *coord: Coordinate) -> ComposedLayout:
-    """The layout of the modes whose coordinate is None, from the offset of the others, which may be traced."""
+    """Return the layout of the modes whose coordinate is None, starting at the offset of the other coordinates.
+
+    The other coordinates may be traced values.
+    """
     whole = layout if isinstance(layout, ComposedLayout) else ComposedLayout(Swizzle(0, 0, 0), 0, plain(layout))
     kept: list[Layout] = []
     fixed = _slice(whole.layout, coordinate(coord), kept)
@@ -87,7 +91,7 @@ def slice_(layout: AnyLayout, *coord: Coordinate) -> ComposedLayout:
 
 
 def _slice(layout: Layout, coord: Coordinate, kept: list[Layout]) -> Computed:
-    """`coord` with 0 for None; the modes that it leaves open are added to `kept`."""
+    """Return `coord` with None replaced by 0, and append the modes it leaves open to `kept`."""
     if isinstance(coord, tuple) and len(coord) == layout.rank and isinstance(layout.shape, tuple):
         return tuple(_slice(mode, c, kept) for mode, c in zip(layout, coord, strict=True))
     if coord is None:
@@ -99,7 +103,7 @@ def _slice(layout: Layout, coord: Coordinate, kept: list[Layout]) -> Computed:
 
 
 def coalesced(flat: Iterable[tuple[int, int]]) -> Modes:
-    """Without size-1 modes, neighbours joined where the second continues the first."""
+    """Drop size-1 modes and merge each mode with the next where their strides are contiguous."""
     result: Modes = []
     for n, d in flat:
         if n == 1:
@@ -118,36 +122,40 @@ def flat_layout(flat: Sequence[tuple[int, int]]) -> Layout:
 
 
 def through_swizzle(operation: Callable[..., Layout], layout: L, *arguments: Any) -> L:
-    """`operation` on a layout, or on the inner layout of a composed one."""
+    """Apply `operation` to a layout, or to the inner layout of a composed one."""
     if isinstance(layout, ComposedLayout):
         return replace(layout, layout=operation(layout.layout, *arguments))
     return operation(plain(layout), *arguments)
 
 
 def plain(layout: Any) -> Layout:
-    """`layout`, refused where it is none, or a swizzled one."""
+    """Return `layout` if it is a Layout; raise LayoutError for a swizzled layout or anything else."""
     if isinstance(layout, Layout):
         return layout
     if isinstance(layout, ComposedLayout):
-        raise refusal(f"{layout} is swizzled, which this does not take", "use its inner layout: layout.layout")
-    raise refusal(f"a layout is needed; found {kind_of(layout)}", "write Layout(SHAPE, STRIDE)")
+        raise refusal(
+            f"this operation takes a layout without a swizzle; found {layout}", "use its inner layout: layout.layout"
+        )
+    raise refusal(f"expected a layout; found {kind_of(layout)}", "write Layout(SHAPE, STRIDE)")
 
 
 def coalesce(layout: L, profile: IntTuple | None = None) -> L:
-    """The same function of the linear coordinate in as few modes as possible.
+    """Return the same function of the linear coordinate with as few modes as possible.
 
-    With a tuple as profile, mode by mode, at each of its entries; modes past its end stay as they are.
+    With a tuple as `profile`, coalesce mode by mode, one mode for each entry; modes past the end of the profile are
+    unchanged.
     """
     return through_swizzle(_coalesce, layout, _profile(profile))
 
 
 def _profile(profile: Any) -> Any:
-    """A profile with tuples for lists."""
+    """Return a profile with its lists converted to tuples."""
     if isinstance(profile, (tuple, list)):
         return tuple(map(_profile, profile))
     if profile is not None and not is_int(profile):
         raise refusal(
-            f"a profile is nested ints; found {kind_of(profile)}", "write (1, 1) to coalesce each of two modes"
+            f"a profile must be an int or a nested tuple of ints; found {kind_of(profile)}",
+            "write (1, 1) to coalesce each of two modes",
         )
     return profile
 
@@ -159,20 +167,22 @@ def _coalesce(layout: Layout, profile: IntTuple | None) -> Layout:
 
 
 def filter_(layout: Layout) -> Layout:
-    """Coalesced, without the modes that do not move the offset."""
+    """Coalesce the layout and drop its stride-0 modes."""
     return flat_layout(coalesced((n, d) for n, d in plain(layout).flat() if d))
 
 
 def nullspace(layout: Layout) -> Layout:
-    """The linear coordinates that a layout maps to 0 through its stride-0 modes."""
+    """Return the linear coordinates that a layout maps to 0 through its stride-0 modes."""
     sizes = [n for n, _ in plain(layout).flat()]
     return flat_layout([(n, prod(sizes[:i])) for i, (n, d) in enumerate(layout.flat()) if d == 0 and n > 1])
 
 
 def by_mode(layout: Layout, tiler: tuple[Any, ...], operation: Callable[[Layout, Any], Layout]) -> Layout:
-    """`operation` of each mode and its entry of `tiler`; modes past its end stay as they are."""
+    """Apply `operation` to each mode and its entry of `tiler`; modes past the end of `tiler` are unchanged."""
     if len(tiler) > layout.rank:
-        raise refusal(f"{len(tiler)} entries by mode meet {layout}, which has {layout.rank} modes")
+        raise refusal(
+            f"{len(tiler)} entries, one for each mode, were given for {layout}, which has {layout.rank} modes"
+        )
     return from_modes([operation(m, t) for m, t in zip(layout, tiler, strict=False)] + list(layout)[len(tiler) :])
 
 
@@ -180,16 +190,16 @@ def by_mode(layout: Layout, tiler: tuple[Any, ...], operation: Callable[[Layout,
 
 
 def composition(a: Any, b: Any) -> Any:
-    """R with R(c) = a(b(c)) for every c, its shape a refinement of b's; a tuple `b` composes mode by mode.
+    """Return R with R(c) = a(b(c)) for every c; R's shape refines b's. A tuple `b` composes mode by mode.
 
-    Raises LayoutError where no layout has these values. A swizzle on the left gives a composed layout.
+    A swizzle on the left gives a composed layout. Raises LayoutError if no layout has these values.
     """
     if isinstance(a, Swizzle):
         return _after_swizzle(a, b)
     if isinstance(b, (Swizzle, ComposedLayout)):
         raise refusal(
-            f"{a} o {b}: a swizzle stands on the left, where it acts on offsets",
-            "swizzle the offsets of the whole: composition(swizzle, composition(a, inner))",
+            f"{a} o {b} has its swizzle on the right; a swizzle maps offsets, so it must be on the left",
+            "swizzle the final offsets: composition(swizzle, composition(a, inner))",
         )
     return through_swizzle(_compose_any, a, b)
 
@@ -203,13 +213,13 @@ def _after_swizzle(swizzle: Swizzle, b: Any) -> Swizzle | ComposedLayout:
 
 
 def _joined(a: Swizzle, b: Swizzle) -> Swizzle:
-    """The swizzle that does b, then a."""
+    """Return the swizzle that applies b, then a."""
     source = a.source ^ b.source
     lowest = source & -source
     same_distance = a.shift == b.shift or 0 in (a.bits, b.bits)
     if not same_distance or a.source & b.target or source & (source + lowest):
         raise refusal(
-            f"{a} o {b} is no single swizzle: their bits do not join into one run over one distance",
+            f"{a} o {b} is not a single swizzle: the combined bits must be contiguous and have one shift",
             "apply them one after the other to the offset",
         )
     shift = a.shift if a.bits else b.shift
@@ -226,7 +236,7 @@ def _compose_any(a: Layout, b: Tiler) -> Layout:
 
 
 def compose(a: Layout, b: Layout) -> Layout:
-    """R(c) = a(b(c)): each mode of b by itself, then, where they might carry into each other, by all values."""
+    """Compose each mode of b separately, then compare all values if modes of b may carry into each other."""
     source = _unbounded(a)
     steps = [_steps(source, n, d) for n, d in b.flat()]
     leaves = []
@@ -243,7 +253,7 @@ def compose(a: Layout, b: Layout) -> Layout:
 
 
 def _unbounded(layout: Layout) -> Modes:
-    """Coalesced, but with the last mode kept even where its size is 1: it takes what lies past the end."""
+    """Coalesce the layout but keep its last mode, even of size 1, because coordinates past the end extend it."""
     *others, (n, d) = layout.flat()
     result = coalesced(others)
     if result and result[-1][0] * result[-1][1] == d:
@@ -253,15 +263,15 @@ def _unbounded(layout: Layout) -> Modes:
 
 
 def _steps(source: Modes, n: int, d: int) -> list[tuple[int, int, int]] | None:
-    """How n:d walks through the modes of `source`: (mode, count, step); None where the strides do not divide."""
+    """Return how n:d steps through the modes of `source` as (mode, count, step); None if the strides do not divide."""
     steps = []
     for i, (size, _) in enumerate(source[:-1]):
-        if d and d % size == 0:  # passes over this mode
+        if d and d % size == 0:  # skips this mode
             d //= size
             continue
-        if 0 <= (n - 1) * d < size:  # stays inside of this mode
+        if 0 <= (n - 1) * d < size:  # stays inside this mode
             count = n
-        elif d > 0 and size % d == 0 and n % (size // d) == 0:  # goes on to the next at the end of this one
+        elif d > 0 and size % d == 0 and n % (size // d) == 0:  # fills this mode and continues in the next
             count = size // d
         else:
             return None
@@ -272,7 +282,7 @@ def _steps(source: Modes, n: int, d: int) -> list[tuple[int, int, int]] | None:
 
 
 def _factored(a: Layout, n: int, d: int) -> Modes | None:
-    """The fewest modes with the values a(0), a(d), …, a((n - 1) * d), or None where there are none."""
+    """Return the fewest modes with the values a(0), a(d), …, a((n - 1) * d), or None if no modes have these values."""
     values = [a(d * c) for c in range(n)]
     result: Modes = []
     while len(values) > 1:
@@ -287,7 +297,7 @@ def _factored(a: Layout, n: int, d: int) -> Modes | None:
 
 
 def _independent(source: Modes, steps: list[list[tuple[int, int, int]] | None]) -> bool:
-    """Whether the modes of b together carry in no mode of `source`, so that their values add up."""
+    """True if the modes of b together carry in no mode of `source`, so that their values add up."""
     reach = [0] * len(source)
     for known in steps:
         if known is None:
@@ -303,9 +313,9 @@ def _check_values(a: Layout, b: Layout, result: Layout) -> None:
             coord = idx2crd(i, b.shape)
             moving = max(leaf for leaf, c in enumerate(flatten(coord)) if c)
             raise refusal(
-                f"{a} o {b} is no layout: {mode_name(b.shape, moving)} of the right layout carries into another: "
-                f"at {show(coord)} the left layout gives {a(offset)}, where its modes add up to {value}",
-                "compose with modes whose strides divide the left layout's shape",
+                f"{a} o {b} is not a layout: {mode_name(b.shape, moving)} of the right layout carries into another "
+                f"mode: at {show(coord)} the left layout gives {a(offset)}, but the composed modes add up to {value}",
+                "use modes on the right whose strides divide the left layout's shape",
             )
 
 
@@ -313,8 +323,9 @@ def _not_a_mode(a: Layout, b: Layout, leaf: int) -> Exception:
     n, d = b.flat()[leaf]
     values = ", ".join(str(a(d * c)) for c in islice(range(n), 8)) + (", …" if n > 8 else "")
     return refusal(
-        f"{a} o {b} is no layout: {mode_name(b.shape, leaf)} of the right layout, {n}:{d}, reads the offsets {values}",
-        f"give it a stride and a size that divide the left layout's shape {show(a.shape)}",
+        f"{a} o {b} is not a layout: {mode_name(b.shape, leaf)} of the right layout, {n}:{d}, selects the offsets "
+        f"{values}",
+        f"choose a stride and a size that divide the left layout's shape {show(a.shape)}",
     )
 
 
@@ -322,10 +333,10 @@ def _not_a_mode(a: Layout, b: Layout, leaf: int) -> Exception:
 
 
 def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
-    """The offsets that `layout` leaves out of each block: together they reach all below `cotarget` once.
+    """Return a layout of the offsets that `layout` leaves free: together they cover 0 to `cotarget` once.
 
-    `cotarget` is a size or a shape, by default the layout's cosize. Raises LayoutError where the modes overlap, run
-    backwards or leave a ragged gap.
+    `cotarget` is a size or a shape; the default is the layout's cosize. Raises LayoutError if modes overlap, have a
+    negative stride, or leave a gap that is not a multiple of the modes below.
     """
     target = plain(layout).cosize if cotarget is None else _cotarget(cotarget)
     gaps, covered = _gaps(layout, ragged=False)
@@ -333,16 +344,17 @@ def complement(layout: Layout, cotarget: IntTuple | None = None) -> Layout:
 
 
 def repetitions(layout: Layout, count: int) -> Layout:
-    """Where `layout` may stand `count` times without overlap; the rest of a ragged gap stays unused.
+    """Return the start offsets of `count` copies of `layout` that do not overlap.
 
-    Rows of 32 elements at a pitch of 33 are repeated behind the last of them, as CuTe's products do.
+    If a gap does not fit a whole number of copies, its remainder stays unused: rows of 32 elements at a pitch of 33 are
+    repeated after the last row, as in CuTe's products.
     """
     gaps, covered = _gaps(layout, ragged=True)
     return flat_layout(coalesced([*gaps, (-(-count // prod(n for n, _ in gaps)), covered)]))
 
 
 def _gaps(layout: Layout, ragged: bool) -> tuple[Modes, int]:
-    """How often the modes of a layout fit between each other, each with its stride, and the end of the last one."""
+    """Return, for each gap between the modes, how many copies fit and their stride; and the end of the last mode."""
     _check_forwards(plain(layout), "complement")
     gaps: Modes = []
     covered = 1
@@ -363,12 +375,12 @@ def _cotarget(value: IntTuple) -> int:
 
 
 def _check_forwards(layout: Layout, operation: str) -> None:
-    """Refuse a mode that runs backwards."""
+    """Raise LayoutError for a mode with a negative stride."""
     for n, d in layout.flat():
         if n > 1 and d < 0:
             raise refusal(
                 f"{layout} has no {operation}: the mode {n}:{d} has a negative stride",
-                f"count this mode the other way: {n}:{-d}, from its last element on",
+                f"reverse this mode: use {n}:{-d} and start at its last element",
             )
 
 
@@ -377,9 +389,10 @@ def _by_stride(layout: Layout) -> Modes:
 
 
 def _no_complement(layout: Layout, n: int, d: int, covered: int) -> Exception:
-    where = "starts inside of" if d < covered else "is no whole multiple of"
+    where = "starts inside" if d < covered else "is not a multiple of"
     return refusal(
-        f"{layout} has no complement: the mode {n}:{d} {where} the block of {covered} that the modes below it take up",
+        f"{layout} has no complement: the mode {n}:{d} {where} the block of {covered} elements that the modes below "
+        "it cover",
         f"give this mode a stride that is a multiple of {covered}",
     )
 
@@ -389,15 +402,15 @@ def right_inverse(layout: Layout) -> Layout: ...
 @overload
 def right_inverse(layout: ComposedLayout) -> InverseLayout: ...
 def right_inverse(layout: AnyLayout) -> Layout | InverseLayout:
-    """R with layout(R(i)) = i for all i below R's size: as far as the offsets have no gap.
+    """Return R with layout(R(i)) = i for all i below R's size, which is the first gap of the offsets.
 
-    That of a swizzled layout takes the swizzle back first; it starts at offset 0.
+    The inverse of a swizzled layout undoes the swizzle first; such a layout must start at offset 0.
     """
     if isinstance(layout, ComposedLayout):
         if layout.constant_offset():
             raise refusal(
-                f"{layout} has no right inverse: nothing lies below its offset {layout.offset}",
-                "take the inverse of the layout from offset 0 on",
+                f"{layout} has no right inverse: no coordinate maps below its offset {layout.offset}",
+                "invert the layout without its offset",
             )
         return InverseLayout(right_inverse(layout.layout), 0, layout.swizzle)
     weights = _weights(layout)
@@ -415,10 +428,10 @@ def left_inverse(layout: Layout) -> Layout: ...
 @overload
 def left_inverse(layout: ComposedLayout) -> InverseLayout: ...
 def left_inverse(layout: AnyLayout) -> Layout | InverseLayout:
-    """R with R(layout(i)) = i where the layout is injective, and layout(R(layout(i))) = layout(i) for all.
+    """Return R with R(layout(i)) = i if the layout is injective, and layout(R(layout(i))) = layout(i) in any case.
 
-    That of a swizzled layout takes the swizzle back first. Raises LayoutError where two modes overlap, a stride is
-    negative or no multiple of the one below it.
+    The inverse of a swizzled layout undoes the swizzle first. Raises LayoutError if two modes overlap, or if a stride
+    is negative or not a multiple of the next smaller stride.
     """
     if isinstance(layout, ComposedLayout):
         return InverseLayout(left_inverse(layout.layout), layout.constant_offset(), layout.swizzle)
@@ -428,8 +441,8 @@ def left_inverse(layout: AnyLayout) -> Layout | InverseLayout:
     for n, d, weight in ordered:
         if d < below[0] * below[1] or d % below[1]:
             raise refusal(
-                f"{layout} has no left inverse: the mode {n}:{d} does not stand on whole multiples of the mode "
-                f"{below[0]}:{below[1]} below it"
+                f"{layout} has no left inverse: the mode {n}:{d} overlaps the mode {below[0]}:{below[1]}, or its "
+                "stride is not a multiple of that mode's stride"
             )
         result.append((d // below[1], below[2]))
         below = (n, d, weight)
@@ -437,7 +450,7 @@ def left_inverse(layout: AnyLayout) -> Layout | InverseLayout:
 
 
 def _weights(layout: Layout) -> list[tuple[int, int, int]]:
-    """(size, stride, weight in the linear coordinate) of each mode that moves the offset."""
+    """Return (size, stride, weight in the linear coordinate) of each mode with a nonzero stride."""
     weighted, weight = [], 1
     for n, d in plain(layout).flat():
         if n > 1 and d:

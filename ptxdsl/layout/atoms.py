@@ -1,7 +1,7 @@
-"""Instructions as atoms: which thread holds which element, of a matrix product or of a copy.
+"""MMA and copy atoms: the mapping from threads and values to elements of one instruction.
 
-A thread-value layout maps (thread, value) to the element's linear position, first mode fastest: in A (M, K), in B
-(N, K), in C (M, N); for copies, to the bit's position in what the instruction moves.
+A thread-value layout maps (thread, value) to the element's linear position, first mode fastest: in A (M, K), in B (N,
+K), in C (M, N). For copies it maps to the bit's position in the data that the instruction moves.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from ptxdsl.layout.swizzle import bank_colour
 
 WARP = 32
 WARPGROUP = 128
-DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # of M, N, K
+DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # indices into (M, N, K)
 NAMES = ("M", "N", "K")
-WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)  # of elements, in bits
-MATRIX_ROW_BYTES = 16  # what one lane's address of ldmatrix and stmatrix stands for
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)  # element widths in bits
+MATRIX_ROW_BYTES = 16  # bytes of the row that one lane's address of ldmatrix or stmatrix points to
 
-LEAST_BITS = 8  # of an element that a layout speaks of
+LEAST_BITS = 8  # narrowest element of a layout, in bits
 
 
 def _type_pairs(product: MmaShape | WarpgroupProduct) -> tuple[str, ...]:
-    """ACCUMULATOR.INPUT, of elements that are no parts of bytes."""
+    """Return ACCUMULATOR.INPUT for each pair of types whose elements are whole bytes."""
     inputs = [name for name in product.inputs if BITS[name] >= LEAST_BITS]
     return tuple(f"{accumulator}.{name}" for accumulator in product.sums for name in inputs)
 
@@ -62,7 +62,9 @@ class MmaAtom(Drawable):
     c_bits: int
 
     def in_registers(self, operand: str) -> bool:
-        """Whether threads hold operand "a", "b" or "c"; wgmma reads B, and A without .rs, from shared memory."""
+        """True if threads hold operand "a", "b" or "c" in registers; wgmma reads B, and A without .rs, from shared
+        memory.
+        """
         layout_tv: Layout = getattr(self, operand)
         return any(d for _, d in layout_tv[0].flat())
 
@@ -70,7 +72,9 @@ class MmaAtom(Drawable):
         return self.name
 
     def picture(self) -> Picture:
-        """A left of C, B above it, as in the product; thread and value of each element, or its byte if shared."""
+        """Draw A left of C and B above it, with the thread and value of each element, or its byte if it is in shared
+        memory.
+        """
         return product_picture(self, self.name, self.shape, {"a": self.a, "b": self.b, "c": self.c})
 
 
@@ -78,9 +82,9 @@ class MmaAtom(Drawable):
 class CopyAtom(Drawable):
     """One copy instruction of `threads` threads.
 
-    `source` and `target` say what each side is: "shared", "global", "memory" (any space) or "registers"; `vector_bytes`
-    is what a thread's address stands for, contiguous and aligned. `source_bits` and `target_bits` are thread-value
-    layouts over bits.
+    `source` and `target` name the state space of each side: "shared", "global", "memory" (any space) or "registers".
+    `vector_bytes` is the size of the contiguous, aligned vector at a thread's address. `source_bits` and `target_bits`
+    are thread-value layouts over bits.
     """
 
     name: str
@@ -94,26 +98,26 @@ class CopyAtom(Drawable):
 
     @property
     def addressing_threads(self) -> int:
-        """How many of its threads' addresses are used: eight for each matrix."""
+        """The number of threads whose address is used: eight for each matrix."""
         return int(self.name.split(".")[1][1:]) * 8 if self.is_matrix else self.threads
 
     @property
     def is_matrix(self) -> bool:
-        """ldmatrix or stmatrix: the threads address rows, and hold parts of others' rows."""
+        """True for ldmatrix and stmatrix, where threads address rows and hold elements of other threads' rows."""
         return self.threads == WARP
 
     def source_values(self, bits: int) -> Layout:
-        """(thread, value) to the position of a `bits` wide element, on the side that is read."""
+        """Return (thread, value) → position of a `bits` wide element on the source side."""
         self._check_width(bits)
         return upcast(self.source_bits, bits)
 
     def target_values(self, bits: int) -> Layout:
-        """(thread, value) to the position of a `bits` wide element, on the side that is written."""
+        """Return (thread, value) → position of a `bits` wide element on the target side."""
         self._check_width(bits)
         return upcast(self.target_bits, bits)
 
     def reference_values(self, bits: int) -> Layout:
-        """The side that a tiled copy's layout speaks of: the registers, where there are any."""
+        """Return the thread-value layout of the side that a tiled copy refers to: the register side if there is one."""
         return self.source_values(bits) if self.source == "registers" else self.target_values(bits)
 
     def _check_width(self, bits: int) -> None:
@@ -125,20 +129,22 @@ class CopyAtom(Drawable):
             )
         if self.is_matrix and bits > 32:
             raise refusal(
-                f"{self.name} hands 32-bit pieces of a row to different threads; a {bits}-bit element would be cut",
+                f"{self.name} gives 32-bit parts of a row to different threads, which would split a {bits}-bit element",
                 "use ld.shared",
             )
         if bits > self.vector_bytes * 8:
             raise refusal(
-                f"{self.name} moves {self.vector_bytes * 8} bits a thread, less than one {bits}-bit element",
-                f"use an instruction of at least {bits // 8} bytes a thread",
+                f"{self.name} moves {self.vector_bytes * 8} bits per thread, less than one {bits}-bit element",
+                f"use an instruction of at least {bits // 8} bytes per thread",
             )
 
     def __str__(self) -> str:
         return self.name
 
     def picture(self) -> Picture:
-        """Whose address a vector stands at, and who holds its elements, of 16 bits (8 where it moves but one byte)."""
+        """Draw the thread that addresses each vector and the threads that hold its 16-bit elements (8-bit for one-byte
+        copies).
+        """
         bits = min(16, self.vector_bytes * 8)
         columns = self.vector_bytes * 8 // bits
         sides = ((self.source, self.source_values(bits)), (self.target, self.target_values(bits)))
@@ -150,13 +156,13 @@ Atom: TypeAlias = MmaAtom | CopyAtom
 
 
 def held(layout_tv: Layout) -> list[tuple[int, int, int]]:
-    """(thread, value, position) of all threads and values."""
+    """Return (thread, value, position) for all threads and values."""
     threads = layout_tv[0].size
     return [(i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets())]
 
 
 def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
-    """The thread-value layouts of A, B and C as the product is written: A left of C, B above it."""
+    """Draw the thread-value layouts of A, B and C with A left of C and B above it."""
     positions = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
     grids = (
         _operand_grid(name, shape, layouts[name], at)
@@ -168,11 +174,11 @@ def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layo
 
 
 def _shared_grid(operand: str, shape: tuple[int, int, int], bits: int, at: tuple[int, int]) -> Grid:
-    """An operand in shared memory as it lies there most often; a colour is four banks."""
+    """Draw an operand in shared memory in its most common layout; one colour is four banks."""
     rows, k = (shape[d] for d in DIMENSIONS[operand])
     names = [NAMES[d] for d in DIMENSIONS[operand]]
     bytes_of = [[usual_byte(row, column, rows, bits) for column in range(k)] for row in range(rows)]
-    if operand == "b":  # with K downwards, so that it stands over C
+    if operand == "b":  # K downwards, to align with C
         bytes_of = [list(column) for column in zip(*bytes_of, strict=True)]
         names.reverse()
     cells = tuple(tuple(Cell((str(byte),), bank_colour(byte)) for byte in line) for line in bytes_of)
@@ -184,7 +190,7 @@ def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, 
     rows, columns = (shape[d] for d in DIMENSIONS[operand])
     names = [NAMES[d] for d in DIMENSIONS[operand]]
     values = held(layout_tv)
-    if operand == "b":  # with K downwards, so that it stands over C
+    if operand == "b":  # K downwards, to align with C
         values = [(t, v, p // rows + p % rows * columns) for t, v, p in values]
         rows = columns
         names.reverse()
@@ -192,17 +198,17 @@ def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, 
 
 
 def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int]) -> Grid:
-    """One vector in each row."""
+    """Draw one vector per row."""
     rows = layout_tv.cosize // columns
     values = [(t, v, p // columns + p % columns * rows) for t, v, p in held(layout_tv)]
     return thread_value_grid(title, rows, values)._replace(at=at)
 
 
 def check_element(bits: Any) -> None:
-    """Refuse a width of elements that no type has."""
+    """Raise LayoutError if no type has this element width."""
     check_int(bits, "the width of an element in bits", least=1)
     if bits not in WIDTHS:
-        raise refusal(f"no element has {bits} bits", f"the widths are {', '.join(map(str, WIDTHS))}")
+        raise refusal(f"no element type has {bits} bits", f"the widths are {', '.join(map(str, WIDTHS))}")
 
 
 MULTIPLIES = ("mma", "wgmma")
@@ -211,7 +217,7 @@ INSTRUCTIONS = "an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.asy
 
 
 def atom(name: str) -> Atom:
-    """The atom of a PTX name: "mma.m16n8k16.f32.f16", "ldmatrix.x4.trans", "cp.async.16", "ld.shared.v4.b32", …"""
+    """Return the atom of a PTX name: "mma.m16n8k16.f32.f16", "ldmatrix.x4.trans", "cp.async.16", "ld.shared.v4.b32"."""
     operation = _name(name, "an atom", INSTRUCTIONS).split(".")[0]
     if operation not in (*MULTIPLIES, *COPIES):
         raise refusal(f"there is no atom {name!r}", f"write {INSTRUCTIONS}")
@@ -221,7 +227,7 @@ def atom(name: str) -> Atom:
 def _name(value: Any, subject: str, examples: str) -> str:
     if not isinstance(value, str):
         shown = str(value) if isinstance(value, (MmaAtom, CopyAtom)) else kind_of(value)
-        raise refusal(f"{subject} is made of the name of an instruction; found {shown}", f"write {examples}")
+        raise refusal(f"{subject} is created from the name of an instruction; found {shown}", f"write {examples}")
     return value
 
 
@@ -231,13 +237,15 @@ _MMA_NAME = re.compile(
     r"(?P<op>mma(?=\.)|wgmma(?:\.mma_async)?)(?:\.sync)?(?:\.aligned)?\.m(?P<m>\d+)n(?P<n>\d+)k(?P<k>\d+)"
     r"(?P<majors>(?:\.(?:row|col))*)(?P<types>(?:\.\w+)*)"
 )
-_MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # the inputs of which A may have one type, and B the other
+_MIXED = ({"s8", "u8"}, {"e4m3", "e5m2"})  # input types that A and B may mix
 
 
 def mma_atom(name: MmaAtom | str) -> MmaAtom:
-    """mma.m16n8k16.f32.f16 (accumulator, input), or PTX's own mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
+    """Return the MMA atom of a name such as mma.m16n8k16.f32.f16 (accumulator, input) or
+    mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
 
-    wgmma.m64n128k16.f32.f16 reads A from shared memory, and with .rs behind it from registers. An atom stays as it is.
+    wgmma.m64n128k16.f32.f16 reads A from shared memory; with the suffix .rs it reads A from registers. An atom is
+    returned unchanged.
     """
     if isinstance(name, MmaAtom):
         return name
@@ -260,17 +268,20 @@ def _named_mma(name: str) -> MmaAtom:
 def _check_majors(name: str, majors: str, wgmma: bool) -> None:
     if wgmma:
         raise refusal(
-            f"there is no MMA atom {name!r}: wgmma names no majors, and this one has {majors}", f"leave out {majors}"
+            f"there is no MMA atom {name!r}: a wgmma name has no layout qualifiers, and this one has {majors}",
+            f"leave out {majors}",
         )
     if majors != ".row.col":
         raise refusal(
-            f"there is no MMA atom {name!r}: A is row-major and B column-major, .row.col, and this one has {majors}",
-            "write .row.col; a tile that lies the other way is turned by ldmatrix.x4.trans",
+            f"there is no MMA atom {name!r}: A is row-major and B is column-major, .row.col; found {majors}",
+            "write .row.col, and load a tile of the other major with ldmatrix.x4.trans",
         )
 
 
 def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, str, str]:
-    """(accumulator, A, B) types of a name: none, the input, accumulator and input(s), or D, A, B and C."""
+    """Return the (accumulator, A, B) types of a name, which has none, the input, accumulator and input(s), or D, A, B
+    and C.
+    """
     if not words:
         words = known[0].split(".") if known else []
     elif len(words) == 1:
@@ -280,8 +291,8 @@ def _types(name: str, words: list[str], known: tuple[str, ...]) -> tuple[str, st
     accumulator, a, b = (*words, words[-1])[:3] if len(words) in (2, 3) else ("", "", "")
     if a != b and {a, b} <= set(BITS) and {a, b} not in _MIXED:
         raise refusal(
-            f"there is no MMA atom {name!r}: A and B are of one type, and here of {a} and {b}",
-            "convert one of them; only e4m3 and e5m2, or s8 and u8, multiply each other",
+            f"there is no MMA atom {name!r}: A and B must have the same type; found {a} and {b}",
+            "convert one of them; only e4m3 and e5m2, or s8 and u8, may be mixed",
         )
     if f"{accumulator}.{a}" not in known or f"{accumulator}.{b}" not in known:
         raise _no_mma(name)
@@ -302,14 +313,16 @@ def _mma(shape: tuple[int, int, int], accumulator: str, a: str, b: str) -> MmaAt
 
 
 def _operand(rows: int, k: int, bits: int) -> Layout:
-    """A or B of one warp: a lane holds, of row lane / 4 and each eighth row on, every fourth 32-bit piece of K."""
+    """Return A or B of one warp: a lane holds every fourth 32-bit word of K, in row lane / 4 and every eighth row after
+    it.
+    """
     packed = max(1, 32 // bits)
     pieces = k // (4 * packed)
     return _by_lane((packed * rows, 1), (packed, rows), (rows // 8, 8), (pieces, 4 * packed * rows))
 
 
 def _by_lane(strides: tuple[int, int], *values: tuple[int, int]) -> Layout:
-    """The lanes as 4 x 8, then the (size, stride) of the value modes that are more than one."""
+    """Return the lanes as 4 x 8, followed by the value modes, given as (size, stride), whose size is more than 1."""
     kept = [v for v in values if v[0] > 1]
     by_value = from_modes(Layout(n, d) for n, d in kept) if len(kept) > 1 else Layout(*(kept[0] if kept else (1, 0)))
     return from_modes([Layout((4, 8), strides), by_value])
@@ -340,7 +353,7 @@ def _no_mma(name: str) -> Exception:
     else:
         known = f"{shape}: {', '.join(shapes[shape])}" if shape else f"the shapes are {', '.join(shapes)}"
     if name.split(".")[0] in COPIES:
-        known = "this instruction copies, and multiplies nothing"
+        known = "this is a copy instruction, not a matrix product"
     operation = "wgmma" if name.startswith("wgmma") else "mma"
     return refusal(f"there is no MMA atom {name!r}", f"write {operation}.SHAPE.ACCUMULATOR.INPUT; {known}")
 
@@ -357,9 +370,10 @@ _COPY_HELP = (
 
 
 def copy_atom(name: CopyAtom | str) -> CopyAtom:
-    """One of ldmatrix.x4, stmatrix.x2.trans, cp.async.16, ld.shared.16 (in bytes), st.global.v4.b32 and their like.
+    """Return the copy atom of a name such as ldmatrix.x4, stmatrix.x2.trans, cp.async.16, ld.shared.16 (bytes) or
+    st.global.v4.b32.
 
-    An atom stays as it is.
+    An atom is returned unchanged.
     """
     if isinstance(name, CopyAtom):
         return name
@@ -392,7 +406,7 @@ def _copy_words(name: str) -> tuple[str, list[str]]:
 
 
 def _vector_bytes(words: list[str]) -> int:
-    """The bytes a thread moves, of ".16" or ".v4.b32"; 0 where the words say something else."""
+    """Return the bytes a thread moves for ".16" or ".v4.b32", or 0 for other words."""
     words = [w for w in words if w not in _SPACES]
     if len(words) == 1 and words[0].isdigit():
         return int(words[0])
@@ -415,14 +429,18 @@ def _matrix_copy(name: str, operation: str, words: list[str]) -> CopyAtom:
 
 
 def _addressed_rows(matrices: int) -> Layout:
-    """A lane's address is that of row lane % 8 of matrix lane / 8; further lanes repeat the first ones."""
+    """Map a lane to the row it addresses: row lane % 8 of matrix lane / 8; lanes past the last matrix repeat the first
+    ones.
+    """
     row = MATRIX_ROW_BYTES * 8
     lanes = 8 * matrices
     return Layout((WARP, row), (row, 1)) if lanes == WARP else Layout(((lanes, WARP // lanes), row), ((row, 0), 1))
 
 
 def _fragments(matrices: int, transposed: bool) -> Layout:
-    """A lane holds 32 bits of each 8x8 matrix of 16-bit elements: of row lane / 4, or of column lane / 4."""
+    """Map a lane to its 32 bits of each 8x8 matrix of 16-bit elements: in row lane / 4, or in column lane / 4 if
+    transposed.
+    """
     matrix = 8 * MATRIX_ROW_BYTES * 8
     if transposed:
         return _by_lane((256, 16), (16, 1), (2, 128), (matrices, matrix))

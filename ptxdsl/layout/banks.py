@@ -1,8 +1,8 @@
-"""Shared-memory wavefronts: how often an access must go to the banks, and which lanes each time serves.
+"""Shared-memory wavefronts: how many passes over the banks an access takes, and which lanes each pass serves.
 
-Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: all lanes where each
-takes 4 bytes or less, 16 lanes at 8 bytes, 8 lanes at 16 bytes. A phase takes as many wavefronts as different words of
-one bank are asked for; lanes that ask for the same word share it.
+Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: all lanes if each
+accesses 4 bytes or less, 16 lanes at 8 bytes, 8 lanes at 16 bytes. The number of wavefronts of a phase is the largest
+number of distinct words that it accesses in one bank; lanes that access the same word share it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ptxdsl.layout.vector import layout_of
 BANK_BYTES = 4
 MATRIX_ROWS = 8
 
-Wave = dict[int, list[int]]  # place within the 128 bytes → the lanes that read there
+Wave = dict[int, list[int]]  # column within the 128 bytes → lanes that access it
 
 
 @dataclass(frozen=True)
 class Wavefronts(Drawable):
-    """Of each warp instruction its phases, of each phase its wavefronts; a place is `unit_bytes` wide."""
+    """The phases of each warp instruction, and the wavefronts of each phase; a column is `unit_bytes` wide."""
 
     title: str
     unit_bytes: int
@@ -35,17 +35,17 @@ class Wavefronts(Drawable):
 
     @property
     def total(self) -> int:
-        """The wavefronts of all instructions."""
+        """The number of wavefronts of all instructions."""
         return sum(len(phase) for instruction in self.instructions for phase in instruction)
 
     @property
     def ideal(self) -> int:
-        """What it would take without a conflict: one a phase."""
+        """The number of wavefronts without bank conflicts: one per phase."""
         return sum(map(len, self.instructions))
 
     @property
     def worst(self) -> int:
-        """The most wavefronts of any phase: n is an n-way conflict, 1 is none."""
+        """The largest number of wavefronts of a phase: n for an n-way conflict, 1 without conflicts."""
         return max(len(phase) for instruction in self.instructions for phase in instruction)
 
     def __str__(self) -> str:
@@ -53,7 +53,9 @@ class Wavefronts(Drawable):
         return f"{self.title}: {self.total} wavefronts of {self.ideal} at best, {conflict}"
 
     def picture(self) -> Picture:
-        """The instruction with the most wavefronts: a row for each, a column for each group of banks; the lanes."""
+        """Draw the instruction with the most wavefronts: one row per wavefront, one column per group of banks, lanes in
+        the cells.
+        """
         phases = max(self.instructions, key=lambda phases: sum(map(len, phases)))
         waves = [(p, w, wave) for p, phase in enumerate(phases) for w, wave in enumerate(phase)]
         banks = self.unit_bytes // BANK_BYTES
@@ -75,9 +77,11 @@ def _lanes_cell(lanes: list[int] | None, phase: int) -> Cell | None:
 
 
 def phases_of(addresses: Sequence[int], width_bytes: int) -> tuple[tuple[Wave, ...], ...]:
-    """The phases and wavefronts of one warp instruction whose lane i takes `width_bytes` at byte `addresses[i]`."""
+    """Return the phases and wavefronts of one warp instruction whose lane i accesses `width_bytes` at byte
+    `addresses[i]`.
+    """
     if ragged := next((a for a in addresses if a % width_bytes), 0):
-        raise refusal(f"an access of {width_bytes} bytes to byte {ragged}, which is no multiple of {width_bytes}")
+        raise refusal(f"an access of {width_bytes} bytes at byte {ragged}, which is not a multiple of {width_bytes}")
     unit = max(BANK_BYTES, width_bytes)
     lanes = LINE_BYTES // unit
     return tuple(
@@ -87,7 +91,7 @@ def phases_of(addresses: Sequence[int], width_bytes: int) -> tuple[tuple[Wave, .
 
 
 def _waves(units: dict[int, int], banks: int) -> tuple[Wave, ...]:
-    """Wavefront i serves the i-th different unit that is asked for at each place."""
+    """Group the accesses so that wavefront i serves the i-th distinct unit of each column."""
     asked: dict[int, dict[int, list[int]]] = {}
     for lane, unit in units.items():
         asked.setdefault(unit % banks, {}).setdefault(unit, []).append(lane)
@@ -97,18 +101,22 @@ def _waves(units: dict[int, int], banks: int) -> tuple[Wave, ...]:
 
 
 def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: int = 16) -> Wavefronts:
-    """The wavefronts of `access` to shared memory laid out as `tensor`, whose elements have `bits` bits.
+    """Return the wavefronts of `access` to shared memory laid out as `tensor`, with elements of `bits` bits.
 
-    Of a tiled copy: its own instructions, warp by warp. Of an instruction or its name: for ldmatrix and stmatrix rows
-    one below the other (16, or 8 where there are no more or the instruction has one matrix) and the matrices that are
-    left beside them, 16 bytes wide each; else lanes side by side along the contiguous mode. These blocks repeat over
-    the layout. Raises LayoutError where whole ones do not fill it, and for an instruction that does not reach shared
+    For a tiled copy these are its own instructions, warp by warp. An instruction (or its name) is tiled over the layout
+    in its common form. For ldmatrix and stmatrix, one instruction covers 16 rows (8 if the layout or the instruction
+    has no more), and its remaining matrices are placed side by side, each 16 bytes wide. For other instructions,
+    consecutive lanes access consecutive vectors along the contiguous mode.
+
+    Raises LayoutError if whole instructions do not fill the layout, or if the instruction does not access shared
     memory.
     """
     layout = layout_of(tensor)
     atom = access.atom if isinstance(access, TiledCopy) else copy_atom(access)
     if not {atom.source, atom.target} & {"shared", "memory"}:
-        raise refusal(f"{atom} does not reach shared memory, which has the banks", "use ld.shared or st.shared")
+        raise refusal(
+            f"{atom} does not access shared memory, so it has no bank conflicts", "use ld.shared or st.shared"
+        )
     if not isinstance(access, TiledCopy):
         check_element(bits)
         access = _side_by_side(atom, layout, bits)
@@ -119,7 +127,7 @@ def bank_wavefronts(access: TiledCopy | CopyAtom | str, tensor: object, bits: in
 
 
 def _instructions(copy: TiledCopy, layout: AnyLayout) -> Iterator[list[int]]:
-    """For each instruction of each warp, the offset of each lane's vector."""
+    """Yield the offset of each lane's vector, for each instruction of each warp."""
     reads_shared = copy.atom.source in ("shared", "memory")
     partition = copy.partition_s(layout) if reads_shared else copy.partition_d(layout)
     threads, per_instruction = partition[0].size, product(modes(partition[1].shape)[0])
@@ -131,11 +139,13 @@ def _instructions(copy: TiledCopy, layout: AnyLayout) -> Iterator[list[int]]:
 
 
 def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
-    """One warp's vectors as the instruction is commonly used, each lane with its own address."""
+    """Return a tiled copy of one warp in the common form of the instruction, with one address per lane."""
     if layout.rank != 2:
         raise refusal(
-            f"one {atom} of a warp is shown on two modes; {layout} has {layout.rank}",
-            "leave two modes open: slice_(layout, None, None, 0)" if layout.rank > 2 else "give it rows and columns",
+            f"the wavefronts of one {atom} need a layout of two modes; {layout} has {layout.rank}",
+            "leave two modes open: slice_(layout, None, None, 0)"
+            if layout.rank > 2
+            else "use a layout of rows and columns",
         )
     along = next((i for i in (0, 1) if layout[i].size > 1 and layout[i](1) - layout[i](0) == 1), 1)
     length = atom.vector_bytes * 8 // bits
@@ -159,14 +169,14 @@ def _side_by_side(atom: CopyAtom, layout: AnyLayout, bits: int) -> TiledCopy:
 
 
 def _check_filled(atom: CopyAtom, layout: AnyLayout, block: tuple[int, ...]) -> None:
-    """Refuse a layout that one instruction after another does not fill."""
+    """Raise LayoutError if repeated instructions do not fill the layout."""
     sizes = [product(mode) for mode in modes(layout.shape)]
     if not any(n % b for n, b in zip(sizes, block, strict=True)):
         return
     whole = show(tuple(-(-n // b) * b for n, b in zip(sizes, block, strict=True)))
     matrices = atom.addressing_threads // MATRIX_ROWS if atom.is_matrix else 1
-    fewer = f", or an instruction of fewer matrices than {matrices}" if matrices > 1 else ""
+    fewer = f", or an instruction of fewer than {matrices} matrices" if matrices > 1 else ""
     raise refusal(
-        f"one {atom} of a warp takes {show(block)} elements here, which do not fill {show(layout.shape)} evenly",
-        f"give it a layout of {whole}{fewer}",
+        f"one {atom} of a warp accesses {show(block)} elements here, which do not divide {show(layout.shape)}",
+        f"use a layout of {whole}{fewer}",
     )

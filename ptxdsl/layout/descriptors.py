@@ -1,7 +1,7 @@
-"""The shared-memory matrix descriptors of wgmma (PTX ISA, "Matrix Descriptor Format").
+"""Shared-memory matrix descriptors of wgmma (PTX ISA, "Matrix Descriptor Format").
 
-A descriptor says in 64 bits how an operand of one instruction lies in shared memory. Chunks of 16 bytes are what
-memory keeps together; eight rows of chunks, or of the 32, 64 or 128 bytes that a swizzle permutes, make an atom. A
+A descriptor encodes the shared-memory layout of one instruction's operand in 64 bits. The unit is a chunk of 16
+contiguous bytes. Eight rows of one chunk, or of the 32, 64 or 128 bytes that a swizzle permutes, form a swizzle atom. A
 K-major operand has its chunks along K, an MN-major one (transposed, 16-bit types only) along M or N.
 """
 
@@ -14,12 +14,12 @@ from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.swizzle import Swizzle
 
 CHUNK_BYTES = 16
-CHUNK_BITS = 4  # of an address, below those that count chunks
+CHUNK_BITS = 4  # low bits of an address, dropped when chunks are counted
 ATOM_ROWS = 8
-ADDRESS_MASK = (1 << 18) - 1  # the bits of an address, or of a distance, that a descriptor keeps
-OPERAND_K_BYTES = 32  # of each row that one instruction reads
+ADDRESS_MASK = (1 << 18) - 1  # bits of an address or offset that a descriptor holds
+OPERAND_K_BYTES = 32  # bytes of K that one instruction reads from each row
 MODES = {0: 0, 128: 1, 64: 2, 32: 3}
-"""The two highest bits, by the bytes of a row that the swizzle permutes; 0 for none."""
+"""The two highest bits of a descriptor, by swizzle width in bytes; 0 for no swizzle."""
 SPANS = {mode: span for span, mode in MODES.items()}
 FIELD = (1 << 14) - 1
 LEADING_AT, STRIDE_AT, BASE_AT, MODE_AT = 16, 32, 49, 62
@@ -27,11 +27,11 @@ BASE_FIELD = 7
 
 
 class Fields(NamedTuple):
-    """What a descriptor says: its start in bytes, two distances in bytes, where the swizzle's pattern begins, its span.
+    """The fields of a descriptor: start address, leading and stride byte offsets, swizzle width and base offset.
 
-    K-major: `stride_bytes` from 8 rows to the next 8; `leading_bytes` from chunk to chunk, without a swizzle only.
-    MN-major: with a swizzle `leading_bytes` from one span of M or N to the next and `stride_bytes` from 8 k to the next
-    8; without one the other way round.
+    K-major: `stride_bytes` is the offset between groups of 8 rows; `leading_bytes` is the offset between chunks and is
+    used without a swizzle only. MN-major with a swizzle: `leading_bytes` is the offset between swizzle atoms along M or
+    N, and `stride_bytes` the offset between groups of 8 k. MN-major without a swizzle: the two are exchanged.
     """
 
     start: Computed
@@ -42,34 +42,34 @@ class Fields(NamedTuple):
 
 
 def swizzle_of(span: int) -> Swizzle:
-    """The swizzle on byte addresses whose rows have `span` bytes: 0, 32, 64 or 128."""
+    """Return the swizzle on byte addresses for rows of `span` bytes: 0, 32, 64 or 128."""
     return Swizzle(max(span // CHUNK_BYTES, 1).bit_length() - 1, CHUNK_BITS, 3)
 
 
 def pattern_bytes(span: int) -> int:
-    """What a tile's address must be a multiple of, so that its swizzle begins there."""
+    """Return the alignment in bytes that a tile needs so that its swizzle pattern starts at the tile's address."""
     return max(span * ATOM_ROWS, CHUNK_BYTES)
 
 
 def constant_bits(leading_bytes: int, stride_bytes: int, span: int) -> int:
-    """All of a descriptor but its start."""
+    """Return the bits of a descriptor without its start address."""
     distances = leading_bytes // CHUNK_BYTES << LEADING_AT | stride_bytes // CHUNK_BYTES << STRIDE_AT
     return distances | MODES[span] << MODE_AT
 
 
 def start_bits(address: Number) -> Computed:
-    """The start of a descriptor: an address in shared memory, of 64 bits where it is traced or an array."""
+    """Return the start-address bits of a descriptor; a traced or array address has 64 bits."""
     return divide(address & ADDRESS_MASK, CHUNK_BYTES)
 
 
 def encode(fields: Fields) -> Computed:
-    """The 64 bits; of an array of starts, an array."""
+    """Return the 64-bit descriptor, or an array of descriptors for an array of start addresses."""
     constant = constant_bits(fields.leading_bytes, fields.stride_bytes, fields.swizzle_bytes)
     return start_bits(fields.start) | constant | fields.base_offset << BASE_AT
 
 
 def decode(descriptor: int) -> Fields:
-    """What the 64 bits of a descriptor say."""
+    """Return the fields of a 64-bit descriptor."""
     return Fields(
         (descriptor & FIELD) * CHUNK_BYTES,
         (descriptor >> LEADING_AT & FIELD) * CHUNK_BYTES,
@@ -80,11 +80,10 @@ def decode(descriptor: int) -> Fields:
 
 
 def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -> Computed:
-    """Bytes from the start, before the swizzle, of a chunk of one instruction's operand.
+    """Return the byte offset, before the swizzle, of a chunk of one instruction's operand.
 
-    K-major: chunk number `chunk`, of 16 bytes of K, of a row of M or N; what a swizzle's span does not hold, as of a
-    sparse product, is `leading` bytes on. Transposed: chunk number `chunk`, of eight elements of M or N, of row `row`
-    of K.
+    K-major: chunk `chunk` (16 bytes of K) of row `row` of M or N. Chunks past the swizzle width, as in a sparse
+    product, are `leading_bytes` further on. Transposed: chunk `chunk` (eight elements of M or N) of row `row` of K.
     """
     span, leading, stride = fields.swizzle_bytes, fields.leading_bytes, fields.stride_bytes
     inner, outer = row % ATOM_ROWS, row // ATOM_ROWS
@@ -96,14 +95,14 @@ def chunk_offset(fields: Fields, row: Number, chunk: Number, transposed: bool) -
 
 
 def swizzled(address: Number, span: int, base_offset: int = 0) -> Computed:
-    """Where a chunk lies whose place before the swizzle is `address`: an int, or an array."""
+    """Return the swizzled address of a chunk; `address` is an int or an array."""
     swizzle = swizzle_of(span)
     rows = address - (base_offset << CHUNK_BITS + 3)
     return address ^ (rows & swizzle.source) >> swizzle.shift if swizzle.bits else address
 
 
 def usual_byte(row: int, k: int, rows: int, bits: int) -> int:
-    """The byte of an element in a K-major tile of `rows` rows with the 128-byte swizzle, columns of 128 bytes."""
+    """Return the byte offset of an element in a K-major tile of `rows` rows with the 128-byte swizzle."""
     span = max(SPANS.values())
     column, inside = divmod(k * bits // 8, span)
     byte = column * rows * span + row * span + inside
@@ -111,7 +110,7 @@ def usual_byte(row: int, k: int, rows: int, bits: int) -> int:
 
 
 def element_address(fields: Fields, row: int, k: int, bits: int, transposed: bool) -> int:
-    """The byte address of element (row of M or N, k) of one instruction's operand, of `bits` bits: 8, 16 or 32."""
+    """Return the byte address of element (row of M or N, k) of one instruction's operand; `bits` is 8, 16 or 32."""
     line, along = (k, row) if transposed else (row, k)
     chunk, inside = divmod(along * bits // 8, CHUNK_BYTES)
     address = fields.start + chunk_offset(fields, line, chunk, transposed)

@@ -1,4 +1,4 @@
-"""Pictures as terminal text, SVG and LaTeX."""
+"""Render pictures as terminal text, SVG and LaTeX."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.shape import kind_of, refusal
 
 SVG_COLOURS = ("#c6dbef", "#fdd0a2", "#c7e9c0", "#f8c8dc", "#dadaeb", "#fff3b0", "#b5e8e4", "#e3d5ca")
-TERMINAL_COLOURS = (153, 223, 151, 218, 189, 229, 159, 187)  # the nearest of the 256-colour palette
+TERMINAL_COLOURS = (153, 223, 151, 218, 189, 229, 159, 187)  # nearest colours of the 256-colour palette
 
 # SVG, in pixels
 _CHARACTER_WIDTH, _LINE_HEIGHT, _FONT_SIZE = 6.9, 13, 11
-_LABEL_WIDTH = 30  # for row numbers, left of the cells
-_HEAD_HEIGHT = 42  # for the grid's title and its column numbers, above the cells
+_LABEL_WIDTH = 30  # row numbers, left of the cells
+_HEAD_HEIGHT = 42  # title and column numbers of a grid, above the cells
 _MARGIN = 14
 
 
-class Drawable:  # no ABC: layouts are told from numbers at each step, which takes many times as long there
-    """A value with a `picture()`; notebooks show it by themselves."""
+class Drawable:  # not an ABC: isinstance on layouts runs at every step, and an ABC makes it much slower
+    """A value with a `picture()`; notebooks display it."""
 
     @abstractmethod
     def picture(self) -> Picture:
-        """The cells that stand for it."""
+        """Return the picture to draw."""
 
     def _repr_svg_(self) -> str:
         return to_svg(self)
@@ -37,16 +37,16 @@ def _picture(value: Drawable | Picture) -> Picture:
         return value
     if not isinstance(value, Drawable):
         raise refusal(
-            f"layouts, swizzles, atoms, tiled copies and tiled MMAs are drawn; found {kind_of(value)}",
-            "text that stands for one is read by parse, as in parse('(4,8):(8,1)')"
-            if isinstance(value, str)
-            else "write Layout(SHAPE, STRIDE)",
+            f"only layouts, swizzles, atoms, tiled copies and tiled MMAs can be drawn; found {kind_of(value)}",
+            "parse text first, as in parse('(4,8):(8,1)')" if isinstance(value, str) else "write Layout(SHAPE, STRIDE)",
         )
     return value.picture()
 
 
 def to_text(value: Drawable | Picture, color: bool | None = None) -> str:
-    """`value` for a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
+    """Return `value` as terminal text; with `color=None`, colours are used if stdout is a terminal and NO_COLOR is not
+    set.
+    """
     picture = _picture(value)
     if color is None:
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -71,7 +71,7 @@ def _paint(text: str, cell: Cell | None) -> str:
 
 
 def to_svg(value: Drawable | Picture) -> str:
-    """`value` as an SVG document."""
+    """Return `value` as an SVG document."""
     picture = _picture(value)
     cell_width, cell_height = _cell_size(picture)
     lefts = _starts(((g.at[0], g.width * cell_width) for g in picture.grids), _LABEL_WIDTH, _MARGIN)
@@ -84,7 +84,7 @@ def to_svg(value: Drawable | Picture) -> str:
 
 
 def _cell_size(picture: Picture) -> tuple[float, float]:
-    """One size for all cells: the longest line and the most lines of any."""
+    """Return the cell size that fits the longest line and the most lines of any cell."""
     texts = [line for cell in picture.filled() for line in cell.lines]
     texts += [label for grid in picture.grids for label in grid.column_labels]
     lines = max(len(cell.lines) for cell in picture.filled())
@@ -92,7 +92,7 @@ def _cell_size(picture: Picture) -> tuple[float, float]:
 
 
 def _starts(extents: Iterable[tuple[int, float]], room: float, margin: float) -> list[float]:
-    """Where the cells of each column (or row) of grids begin, and in the end how far all reach."""
+    """Return the start of each column (or row) of grids, followed by the end of the last one."""
     largest: dict[int, float] = defaultdict(float)
     for index, extent in extents:
         largest[index] = max(largest[index], extent)
@@ -133,7 +133,7 @@ def _svg_grid(grid: Grid, left: float, top: float, width: float, height: float) 
 
 
 def _svg_words(kind: str, y: float, words: Iterable[tuple[float, str]]) -> str:
-    """One text element a line: half the size of one a cell."""
+    """Return one text element per line, which halves the size compared with one per cell."""
     spans = "".join(f'<tspan x="{x:g}">{_escape(word)}</tspan>' for x, word in words)
     return f'<text class="{kind}" y="{y:g}">{spans}</text>' if kind else f'<text y="{y:g}">{spans}</text>'
 
@@ -143,7 +143,7 @@ def _escape(text: str) -> str:
 
 
 def _svg_backgrounds(grid: Grid, left: float, top: float, width: float, height: float) -> Iterator[str]:
-    """One path for each colour."""
+    """Yield one path per colour."""
     outlines: dict[int, list[str]] = defaultdict(list)
     box = f"h{width:g}v{height:g}h-{width:g}z"
     for row, column, cell in grid.filled():
@@ -152,7 +152,7 @@ def _svg_backgrounds(grid: Grid, left: float, top: float, width: float, height: 
 
 
 def to_latex(value: Drawable | Picture) -> str:
-    """`value` as a standalone LaTeX document with one TikZ picture."""
+    """Return `value` as a standalone LaTeX document with one TikZ picture."""
     picture = _picture(value)
     colours = [f"\\definecolor{{c{i}}}{{HTML}}{{{c[1:].upper()}}}" for i, c in enumerate(SVG_COLOURS)]
     lefts = _starts(((g.at[0], g.width) for g in picture.grids), room=1, margin=1)

@@ -1,4 +1,4 @@
-"""What a drawing shows: grids of labelled cells in eight colours."""
+"""Pictures as grids of labelled cells in eight colours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Cell(NamedTuple):
-    """One element: a few short lines of text on one of eight colours; in a terminal one line, joined by `joint`."""
+    """The label of one element: a few short lines and one of eight colours; terminals join the lines with `joint`."""
 
     lines: tuple[str, ...]
     colour: int
@@ -19,7 +19,7 @@ class Cell(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Cells by row and column, None where nothing is. `at` is its (column, row) among the grids of a picture."""
+    """Cells by row and column, None for empty ones. `at` is the (column, row) of the grid in its picture."""
 
     title: str
     cells: tuple[tuple[Cell | None, ...], ...]
@@ -44,7 +44,7 @@ class Grid(NamedTuple):
         return self.rows or [str(i) for i in range(self.height)]
 
     def filled(self) -> Iterator[tuple[int, int, Cell]]:
-        """(row, column, cell) of every cell that is there."""
+        """Yield (row, column, cell) of every non-empty cell."""
         for row, cells in enumerate(self.cells):
             for column, cell in enumerate(cells):
                 if cell:
@@ -64,9 +64,9 @@ def number_cell(number: int) -> Cell:
 
 
 def thread_value_grid(title: str, height: int, values: Iterable[tuple[int, int, int]]) -> Grid:
-    """Which thread holds each element as which value; of several holders the first is shown.
+    """Draw the thread and value of each element; if several threads hold an element, the first is shown.
 
-    `values` are (thread, value, position), the position counting down the columns.
+    `values` are (thread, value, position), where positions count down the columns.
     """
     cells: dict[int, Cell] = {}
     for thread, value, position in values:
@@ -76,5 +76,5 @@ def thread_value_grid(title: str, height: int, values: Iterable[tuple[int, int, 
 
 
 def thread_value_cell(thread: int, value: int) -> Cell:
-    """Thread over value, a colour for each thread modulo 8: CuTe's labels."""
+    """Return a cell with the thread above the value and a colour for the thread modulo 8, as CuTe labels them."""
     return Cell((f"T{thread}", f"V{value}"), thread % 8)

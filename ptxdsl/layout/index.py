@@ -1,7 +1,8 @@
-"""Offsets that are partly known: the arithmetic of a layout, with as few operations as it can do with.
+"""Partly constant offsets: evaluate a layout with as few operations as possible.
 
-A coordinate is an int, which folds, or any object with the operators + * // % & ^ >> <<: a traced register, a numpy
-array. Such a value is taken to lie within its mode, as the kernel's own bounds promise; ints are exact anywhere.
+A coordinate is an int, which is folded, or any object with the operators + * // % & ^ >> <<, such as a traced register
+or a numpy array. Such a value is assumed to be within its mode, which the kernel must guarantee; ints are exact for any
+value.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any, NamedTuple
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.shape import kind_of, refusal
 
-UNKNOWN = -1  # every bit of a value may be set
+UNKNOWN = -1  # any bit of the value may be set
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Index:
-    """`value + constant`; `value` is None where all is known, and sets no bit outside of `bits`."""
+    """`value + constant`; `value` is None for a constant offset, and can only set the bits in `bits`."""
 
     constant: int = 0
     value: Any = None
@@ -34,7 +35,7 @@ class Index:
         return Index(constant, self.value + other.value, sum_bits(self.bits, other.bits))
 
     def __xor__(self, other: Index) -> Index:
-        """The bits of both, for constants that share no bit with their own value."""
+        """XOR two offsets; a constant must not share bits with the value of its own offset."""
         constant, bits = self.constant ^ other.constant, self.bits | other.bits
         if self.value is None or other.value is None:
             value = other.value if self.value is None else self.value
@@ -45,33 +46,33 @@ class Index:
 
     @property
     def reach(self) -> int:
-        """The bits that the offset may set, constant and all."""
+        """The bits that the offset may set, including the constant."""
         return sum_bits(self.bits, self.constant)
 
     def times(self, factor: int) -> Index:
-        """The offset `factor` > 0 times."""
+        """Multiply the offset by `factor` > 0."""
         value = None if self.value is None else multiply(self.value, factor)
         return Index(self.constant * factor, value, times_bits(self.bits, factor))
 
     def get(self) -> Any:
-        """The offset itself: an int, or the value with the constant added."""
+        """Return the offset: an int, or the value plus the constant."""
         if self.value is None:
             return self.constant
         return self.value + self.constant if self.constant else self.value
 
     def merged(self) -> Index:
-        """The same offset with the constant inside of the value."""
+        """Return the same offset with the constant added to the value."""
         return Index(0, self.get(), sum_bits(self.bits, self.constant)) if self.constant else self
 
 
 def check_operators(value: Any, subject: str) -> None:
-    """Refuse what is neither an int nor a value with the operators of ints; `subject` is in the singular."""
+    """Raise LayoutError unless `value` is an int or has integer operators; `subject` names it in the message."""
     kind = getattr(getattr(value, "dtype", None), "kind", "i")
     if isinstance(value, int) or (hasattr(type(value), "__rshift__") and kind in "iu"):
         return
     raise refusal(
-        f"{subject} is an int, or traced; found {kind_of(value)}",
-        "use ints; modes that are to stay open are left to slice_(layout, …)"
+        f"{subject} must be an int or a traced value; found {kind_of(value)}",
+        "use ints, or slice_(layout, …) to keep modes open"
         if value is None
         else "use an int, a register of integers, or an array of ints",
     )
@@ -85,7 +86,7 @@ def as_index(offset: Number) -> Index:
 
 
 def sum_bits(a: int, b: int) -> int:
-    """The bits that x + y may set, for x within `a` and y within `b`: carries run upwards only."""
+    """Return the bits that x + y may set, for x within `a` and y within `b`; carries only move upwards."""
     if a & b == 0:
         return a | b
     if a < 0 or b < 0:
@@ -95,7 +96,7 @@ def sum_bits(a: int, b: int) -> int:
 
 
 def times_bits(bits: int, factor: int) -> int:
-    """The bits that x * factor may set, for x within `bits`."""
+    """Return the bits that x * factor may set, for x within `bits`."""
     if bits < 0 or factor < 0:
         return UNKNOWN
     if is_power_of_two(factor):
@@ -125,9 +126,9 @@ def remainder(x: Number, divisor: int) -> Computed:
 
 
 class Digit(NamedTuple):
-    """One mode met by a linear coordinate x: ((x // weight) % size) * stride.
+    """The contribution of one mode to the offset of a linear coordinate x: ((x // weight) % size) * stride.
 
-    `top` where no digit of x lies above, so that the remainder need not be taken.
+    `top` marks the most significant digit, which needs no remainder.
     """
 
     weight: int
@@ -141,7 +142,7 @@ class Digit(NamedTuple):
 
     @property
     def bits(self) -> int:
-        """The bits that this digit sets in the offset."""
+        """The bits that this digit may set in the offset."""
         return times_bits((1 << (self.size - 1).bit_length()) - 1, self.stride)
 
     def of(self, x: Number) -> Computed:
@@ -153,7 +154,7 @@ Form = Callable[[Any, tuple[Digit, ...]], Any]
 
 
 def evaluate(x: Number, digits: tuple[Digit, ...]) -> Index:
-    """The sum of `digits` of one linear coordinate."""
+    """Return the sum of `digits` for one linear coordinate."""
     if isinstance(x, int):
         return Index(sum(digit.of(x) for digit in digits))
     if not digits:
@@ -165,12 +166,12 @@ def evaluate(x: Number, digits: tuple[Digit, ...]) -> Index:
 
 
 def _apart(x: Number, digits: tuple[Digit, ...]) -> Computed:
-    """Each digit for itself."""
+    """Evaluate each digit separately."""
     return _sum(digit.of(x) for digit in digits)
 
 
 def _masked(x: Number, digits: tuple[Digit, ...], keep_top: bool = False) -> Computed:
-    """Digits that move by the same distance are cut out with one mask; `keep_top` leaves the top digit out."""
+    """Extract digits that are shifted by the same distance with one mask; `keep_top` excludes the top digit."""
     groups: dict[tuple[int, int], int] = {}
     rest = []
     for digit in digits:
@@ -189,7 +190,7 @@ def _masked_below_top(x: Number, digits: tuple[Digit, ...]) -> Computed:
 
 
 def _cumulative(x: Number, digits: tuple[Digit, ...]) -> Computed:
-    """x * stride, corrected where a digit carries: takes no remainder, and suits a padded pitch."""
+    """Compute x * stride and correct it at each carry; this needs no remainder and suits a padded pitch."""
     terms, below = [], 0
     for digit in digits:
         step = digit.stride - below
@@ -207,7 +208,7 @@ def _sum(terms: Any) -> Any:
 
 
 class _Counter:
-    """Stands for a coordinate, and counts the operations that are applied to it."""
+    """A stand-in for a coordinate that counts the operations applied to it."""
 
     def __init__(self) -> None:
         self.operations = 0
@@ -221,7 +222,7 @@ class _Counter:
 
 @cache
 def _cheapest(digits: tuple[Digit, ...]) -> Form:
-    """The form that applies the fewest operations."""
+    """Return the form with the fewest operations."""
 
     def cost(form: Form) -> int:
         counter = _Counter()
@@ -235,7 +236,7 @@ def _cheapest(digits: tuple[Digit, ...]) -> Form:
 
 
 def _covers(digits: tuple[Digit, ...]) -> bool:
-    """Whether the digits are all of x, from the lowest up, and no correction between them is negative."""
+    """True if the digits cover all of x from the lowest up, and no correction between them is negative."""
     weight, below = 1, 0
     for digit in digits:
         if digit.weight != weight or digit.stride < below:

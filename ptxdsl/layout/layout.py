@@ -1,4 +1,4 @@
-"""A layout: a nested shape with a stride for each of its modes; a function from coordinates to offsets."""
+"""Layouts: functions from coordinates to offsets, given by a nested shape and a stride for each mode."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from ptxdsl.layout.shape import (
 
 
 @public_class
-@called_elsewhere(strides="it is `stride=` here", order="give the strides themselves: Layout((8, 8), (8, 1))")
+@called_elsewhere(strides="the keyword is `stride=`", order="pass the strides: Layout((8, 8), (8, 1))")
 @dataclass(frozen=True, repr=False)
 class Layout(Drawable):
-    """`shape` and `stride`, nested alike; without a stride the modes are compact, first mode fastest.
+    """A nested `shape` and a `stride` of the same nesting; without a stride the layout is compact, first mode fastest.
 
-    `layout(i)`, `layout(i, j)` and `layout(((i0, i1), j))` give the offset of a coordinate. An int coordinate of a
-    nested mode counts through it, first mode fastest, and its last mode has no bound, as in CuTe. Traced values give
-    the offset in as few operations as possible and are taken to lie within the shape.
+    `layout(i)`, `layout(i, j)` and `layout(((i0, i1), j))` return the offset of a coordinate. An int coordinate of a
+    nested mode is its linear index, first mode fastest; the last mode is unbounded, as in CuTe. Traced values are
+    evaluated with as few operations as possible and are assumed to be within the shape.
     """
 
     shape: IntTuple
@@ -56,7 +56,7 @@ class Layout(Drawable):
 
     @property
     def cosize(self) -> int:
-        """One more than the distance between the least and the greatest offset."""
+        """One more than the difference between the largest and the smallest offset."""
         return 1 + sum((n - 1) * abs(d) for n, d in self.flat())
 
     @property
@@ -68,11 +68,11 @@ class Layout(Drawable):
         return depth_of(self.shape)
 
     def flat(self) -> list[tuple[int, int]]:
-        """(size, stride) of each leaf mode."""
+        """Return (size, stride) of each leaf mode."""
         return list(zip(flatten(self.shape), flatten(self.stride), strict=True))
 
     def offsets(self) -> list[int]:
-        """The offsets of all coordinates in order, first mode fastest."""
+        """Return the offsets of all coordinates in order, first mode fastest."""
         offsets = [0]
         for n, d in self.flat():
             offsets = [o + step for step in range(0, n * d, d) for o in offsets] if d else offsets * n
@@ -91,11 +91,11 @@ class Layout(Drawable):
         return (Layout(s, d) for s, d in zip(modes(self.shape), modes(self.stride), strict=True))
 
     def __call__(self, *coord: Coordinate) -> Computed:
-        """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
+        """Return the offset of `coord`: an int if every coordinate is one, otherwise a value of their type."""
         return self.index(*coord).get()
 
     def index(self, *coord: Coordinate) -> Index:
-        """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
+        """Return the offset of `coord` with its constant part separate, for an address with an immediate."""
         return _index(coordinate(coord), self.shape, self.stride)
 
     def __str__(self) -> str:
@@ -104,23 +104,23 @@ class Layout(Drawable):
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """Its grid of offsets."""
+        """Draw the grid of offsets."""
         return Picture(str(self), (offset_grid(self),))
 
 
 def from_modes(layouts: Iterable[Layout]) -> Layout:
-    """One layout with the given ones as its modes."""
+    """Return one layout with the given layouts as its modes."""
     parts = list(layouts)
     return Layout(tuple(p.shape for p in parts), tuple(p.stride for p in parts))
 
 
 def coordinate(coord: tuple[Coordinate, ...]) -> Computed:
-    """The arguments of a call as one coordinate: `f(i)` and `f((i, j))` are as given, `f(i, j)` is (i, j)."""
+    """Return the arguments of a call as one coordinate: `f(i)` and `f((i, j))` unchanged, `f(i, j)` as (i, j)."""
     return coord[0] if len(coord) == 1 else coord
 
 
 def check_bounds(layout: Any, coord: Coordinate, name: str = "") -> None:
-    """Refuse a constant coordinate outside of the shape; traced ones are left to the kernel."""
+    """Raise LayoutError for a constant coordinate out of bounds; traced coordinates are not checked."""
     _check_bounds(layout, coord, layout.shape, name)
 
 
@@ -131,8 +131,8 @@ def _check_bounds(layout: Any, coord: Coordinate, shape: IntTuple, name: str) ->
     elif isinstance(coord, int) and not 0 <= coord < product(shape):
         where = f"mode {name} of {layout}" if name else str(layout)
         raise refusal(
-            f"coordinate {coord} is outside of {where}: it goes from 0 to {product(shape) - 1}",
-            f"its shape is {layout.shape}, counted from 0; there are no negative coordinates",
+            f"coordinate {coord} is out of bounds for {where}: valid coordinates are 0 to {product(shape) - 1}",
+            f"the shape is {layout.shape}, and coordinates count from 0; negative coordinates are not supported",
         )
 
 
@@ -140,8 +140,8 @@ def _pairs(coord: Coordinate, shape: IntTuple) -> Iterable[tuple[Any, IntTuple]]
     if not isinstance(shape, tuple) or len(coord) != len(shape):
         count = len(shape) if isinstance(shape, tuple) else 1
         raise refusal(
-            f"a coordinate of {len(coord)} entries meets the shape {show(shape)}, which has {count}",
-            "give one coordinate for each mode, or a single one that counts through all of them",
+            f"found a coordinate of {len(coord)} entries for the shape {show(shape)}, which has {count}",
+            "give one coordinate for each mode, or a single linear coordinate",
         )
     return zip(coord, shape, strict=True)
 
@@ -166,7 +166,7 @@ def _linear(x: int, shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
 
 @cache
 def _digits(shape: IntTuple, stride: IntTuple) -> tuple[Digit, ...]:
-    """The modes that move the offset, neighbours joined where they continue each other."""
+    """Return the modes with a nonzero stride, with contiguous modes merged."""
     digits: list[Digit] = []
     weight, last = 1, product(shape)
     for n, d in zip(flatten(shape), flatten(stride), strict=True):
@@ -182,29 +182,29 @@ def _digits(shape: IntTuple, stride: IntTuple) -> tuple[Digit, ...]:
 def _no_mode(layout: Layout, mode: Any) -> Exception:
     if not hasattr(type(mode), "__index__"):
         return refusal(
-            f"a mode is asked for by an int; found {kind_of(mode)}", "the offset of a coordinate is layout(i, j)"
+            f"a mode is selected by an int; found {kind_of(mode)}", "use layout(i, j) for the offset of a coordinate"
         )
-    numbered = "mode 0 alone" if layout.rank == 1 else f"modes 0 to {layout.rank - 1}"
+    numbered = "only mode 0" if layout.rank == 1 else f"modes 0 to {layout.rank - 1}"
     return refusal(
-        f"there is no mode {mode} of {layout}", f"it has {numbered}; the offset of a coordinate is layout(i)"
+        f"there is no mode {mode} of {layout}", f"it has {numbered}; use layout(i) for the offset of a coordinate"
     )
 
 
 def _not_congruent(shape: IntTuple, stride: IntTuple, one: Any, other: Any) -> Exception:
     def count(value: Any) -> str:
         if not isinstance(value, tuple):
-            return f"{value} is one int"
+            return f"{value} is an int"
         return f"{show(value)} has {len(value)} mode" + "s" * (len(value) != 1)
 
     return refusal(
-        f"shape {show(shape)} and stride {show(stride)} are not nested alike: in the shape {count(one)}, "
-        f"in the stride {count(other)}",
-        "give each int of the shape its own int in the stride",
+        f"shape {show(shape)} and stride {show(stride)} have different nesting: in the shape {count(one)}, in the "
+        f"stride {count(other)}",
+        "give each int of the shape one int in the stride",
     )
 
 
 def offset_grid(layout: Any, title: str = "") -> Grid:
-    """The offsets of a layout of any rank as a grid: the first mode runs down, all others run to the right."""
+    """Return the offsets of a layout of any rank as a grid: the first mode runs down, the others run to the right."""
     rows = product(modes(layout.shape)[0])
     offsets = layout.offsets()
     cells = [[number_cell(o) for o in offsets[row::rows]] for row in range(rows)]

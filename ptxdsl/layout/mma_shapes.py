@@ -1,4 +1,4 @@
-"""The matrix products that tensor cores have: one table, which the instructions and the layouts read."""
+"""The table of tensor-core matrix products, shared by the instructions and the layouts."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ BITS = {
     "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "f64": 64, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "s32": 32,
     "s4": 4, "u4": 4, "b1": 1,
 }  # fmt: skip
-"""The width of an element."""
+"""The width of an element in bits."""
 
 
 class MmaShape(NamedTuple):
-    """One size of product with the types that it takes, and the least `.version` and target that have it.
+    """One MMA shape with its types, and the lowest `.version` and target that support it.
 
-    A and B each have one of the `inputs`, the sums one of `sums`.
+    A and B each have one of the `inputs`; the accumulators have one of `sums`.
     """
 
     shape: tuple[int, int, int]  # m, n, k
@@ -31,7 +31,7 @@ class MmaShape(NamedTuple):
 
 
 def _products(shape: tuple[int, int, int], *rows: tuple[str, str, str, int]) -> tuple[MmaShape, ...]:
-    """Of one size: (sums, inputs, ptx, sm) each."""
+    """Return one MmaShape for each row of (accumulators, inputs, ptx, sm)."""
     return tuple(MmaShape(shape, tuple(sums.split()), tuple(inputs.split()), ptx, sm) for sums, inputs, ptx, sm in rows)
 
 
@@ -60,16 +60,16 @@ MMA = (
     *_products((16, 8, 128), ("s32", "b1", "7.0", 80)),
     *_products((16, 8, 256), ("s32", "b1", "7.0", 80)),
 )  # fmt: skip
-"""mma.sync, dense. Where a name gives no types, the first row of its size is meant."""
+"""The dense shapes of mma.sync. A name without types means the first row of its shape."""
 
 WGMMA_M = 64
-WGMMA_K_BITS = 256  # of K are multiplied at once, whatever the type; twice as many with half of A left out (sparse)
+WGMMA_K_BITS = 256  # K per instruction, in bits, for every type; twice as much for sparse A
 FLOAT_N = tuple(range(8, 257, 8))
 INTEGER_N = (8, 16, 24, *range(32, 257, 16))
 
 
 class WarpgroupProduct(NamedTuple):
-    """The types that wgmma takes together, and its widths of B."""
+    """The types that wgmma combines, and the valid values of N."""
 
     sums: tuple[str, ...]
     inputs: tuple[str, ...]
@@ -88,13 +88,13 @@ WGMMA = (
     WarpgroupProduct(("f32", "f16"), ("e4m3", "e5m2")),
     WarpgroupProduct(("s32",), ("b1",), INTEGER_N),
 )
-"""wgmma.mma_async, 64 rows of A."""
+"""The types of wgmma.mma_async, with 64 rows of A."""
 
 
 def mma_names(inputs: str, sm: int, sums: str = "") -> tuple[str, ...]:
-    """The products of one type of inputs that a target such as 80 has, as atoms are named: mma.m8n8k4.f64.f64, …
+    """Return the names of the MMA atoms of one input type that a target such as 80 supports: mma.m8n8k4.f64.f64, …
 
-    `sums` asks for one type of accumulators.
+    `sums` selects one accumulator type.
     """
     return tuple(
         f"mma.{product.name}.{accumulator}.{inputs}"

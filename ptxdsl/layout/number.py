@@ -1,4 +1,4 @@
-"""What layouts and schedules compute with."""
+"""Number types of layouts and schedules."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
 
 Computed: TypeAlias = Any
-"""A number of the kind that went in, for which type checkers have no word: what an int and an array give is an array,
-and a comparison gives a bool, an array or a predicate."""
+"""A number of the same kind as the input: an int, an array or a register. Type checkers cannot express this; the sum of
+an int and an array is an array, and a comparison gives a bool, an array or a predicate.
+"""
 
 
 class Number(Protocol):
-    """An int, a numpy array of them, or a traced register: the same lines compute with each."""
+    """An int, a numpy array of ints, or a traced register; the same code computes with each."""
 
     def __add__(self, other: Any, /) -> Computed: ...
     def __radd__(self, other: Any, /) -> Computed: ...
@@ -36,11 +37,11 @@ class Number(Protocol):
 
 
 Extents: TypeAlias = Sequence[Number]
-"""Of a problem, a tile or a grid: (m, n, k) or (x, y, z)."""
+"""The extents of a problem, a tile or a grid: (m, n, k) or (x, y, z)."""
 
 
 class Index3(Protocol):
-    """A number along each axis, as `pd.ctaid` has them."""
+    """An index with the components x, y and z, such as `pd.ctaid`."""
 
     x: Any
     y: Any
@@ -48,6 +49,6 @@ class Index3(Protocol):
 
 
 BlockIndex: TypeAlias = "Number | Sequence[Number] | Index3"
-"""A block of a grid: its number where the grid has one axis, else (x, y) or (x, y, z)."""
+"""A block of a grid: its index if the grid has one axis, otherwise (x, y) or (x, y, z)."""
 Coordinate: TypeAlias = Any
-"""Of a layout: a number, None for a mode that is kept, or a tuple of coordinates, one for each mode."""
+"""A coordinate of a layout: a number, None for a mode that stays open, or a tuple of coordinates, one for each mode."""

@@ -1,4 +1,4 @@
-"""Layouts from text, as they and CuTe print themselves."""
+"""Parse layouts from the notation that they and CuTe print."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from ptxdsl.layout.shape import IntTuple, kind_of, refusal
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
 
 _TOKEN = re.compile(r"\s*(?:_?(?P<int>-?\d+)|(?P<sign>Sw<|[(),:>o]))")
-_EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as they print themselves"
+_EXAMPLE = "write ((4,8),(2,2)):((32,1),(16,8)), Sw<3,3,3> or Sw<3,3,3> o 0 o (8,64):(64,1), as layouts are printed"
 
 
 def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
-    """`(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`, where an offset of 0 may be left out.
+    """Parse `(4,8):(8,1)`, `(4,8)`, `Sw<3,3,3>` or `Sw<3,3,3> o 0 o (8,64):(64,1)`; an offset of 0 may be omitted.
 
-    A `_` before an int is skipped.
+    A `_` before an int is ignored, as in CuTe's static ints.
     """
     return _Reader(_text(text, _EXAMPLE)).read()
 
 
 def parse(text: str) -> Layout | Swizzle | ComposedLayout | MmaAtom | CopyAtom:
-    """What `parse_layout` reads, or the atom of a PTX name."""
+    """Parse a layout or swizzle, as `parse_layout` does, or return the atom of a PTX name."""
     text = _text(text, f"{_EXAMPLE}; or {INSTRUCTIONS}").strip()
     if not text[:1].islower():
         return parse_layout(text)
     if text.split(".")[0] not in (*MULTIPLIES, *COPIES):
-        raise refusal(f"{text!r} is no layout, no swizzle and no instruction", f"{_EXAMPLE}; or {INSTRUCTIONS}")
+        raise refusal(f"{text!r} is not a layout, a swizzle or an instruction", f"{_EXAMPLE}; or {INSTRUCTIONS}")
     return atom(text)
 
 
 def _text(value: object, help: str) -> str:
     if not isinstance(value, str):
-        raise refusal(f"a layout is read from text; found {kind_of(value)}", help)
+        raise refusal(f"a layout is parsed from a string; found {kind_of(value)}", help)
     return value
 
 

@@ -1,4 +1,4 @@
-"""Layouts of the same memory in wider or narrower elements."""
+"""Recast layouts to wider or narrower elements of the same memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout, Start, Swizzle
 
 
 def recast(layout: L, from_bits: int, to_bits: int) -> L:
-    """The layout of the same memory in elements of another width: `upcast` or `downcast` by the ratio of the widths.
+    """Return the layout of the same memory in elements of another width: `upcast` or `downcast` by the ratio of the
+    widths.
 
-    Of wider elements those that hold any of the present ones, with what else lies in them. Raises LayoutError where no
-    layout of the same nesting has them all once.
+    A wider element is included if it contains any of the original elements. Raises LayoutError if no layout of the same
+    nesting visits each element once.
     """
     for bits in (from_bits, to_bits):
         check_int(bits, "the width of an element in bits", least=1)
@@ -28,15 +29,16 @@ def recast(layout: L, from_bits: int, to_bits: int) -> L:
     common = gcd(from_bits, to_bits)
     raise refusal(
         f"{from_bits}-bit elements do not recast to {to_bits} bits: neither width divides the other",
-        f"go by way of {common} bits: recast(recast(layout, {from_bits}, {common}), {common}, {to_bits})",
+        f"recast through {common} bits: recast(recast(layout, {from_bits}, {common}), {common}, {to_bits})",
     )
 
 
 def upcast(layout: L, factor: int) -> L:
-    """The layout in elements `factor` times as wide, each made of `factor` neighbours in memory.
+    """Return the layout in elements `factor` times as wide, each made of `factor` contiguous elements.
 
-    A mode that steps over whole ones keeps its size: where it leaves gaps, the wider elements take them in. One mode
-    may step inside of them, and loses size. Raises LayoutError where the wider elements are none of a layout.
+    A mode whose stride is a multiple of `factor` keeps its size; gaps between its elements become part of the wider
+    elements. One mode may have a smaller stride; its size is reduced. Raises LayoutError if no layout describes the
+    wider elements.
     """
     check_int(factor, "the factor of an upcast", least=1)
     if isinstance(layout, ComposedLayout):
@@ -59,7 +61,8 @@ def _upcast_mode(layout: Layout, leaf: int, factor: int) -> tuple[int, int]:
         return n, -(-d // factor)
     if d < 0 or factor % d or n % (factor // d):
         raise refusal(
-            f"{layout} has no wider elements of {factor}: {mode_name(layout.shape, leaf)}, {n}:{d}, cuts through them",
+            f"{layout} cannot be upcast by {factor}: {mode_name(layout.shape, leaf)}, {n}:{d}, splits the wider "
+            "elements",
             f"give the mode a stride that is a multiple of {factor}, or a size that fills whole elements",
         )
     return n // (factor // d), 1
@@ -69,26 +72,24 @@ def _upcast_together(layout: Layout, factor: int, leaves: list[int]) -> Exceptio
     flat = layout.flat()
     named = [f"{mode_name(layout.shape, leaf)}, {flat[leaf][0]}:{flat[leaf][1]}" for leaf in leaves]
     return refusal(
-        f"{layout} has no wider elements of {factor}: {', and '.join(named)}, step inside of the same ones",
-        f"give all of these modes but one a stride that is a multiple of {factor}",
+        f"{layout} cannot be upcast by {factor}: {', and '.join(named)}, step inside the same wider elements",
+        f"give all but one of these modes a stride that is a multiple of {factor}",
     )
 
 
 def _narrowed(swizzle: Swizzle, factor: int) -> Swizzle:
-    """Of offsets in wider elements: bits inside of one element vanish."""
+    """Return the swizzle on offsets of wider elements; bits inside one wider element are dropped."""
     base = swizzle.base - (factor.bit_length() - 1)
     if base < 0 and swizzle.shift < 0 and swizzle.bits:
-        raise refusal(
-            f"{swizzle} moves elements by their place within the wider ones of {factor}, and tears these apart"
-        )
+        raise refusal(f"{swizzle} permutes elements inside the wider elements of {factor}, and would split them")
     return Swizzle(max(0, swizzle.bits + min(0, base)), max(0, base), swizzle.shift)
 
 
 def downcast(layout: L, factor: int) -> L:
-    """The layout in elements that are pieces of 1/`factor` of the present ones, side by side in memory.
+    """Return the layout in elements 1/`factor` as wide, which are contiguous inside each original element.
 
-    The pieces make the mode of stride 1 longer: the first that has several elements, else the first. Raises LayoutError
-    where there is none.
+    The mode of stride 1 grows by `factor`: the first one with several elements, otherwise the first one. Raises
+    LayoutError if no mode has stride 1.
     """
     check_int(factor, "the factor of a downcast", least=1)
     if isinstance(layout, ComposedLayout):
@@ -110,44 +111,44 @@ def _no_pieces(layout: Layout, factor: int) -> Exception:
     where = "" if backwards is None else f": {mode_name(layout.shape, backwards)} runs backwards"
     wider = (1, layout.shape), (1, layout.stride)
     return refusal(
-        f"{layout} has no mode of stride 1, which {factor} pieces of each element would make longer{where}",
-        f"add one of a single element: {Layout(*wider)}",
+        f"{layout} has no mode of stride 1 to extend by the {factor} parts of each element{where}",
+        f"add a mode of size 1: {Layout(*wider)}",
     )
 
 
 def max_common_layout(a: Layout, b: Layout) -> Layout:
-    """The longest run of coordinates from 0 on that is contiguous in both layouts at once."""
+    """Return the longest run of coordinates from 0 that is contiguous in both layouts."""
     inverse = right_inverse(b)
     common = coalesced(compose(plain(a), inverse).flat()) or [(1, 0)]
     return flat_layout(coalesced(compose(inverse, Layout(common[0][0])).flat() if common[0][1] == 1 else []))
 
 
 def max_common_vector(a: Layout, b: Layout) -> int:
-    """How many elements may be copied from `a` to `b` as one vector."""
+    """Return the largest number of elements that can be copied from `a` to `b` as one vector."""
     return max_common_layout(a, b).size
 
 
 def scaled(layout: L, factor: int) -> L:
-    """The same coordinates with every offset times `factor`: from elements to bytes, for one."""
+    """Multiply every offset by `factor`, for example to convert elements to bytes."""
     if isinstance(layout, Layout):
         return Layout(layout.shape, map_leaves(lambda d: d * factor, layout.stride))
     if not is_power_of_two(factor):
-        raise refusal(f"{layout} swizzles the bits of an offset; {factor} times it is no shift of these bits")
+        raise refusal(f"{layout} swizzles bits of the offset, and multiplying by {factor} does not shift these bits")
     inner, offset = scaled(layout.layout, factor), layout.offset
     offset = Start(offset[0].times(factor), offset[1] * factor) if isinstance(offset, Start) else offset * factor
     return replace(layout, swizzle=layout.swizzle.scaled(factor), offset=offset, layout=inner)
 
 
 def in_bytes(layout: L, element_bytes: int) -> L:
-    """`layout` with offsets in bytes."""
+    """Return `layout` with offsets in bytes."""
     check_int(element_bytes, "the size of an element in bytes", least=1)
     return scaled(layout, element_bytes)
 
 
 def byte_index(layout: AnyLayout, coord: Coordinate, element_bytes: int) -> Index:
-    """The byte offset of a coordinate, its constant part kept apart for the instruction's immediate.
+    """Return the byte offset of a coordinate with its constant part separate, for an immediate of the instruction.
 
-    Raises LayoutError for a constant coordinate outside of the shape; a traced one is taken to be inside.
+    Raises LayoutError for a constant coordinate out of bounds; a traced coordinate is assumed to be in bounds.
     """
     check_bounds(layout, coord)
     return in_bytes(layout, element_bytes).index(coord)

@@ -1,4 +1,4 @@
-"""Nested tuples of integers: the shapes, strides and coordinates of layouts."""
+"""Nested integer tuples: the shapes, strides and coordinates of layouts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 
 
 def refusal(message: str, help: str | None = None) -> LayoutError:
-    """An error at the user's line that is running now."""
+    """Return a LayoutError at the user's current line."""
     location = here().location
     return LayoutError(message, at=location if location.line else None, help=help)
 
 
 def kind_of(value: Any) -> str:
-    """How a message shows a value that is of the wrong kind."""
+    """Describe a value of the wrong type for a message."""
     return f"{value!r} of type {type(value).__name__}"
 
 
@@ -27,38 +27,40 @@ def is_int(value: Any) -> bool:
 
 
 def check_int(value: Any, subject: str, least: int | None = None) -> None:
-    """Refuse what is no int, or one below `least`; `subject` is in the singular."""
+    """Raise LayoutError unless `value` is an int of at least `least`; `subject` names it in the message."""
     if not is_int(value):
-        raise refusal(f"{subject} is an int; found {kind_of(value)}", "layouts are static: use a Python int")
+        raise refusal(f"{subject} must be an int; found {kind_of(value)}", "layouts are static: use a Python int")
     if least is not None and value < least:
-        raise refusal(f"{subject} is {least} or more; found {value}", f"use an int from {least} on")
+        raise refusal(f"{subject} must be {least} or more; found {value}", f"use an int of at least {least}")
 
 
 def int_tuple(value: Any, subject: str, least: int | None = None) -> IntTuple:
-    """`value` as nested tuples of ints, each at least `least`; lists count as tuples."""
+    """Return `value` as nested tuples of ints, each at least `least`; lists are converted to tuples."""
     if isinstance(value, (tuple, list)):
         if not value:
-            raise refusal(f"a {subject} has at least one mode; found ()", "the layout of a single element is Layout(1)")
+            raise refusal(
+                f"a {subject} must have at least one mode; found ()", "the layout of a single element is Layout(1)"
+            )
         return tuple(int_tuple(v, subject, least) for v in value)
     if not is_int(value):
         raise refusal(
-            f"a {subject} is an int or a nested tuple of ints; found {kind_of(value)}",
-            "layouts are static: use Python ints, and apply the layout to traced coordinates",
+            f"a {subject} must be an int or a nested tuple of ints; found {kind_of(value)}",
+            "layouts are static: use Python ints, and call the layout with traced coordinates",
         )
     if least is not None and value < least:
         raise refusal(
-            f"a {subject} has no entry below {least}; found {value}", "a mode of a single element has the size 1"
+            f"the entries of a {subject} must be {least} or more; found {value}", "a mode with one element has size 1"
         )
     return value  # type: ignore[no-any-return]
 
 
 def modes(value: IntTuple) -> tuple[IntTuple, ...]:
-    """The top-level entries; an int is its own single mode."""
+    """Return the top-level modes; an int is a single mode."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def flatten(value: Any) -> tuple[Any, ...]:
-    """The leaves, from left to right."""
+    """Return the leaves from left to right."""
     return tuple(leaf for v in value for leaf in flatten(v)) if isinstance(value, tuple) else (value,)
 
 
@@ -67,29 +69,29 @@ def product(value: IntTuple) -> int:
 
 
 def depth_of(value: IntTuple) -> int:
-    """0 for an int, 1 for a flat tuple, and so on."""
+    """Return the nesting depth: 0 for an int, 1 for a flat tuple."""
     return 1 + max(map(depth_of, value)) if isinstance(value, tuple) else 0
 
 
 def product_each(value: IntTuple) -> IntTuple:
-    """The size of each top-level mode."""
+    """Return the size of each top-level mode."""
     return tuple(map(product, value)) if isinstance(value, tuple) else value
 
 
 def like(profile: IntTuple, leaves: Iterator[Any]) -> Any:
-    """`leaves` in the nesting of `profile`."""
+    """Return `leaves` nested like `profile`."""
     return tuple(like(p, leaves) for p in profile) if isinstance(profile, tuple) else next(leaves)
 
 
 def map_leaves(function: Callable[..., Any], value: Any, *others: Any) -> Any:
-    """`function` of each leaf of `value` with the leaves at the same place in `others`."""
+    """Apply `function` to each leaf of `value` and the corresponding leaves of `others`."""
     if not isinstance(value, tuple):
         return function(value, *others)
     return tuple(map_leaves(function, *entries) for entries in zip(value, *others, strict=True))
 
 
 def compact(shape: IntTuple) -> IntTuple:
-    """The strides that number `shape` without gaps, first mode fastest."""
+    """Return the compact strides of `shape`, first mode fastest."""
     strides, running = [], 1
     for n in flatten(shape):
         strides.append(running)
@@ -98,7 +100,7 @@ def compact(shape: IntTuple) -> IntTuple:
 
 
 def paths(value: IntTuple, prefix: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """The position of each leaf, as indices from the top level down."""
+    """Yield the path of each leaf as indices from the top level down."""
     if not isinstance(value, tuple):
         yield prefix
         return
@@ -107,13 +109,13 @@ def paths(value: IntTuple, prefix: tuple[int, ...] = ()) -> Iterator[tuple[int, 
 
 
 def mode_name(value: IntTuple, leaf: int) -> str:
-    """How a message names leaf number `leaf`: "mode 1", or "mode 1.0" inside a nested mode."""
+    """Return the name of leaf number `leaf` for a message: "mode 1", or "mode 1.0" inside a nested mode."""
     path = list(paths(value))[leaf]
     return "mode " + (".".join(map(str, path)) or "0")
 
 
 def mismatch(shape: Any, other: Any) -> tuple[Any, Any] | None:
-    """The first pair of entries whose nesting differs, or None where the two are congruent."""
+    """Return the first pair of entries with different nesting, or None if the two are congruent."""
     if not isinstance(shape, tuple) and not isinstance(other, tuple):
         return None
     if not (isinstance(shape, tuple) and isinstance(other, tuple) and len(shape) == len(other)):
@@ -122,5 +124,5 @@ def mismatch(shape: Any, other: Any) -> tuple[Any, Any] | None:
 
 
 def show(value: Any) -> str:
-    """A nested tuple as layouts print it: no blanks, no comma after a single entry."""
+    """Format a nested tuple as layouts print it, without spaces or a trailing comma."""
     return f"({','.join(map(show, value))})" if isinstance(value, tuple) else str(value)

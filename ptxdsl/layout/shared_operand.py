@@ -1,7 +1,7 @@
-"""Tiles in shared memory that wgmma reads by descriptors: which one a layout has, or which layout would have one.
+"""Shared-memory operands of wgmma: derive the descriptors of a layout, or suggest a layout that has them.
 
-The layouts that descriptors can say are those of the manual ("Shared Memory Matrix Layout"): atoms of eight rows, of 16
-bytes without a swizzle, else of 32, 64 or 128 that the swizzle permutes.
+Descriptors express the layouts of the manual ("Shared Memory Matrix Layout"): swizzle atoms of eight rows, of 16 bytes
+without a swizzle, otherwise of the 32, 64 or 128 bytes that the swizzle permutes.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ from ptxdsl.layout.tiled_mma import TiledMma, as_tiled_mma, check_tiles
 from ptxdsl.layout.vector import layout_of
 
 TRANSPOSED_BITS = 16
-"""Only elements of this width may be MN-major."""
+"""The only element width, in bits, that may be MN-major."""
 
 
 @dataclass(frozen=True, repr=False)
 class SharedOperand(Drawable):
-    """Operand "a" or "b" of `atom` in a tile in shared memory, and what its descriptors have in common.
+    """Operand "a" or "b" of `atom` in a shared-memory tile, and the fields that its descriptors share.
 
-    `row_starts` and `k_starts` say where the instruction's parts of the tile begin, in units of descriptors (16 bytes):
-    the number of a part along M or N, and of a step along K, to what is added to the descriptor of the first.
+    `row_starts` and `k_starts` map the index of an instruction's part along M or N, and of a K step, to the increment
+    of the first descriptor, in units of 16 bytes.
     """
 
     atom: MmaAtom
@@ -60,20 +60,20 @@ class SharedOperand(Drawable):
 
     @property
     def alignment_bytes(self) -> int:
-        """What the tile's address must be a multiple of."""
+        """The alignment in bytes that the tile's address needs."""
         return pattern_bytes(self.fields.swizzle_bytes)
 
     @property
     def constant(self) -> int:
-        """All of a descriptor but its start."""
+        """The bits of a descriptor without its start address."""
         return constant_bits(self.fields.leading_bytes, self.fields.stride_bytes, self.fields.swizzle_bytes)
 
     def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
-        """The descriptor of a part of the tile that begins at `address` in shared memory, an int or a 64-bit value."""
+        """Return the descriptor of a part of the tile at the shared-memory `address`, an int or a 64-bit value."""
         bits = getattr(getattr(address, "type", None), "bits", 64)
         if bits < 64:
-            help = "convert the address before: `tile.address().value.to(u64)`"
-            raise refusal(f"a descriptor has 64 bits; it is made of an address of {bits}", help)
+            help = "convert the address first: `tile.address().value.to(u64)`"
+            raise refusal(f"a descriptor needs a 64-bit address; found an address of {bits} bits", help)
         return self.advanced(start_bits(address) | self.constant, row_part, k_step)
 
     def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
@@ -102,7 +102,9 @@ class SharedOperand(Drawable):
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """Where the chunks of 16 bytes lie that the first instruction reads, a colour for each group of four banks."""
+        """Draw the byte offset of each 16-byte chunk that the first instruction reads, with a colour for each group of
+        four banks.
+        """
         rows, chunks = _extents(self.atom, self.operand, self.transposed)
         cells = tuple(tuple(self._cell(row, chunk) for chunk in range(chunks)) for row in range(rows))
         labels = tuple(f"chunk {chunk}" for chunk in range(chunks))
@@ -121,18 +123,19 @@ class SharedOperand(Drawable):
 
 @public
 def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
-    """How wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of its elements or an array with one.
+    """Return how wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of elements or an array with a
+    layout.
 
-    Of a tiled MMA its atom counts. Raises LayoutError where no descriptor says how the tile lies; its help has a layout
-    that would do.
+    For a tiled MMA its atom is used. Raises LayoutError if no descriptor expresses the tile's layout; the help suggests
+    one that works.
     """
     atom = as_tiled_mma(mma).atom
     _check_atom(atom, operand)
     layout = layout_of(tile)
     if layout.rank != 2:
         raise refusal(
-            f"operand {operand.upper()} of {atom} is read from a tile of two modes; found {layout}, of {layout.rank}",
-            f"give it as ({', '.join(NAMES[d] for d in DIMENSIONS[operand])})",
+            f"operand {operand.upper()} of {atom} needs a tile of two modes; found {layout}, of {layout.rank}",
+            f"use a tile of ({', '.join(NAMES[d] for d in DIMENSIONS[operand])})",
         )
     shared = _shared_operand(atom, operand, layout)
     _check_array(shared, tile)
@@ -140,19 +143,19 @@ def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> Sh
 
 
 def _check_array(shared: SharedOperand, tile: Any) -> None:
-    """Refuses an array whose elements have another width, or that may begin where its swizzle does not."""
+    """Raise LayoutError for an array of another element width, or one not aligned to its swizzle pattern."""
     bits, alignment = getattr(getattr(tile, "element", None), "bits", None), getattr(tile, "alignment", None)
     atom, least = shared.atom, shared.alignment_bytes
     if bits not in (None, atom.a_bits):
         raise refusal(
-            f"operand {shared.operand.upper()} of {atom} has elements of {atom.a_bits} bits; "
-            f"those of `{tile.name}` have {bits}",
-            "take an instruction of this type, or convert the elements",
+            f"operand {shared.operand.upper()} of {atom} has elements of {atom.a_bits} bits; the elements of "
+            f"`{tile.name}` have {bits}",
+            "use an instruction of this type, or convert the elements",
         )
     if alignment is not None and alignment % least:
         raise refusal(
-            f"wgmma reads this layout from multiples of {least} bytes, where its swizzle begins; `{tile.name}` is "
-            f"aligned to {alignment}",
+            f"wgmma reads this layout at multiples of {least} bytes, where its swizzle pattern starts; "
+            f"`{tile.name}` is aligned to {alignment}",
             f"align it: pd.shared(TYPE, layout, align={least})",
         )
 
@@ -183,7 +186,7 @@ def _in_chunks(layout: Layout) -> Layout:
 
 
 def _extents(atom: MmaAtom, operand: str, transposed: bool) -> tuple[int, int]:
-    """The rows and chunks of one instruction's operand, as `chunk_offset` counts them."""
+    """Return the rows and chunks of one instruction's operand, as `chunk_offset` counts them."""
     rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
     return (k, rows * _bytes(atom) // CHUNK_BYTES) if transposed else (rows, OPERAND_K_BYTES // CHUNK_BYTES)
 
@@ -191,45 +194,47 @@ def _extents(atom: MmaAtom, operand: str, transposed: bool) -> tuple[int, int]:
 def _check_atom(atom: MmaAtom, operand: str) -> None:
     name = operand.upper() if operand in ("a", "b") else repr(operand)
     if operand not in ("a", "b"):
-        raise refusal(f"there is no operand {name} in shared memory", 'wgmma reads "a" and "b" there')
+        raise refusal(
+            f"there is no operand {name} in shared memory", 'the shared-memory operands of wgmma are "a" and "b"'
+        )
     if atom.in_registers(operand):
         wgmma = atom.name.startswith("wgmma")
         raise refusal(
-            f"{atom} takes operand {name} from registers, so no descriptor says where it lies",
-            f"leave out .rs: {atom.name.removesuffix('.rs')}" if wgmma else "descriptors are for wgmma",
+            f"{atom} takes operand {name} from registers, so it has no descriptor",
+            f"leave out .rs: {atom.name.removesuffix('.rs')}" if wgmma else "only wgmma uses descriptors",
         )
 
 
 def _span(atom: MmaAtom, layout: AnyLayout, in_memory: AnyLayout) -> int:
-    """The bytes of a row that the tile's swizzle permutes; refused where wgmma has no such swizzle."""
+    """Return the swizzle width of the tile in bytes; raise LayoutError if wgmma has no such swizzle."""
     if not isinstance(in_memory, ComposedLayout):
         return 0
     if isinstance(in_memory.offset, Start):
         raise refusal(
-            f"{layout} starts at a traced offset, so its swizzle may begin anywhere",
-            "derive the descriptor of the whole tile, and take its parts by descriptor(address, row_part, k_step)",
+            f"{layout} starts at a traced offset, so the start of its swizzle pattern is unknown",
+            "derive the descriptor of the whole tile, and select a part with descriptor(address, row_part, k_step)",
         )
     span = next((s for s in MODES if swizzle_of(s) == in_memory.swizzle), None)
     if not in_memory.swizzle.bits:
         span = 0
     if span is None:
         raise refusal(
-            f"wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found {in_memory.swizzle} on "
-            f"the bytes of {layout}, needed one of {', '.join(str(swizzle_of(s)) for s in MODES if s)}",
+            f"wgmma swizzles 16-byte chunks by the index of their 128-byte line: found {in_memory.swizzle} on the "
+            f"bytes of {layout}, needed one of {', '.join(str(swizzle_of(s)) for s in MODES if s)}",
             _would_do(atom, layout, 128),
         )
     if in_memory.offset % pattern_bytes(span):
         raise refusal(
-            f"{layout} starts {in_memory.offset} bytes behind the start of its swizzle's pattern",
+            f"{layout} starts {in_memory.offset} bytes after the start of its swizzle pattern",
             f"start it at a multiple of {pattern_bytes(span)} bytes",
         )
     return span
 
 
 def _fields(inner: Layout, span: int, transposed: bool, start: int) -> Fields | None:
-    """The distances that a descriptor would have, if it says this layout of bytes; None where it has no room for them.
+    """Return the descriptor fields for this layout of bytes, or None if an offset does not fit in its field.
 
-    A distance that no instruction needs is that of neighbours.
+    An offset that no instruction uses is set to one chunk.
     """
     along, across = inner if transposed else reversed(list(inner))
     unit = next((d for n, d in along.flat() if n > 1), 1)
@@ -245,14 +250,14 @@ def _fields(inner: Layout, span: int, transposed: bool, start: int) -> Fields | 
 
 
 def _is_canonical(inner: Layout, atom: MmaAtom, operand: str, fields: Fields, transposed: bool) -> bool:
-    """Whether every instruction's part of the tile lies as the descriptor says, behind a whole number of chunks."""
+    """True if every instruction's part of the tile has the layout of the descriptor and starts at a whole chunk."""
     rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
     expected = [_element(fields, row, depth, _bytes(atom), transposed) for depth in range(k) for row in range(rows)]
     return all(start % CHUNK_BYTES == 0 and part == expected for start, part in _parts(inner, rows, k))
 
 
 def _parts(inner: Layout, rows: int, k: int) -> Iterator[tuple[int, list[int]]]:
-    """The start of each instruction's part of a tile, and the bytes of its elements behind that, rows first."""
+    """Yield the start of each instruction's part of a tile, and its elements' byte offsets from there, rows first."""
     offsets, height = inner.offsets(), inner[0].size
     for first in range(0, len(offsets), k * height):
         for row in range(0, height, rows):
@@ -270,31 +275,35 @@ def _element(fields: Fields, row: int, k: int, element_bytes: int, transposed: b
 
 @public
 def tile_layout(rows: int, k: int, bits: int, swizzle_bytes: int = 128, transposed: bool = False) -> AnyLayout:
-    """A layout of (rows of M or N, K) elements of `bits` bits that wgmma reads; MN-major if `transposed`.
+    """Return a layout of (rows of M or N, K) elements of `bits` bits that wgmma can read; MN-major if `transposed`.
 
-    Raises LayoutError where whole atoms do not fill it.
+    Raises LayoutError if the tile is not a whole number of swizzle atoms.
     """
     if transposed and bits != TRANSPOSED_BITS:
         raise refusal(
-            f"wgmma reads elements of {bits} bits along K only", "only 16-bit elements may lie along M or N: transpose"
+            f"wgmma reads elements of {bits} bits K-major only",
+            "only 16-bit elements may be MN-major: transpose the tile",
         )
     return lines_layout(rows, k, bits, swizzle_bytes, transposed)
 
 
 def lines_layout(rows: int, k: int, bits: int, swizzle_bytes: int, transposed: bool) -> AnyLayout:
-    """The same, of elements that threads may read where wgmma does not."""
+    """Return the layout of `tile_layout` without its check of the element width, for tiles that threads read."""
     span = swizzle_bytes or CHUNK_BYTES
     if swizzle_bytes not in MODES:
-        raise refusal(f"there is no swizzle of {swizzle_bytes} bytes", f"they are {', '.join(map(str, MODES))}")
+        raise refusal(f"there is no swizzle of {swizzle_bytes} bytes", f"use one of {', '.join(map(str, MODES))}")
     width, (along, across) = span * 8 // bits, ((rows, k) if transposed else (k, rows))
     if along % width or across % ATOM_ROWS:
-        mismatch = f"({rows}, {k}) elements of {bits} bits are no whole atoms of {ATOM_ROWS} rows of {span} bytes"
+        mismatch = (
+            f"({rows}, {k}) elements of {bits} bits are not a whole number of swizzle atoms of {ATOM_ROWS} rows of "
+            f"{span} bytes"
+        )
         names = ("rows", "k") if transposed else ("k", "rows")
         needed = [f"{name} a multiple of {n}" for name, n in zip(names, (width, ATOM_ROWS), strict=True)]
         lacking = [text for text, rest in zip(needed, (along % width, across % ATOM_ROWS), strict=True) if rest]
         narrower = along % width and not along % (CHUNK_BYTES * 8 // bits) and not across % ATOM_ROWS
-        mend = ", or take a narrower swizzle" if narrower else ""
-        raise refusal(mismatch, f"make {' and '.join(lacking)}{mend}")
+        hint = ", or use a narrower swizzle" if narrower else ""
+        raise refusal(mismatch, f"make {' and '.join(lacking)}{hint}")
     lines = [coalesce(Layout((width, along // width), (1, across * width))), Layout(across, width)]
     plain = from_modes(lines if transposed else lines[::-1])
     if not swizzle_bytes:
@@ -305,13 +314,13 @@ def lines_layout(rows: int, k: int, bits: int, swizzle_bytes: int, transposed: b
 
 
 def _would_do(atom: MmaAtom, layout: AnyLayout, span: int) -> str:
-    """A layout of the same extents and major that a descriptor says, with this swizzle or the widest that fits."""
+    """Suggest a layout of the same extents and major that has a descriptor, with this or the widest fitting swizzle."""
     rows, k = (mode.size for mode in layout)
     contiguous = any(d == 1 < n for n, d in (layout.layout if isinstance(layout, ComposedLayout) else layout)[0].flat())
     transposed = atom.a_bits == TRANSPOSED_BITS and contiguous
     row_bytes = (rows if transposed else k) * _bytes(atom)
     widest = next((s for s in (span, *MODES) if s and row_bytes % s == 0), 0)
-    return f"this one would do: {tile_layout(rows, k, atom.a_bits, widest, transposed)}"
+    return f"use this layout instead: {tile_layout(rows, k, atom.a_bits, widest, transposed)}"
 
 
 def _not_canonical(atom: MmaAtom, operand: str, layout: AnyLayout, span: int) -> Exception:
@@ -320,7 +329,8 @@ def _not_canonical(atom: MmaAtom, operand: str, layout: AnyLayout, span: int) ->
     majors = f"along K or {rows}" if atom.a_bits == TRANSPOSED_BITS else "along K"
     shape = show(tuple(atom.shape[d] for d in DIMENSIONS[operand]))
     return refusal(
-        f"wgmma reads operand {operand.upper()} of {atom} in atoms of {ATOM_ROWS} rows of {span or CHUNK_BYTES} bytes "
-        f"{majors}, at one distance each way, with {swizzle}: {layout} has no such atoms in each {shape}",
+        f"wgmma reads operand {operand.upper()} of {atom} as swizzle atoms of {ATOM_ROWS} rows of "
+        f"{span or CHUNK_BYTES} bytes {majors}, at one stride in each direction, with {swizzle}: {layout} does not "
+        f"have these atoms in each {shape}",
         _would_do(atom, layout, span),
     )

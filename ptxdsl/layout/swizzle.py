@@ -1,4 +1,4 @@
-"""XOR swizzles, and layouts whose offsets go through one."""
+"""XOR swizzles, and layouts whose offsets are swizzled."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from ptxdsl.layout.layout import Layout, from_modes
 from ptxdsl.layout.number import Computed, Coordinate, Number
 from ptxdsl.layout.shape import IntTuple, check_int, kind_of, modes, product, refusal
 
-BANK_GROUP_BYTES = 16  # four banks: what one thread of a 16-byte access reads
+BANK_GROUP_BYTES = 16  # four banks: the width of one thread's 16-byte access
 LINE_BYTES = 128  # all 32 banks
 
 
 @public_class
 @dataclass(frozen=True, repr=False)
 class Swizzle(Drawable):
-    """XOR `bits` bits of an offset, found `shift` above bit `base`, onto the bits from `base` up.
+    """XOR `bits` bits of an offset, starting `shift` bits above bit `base`, into the bits starting at `base`.
 
-    Offsets of one 2**base block stay together. Its own inverse. A negative shift takes the bits from below.
+    Blocks of 2**base offsets stay contiguous. A swizzle is its own inverse. A negative shift takes the source bits from
+    below.
     """
 
     bits: int
@@ -36,14 +37,14 @@ class Swizzle(Drawable):
         check_int(self.shift, "the shift of a swizzle")
         if abs(self.shift) < self.bits:
             raise refusal(
-                f"Swizzle({self.bits}, {self.base}, {self.shift}) reads bits that it also changes: "
-                f"the shift is at least the number of bits, {self.bits}",
+                f"Swizzle({self.bits}, {self.base}, {self.shift}) reads bits that it also changes: the absolute "
+                f"shift must be at least the number of bits, {self.bits}",
                 f"write Swizzle({self.bits}, {self.base}, {self.bits if self.shift >= 0 else -self.bits})",
             )
 
     @property
     def source(self) -> int:
-        """The mask of the bits that are read."""
+        """The mask of the source bits."""
         return ((1 << self.bits) - 1) << (self.base + max(0, self.shift))
 
     @property
@@ -52,11 +53,13 @@ class Swizzle(Drawable):
         return ((1 << self.bits) - 1) << (self.base + max(0, -self.shift))
 
     def __call__(self, offset: Number) -> Computed:
-        """The swizzled offset, of an int or of a traced value."""
+        """Return the swizzled offset of an int or a traced value."""
         return self.index(as_index(offset)).get()
 
     def index(self, offset: Index) -> Index:
-        """A known part that shares no bit with the value is swizzled by itself, and stays a constant where it can."""
+        """Swizzle an offset; a constant that shares no bits with the value is swizzled separately and stays a constant
+        if possible.
+        """
         if offset.value is None:
             return Index(offset.constant ^ self._moved(offset.constant))
         if offset.bits & offset.constant:
@@ -68,12 +71,12 @@ class Swizzle(Drawable):
         return Index(0, value, bits) ^ Index(offset.constant ^ self._moved(offset.constant))
 
     def _moved(self, offset: Number, masked: bool = True) -> Computed:
-        """The bits that are read, where they are XORed in."""
+        """Return the source bits, moved to the bits that they are XORed into."""
         read = offset & self.source if masked else offset
         return divide(read, 1 << self.shift) if self.shift >= 0 else multiply(read, 1 << -self.shift)
 
     def scaled(self, factor: int) -> Swizzle:
-        """The same swizzle on offsets that count pieces of 1/`factor` the size; `factor` is a power of two."""
+        """Return the same swizzle for offsets in elements of 1/`factor` the size; `factor` is a power of two."""
         return replace(self, base=self.base + factor.bit_length() - 1)
 
     def __str__(self) -> str:
@@ -82,7 +85,7 @@ class Swizzle(Drawable):
     __repr__ = __str__
 
     def picture(self, element_bits: int = 16) -> Picture:
-        """Where each block of 2**base elements goes; a column is a place within a row of 2**|shift| blocks."""
+        """Draw the destination of each block of 2**base elements, in rows of 2**|shift| blocks."""
         columns, rows = 1 << abs(self.shift), 1 << self.bits
         block_bytes = (element_bits << self.base) // 8
         cells = tuple(
@@ -102,12 +105,12 @@ class Swizzle(Drawable):
 
 
 def bank_colour(byte: int) -> int:
-    """The colour of a shared-memory byte: one for each group of four banks."""
+    """Return the colour of a shared-memory byte: one for each group of four banks."""
     return byte % LINE_BYTES // BANK_GROUP_BYTES
 
 
 class Start(NamedTuple):
-    """A traced offset: swizzled already, once for all coordinates, and the bits that it may set before that."""
+    """A traced offset that is already swizzled, and the bits that it may have set before swizzling."""
 
     swizzled: Index
     bits: int
@@ -115,7 +118,7 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class ComposedLayout(Drawable):
-    """swizzle(offset + layout(coord)); the offset is an int, or a Start where a thread's part of it is traced."""
+    """swizzle(offset + layout(coord)); the offset is an int, or a Start if it has a traced part."""
 
     swizzle: Swizzle
     offset: int | Start
@@ -129,7 +132,7 @@ class ComposedLayout(Drawable):
         ):
             if not isinstance(value, kinds):
                 raise refusal(
-                    f"the {part} of a composed layout is no {kind_of(value)}",
+                    f"the {part} of a composed layout cannot be {kind_of(value)}",
                     "write ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)))",
                 )
 
@@ -151,19 +154,19 @@ class ComposedLayout(Drawable):
 
     @property
     def cosize(self) -> int:
-        """The end of the last block that the swizzle permutes and an offset lies in."""
+        """The end of the last swizzle block that contains an offset."""
         block = 1 << self.swizzle.target.bit_length()
         return -(-(self.constant_offset() + self.layout.cosize) // block) * block
 
     def offsets(self) -> list[int]:
-        """The offsets of all coordinates in order, first mode fastest."""
+        """Return the offsets of all coordinates in order, first mode fastest."""
         start = self.constant_offset()
         return [self.swizzle(start + o) for o in self.layout.offsets()]
 
     def constant_offset(self) -> int:
-        """The offset, refused where it is traced."""
+        """Return the offset; raise LayoutError if it is traced."""
         if isinstance(self.offset, Start):
-            raise refusal(f"{self} starts at a traced offset: its offsets are not known before the kernel runs")
+            raise refusal(f"{self} starts at a traced offset, which is only known when the kernel runs")
         return self.offset
 
     def __len__(self) -> int:
@@ -176,24 +179,24 @@ class ComposedLayout(Drawable):
         return (self[mode] for mode in range(self.rank))
 
     def __call__(self, *coord: Coordinate) -> Computed:
-        """The offset of `coord`: an int where all of it is, else what the operators of its values give."""
+        """Return the offset of `coord`: an int if every coordinate is one, otherwise a value of their type."""
         return self.index(*coord).get()
 
     def index(self, *coord: Coordinate) -> Index:
-        """The offset of `coord` with its constant part kept apart, for an address with an immediate."""
+        """Return the offset of `coord` with its constant part separate, for an address with an immediate."""
         return self.swizzled_index(self.layout.index(*coord))
 
     def swizzled_index(self, inner: Index) -> Index:
-        """Where the inner layout's offset goes."""
+        """Return the swizzled offset of an offset of the inner layout."""
         if not isinstance(self.offset, Start):
             return self.swizzle.index(Index(self.offset) + inner)
         start, bits = self.offset
-        if bits & inner.reach:  # the sum may carry: undo the swizzle, which is its own inverse
+        if bits & inner.reach:  # the sum may carry: undo the swizzle (its own inverse)
             return self.swizzle.index(self.swizzle.index(start) + inner)
         return start ^ self.swizzle.index(inner)
 
     def starting_at(self, inner: Index, rest: Layout) -> ComposedLayout:
-        """The modes `rest` of the inner layout from its offset `inner` on."""
+        """Return the layout of the modes `rest`, starting at offset `inner` of the inner layout."""
         if not isinstance(self.offset, Start) and inner.value is None:
             return replace(self, offset=self.offset + inner.constant, layout=rest)
         bits = self.offset.bits if isinstance(self.offset, Start) else self.offset
@@ -205,11 +208,11 @@ class ComposedLayout(Drawable):
     __repr__ = __str__
 
     def picture(self, element_bits: int = 16) -> Picture:
-        """Its grid of offsets, a colour for each group of four shared-memory banks."""
+        """Draw the grid of offsets with a colour for each group of four shared-memory banks."""
         rows = product(modes(self.shape)[0])
         cells = [Cell((str(o),), bank_colour(o * element_bits // 8)) for o in self.offsets()]
         grid = Grid("", tuple(tuple(cells[row::rows]) for row in range(rows)))
-        title = f"{self} on {element_bits}-bit elements: a colour is four banks"
+        title = f"{self} on {element_bits}-bit elements: one colour is four banks"
         return Picture(title, (grid,))
 
 
@@ -218,7 +221,7 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 
 @dataclass(frozen=True, repr=False)
 class InverseLayout:
-    """layout(swizzle(i) - offset): from an offset in swizzled memory back to the linear coordinate stored there."""
+    """layout(swizzle(i) - offset): map an offset in swizzled memory to the linear coordinate stored there."""
 
     layout: Layout
     offset: int
@@ -226,7 +229,7 @@ class InverseLayout:
 
     @property
     def size(self) -> int:
-        """The number of offsets, from 0 on, that are mapped as a whole: whole blocks of the swizzle."""
+        """The number of offsets from 0 that form whole blocks of the swizzle and are mapped completely."""
         reach = self.offset + self.layout.size
         block = 1 << self.swizzle.target.bit_length() if self.swizzle.bits else 1
         if reach >= block:
@@ -234,12 +237,12 @@ class InverseLayout:
         return reach if all(self.swizzle(i) < reach for i in range(reach)) else 1
 
     def __call__(self, index: Number) -> Computed:
-        """The linear coordinate at an offset: an int where that is one, else what the operators of its value give."""
+        """Return the linear coordinate at an offset: an int for an int, otherwise a value of the offset's type."""
         position = self.swizzle(index)
         return self.layout(position - self.offset if self.offset else position)
 
     def offsets(self) -> list[int]:
-        """The linear coordinates of all offsets from its own on."""
+        """Return the linear coordinates of all offsets, starting at the layout's own offset."""
         return [self(i) for i in range(self.offset, self.size)]
 
     def __str__(self) -> str:
@@ -250,7 +253,7 @@ class InverseLayout:
 
 
 def stacked(layout: AnyLayout, count: int, apart: int) -> AnyLayout:
-    """`count` times a layout, `apart` elements from one to the next, as its first mode."""
+    """Return `count` copies of a layout, `apart` elements from each other, as a new first mode."""
     if isinstance(layout, ComposedLayout):
         return replace(layout, layout=from_modes([Layout(count, apart), *layout.layout]))
     return from_modes([Layout(count, apart), *layout])

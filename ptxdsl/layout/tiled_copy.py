@@ -1,4 +1,4 @@
-"""A copy atom repeated over threads and values: who moves which element of a tile, and what no instruction can move."""
+"""Tiled copies: a copy atom repeated over threads and values, with checks that the instruction can do the copy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ptxdsl.layout.vector import VERBS, check_space, check_vectors, layout_of
 class TiledCopy(Drawable):
     """`atom` repeated so that `layout_tv`, (thread, value) → position, covers a `tile` of `bits` wide elements.
 
-    Made for an operand of a tiled MMA, its register side is what that MMA holds.
+    A tiled copy made for an operand of a tiled MMA has that operand's fragment as its register side.
     """
 
     atom: CopyAtom
@@ -44,17 +44,17 @@ class TiledCopy(Drawable):
 
     @property
     def values(self) -> int:
-        """How many elements of the tile each thread gets."""
+        """The number of elements of the tile that each thread copies."""
         return self.layout_tv[1].size
 
     @cached_property
     def source_tv(self) -> Layout:
-        """(thread, value) → position in the tile, of what each thread's instructions read."""
+        """(thread, value) → position in the tile, for the source of each thread's instructions."""
         return self._side(self.atom.source_values(self.bits))
 
     @cached_property
     def target_tv(self) -> Layout:
-        """(thread, value) → position in the tile, of what each thread's instructions write."""
+        """(thread, value) → position in the tile, for the target of each thread's instructions."""
         return self._side(self.atom.target_values(self.bits))
 
     def _side(self, side: Layout) -> Layout:
@@ -65,15 +65,17 @@ class TiledCopy(Drawable):
         return coalesce(from_modes([threads, values]), (1, (1, 1)))
 
     def partition_s(self, source: Any, space: Any = None) -> Any:
-        """(threads, (values of one instruction, instructions), tiles of mode 0, of mode 1, …) of what is read.
+        """Partition the source into (threads, (values of one instruction, instructions), tiles of mode 0, tiles of mode
+        1, …).
 
-        `source` is a layout, or a tensor with a `layout` and a `space`. Raises LayoutError where the instruction cannot
-        read it: not contiguous, not aligned, in a space it does not reach.
+        `source` is a layout, or a tensor with a `layout` and a `space`. Raises LayoutError if the instruction cannot
+        read it: not contiguous, not aligned, or in another state space.
         """
         return self._partition(source, space, "source")
 
     def partition_d(self, target: Any, space: Any = None) -> Any:
-        """(threads, (values of one instruction, instructions), tiles of mode 0, of mode 1, …) of what is written.
+        """Partition the target into (threads, (values of one instruction, instructions), tiles of mode 0, tiles of mode
+        1, …).
 
         `target` is a layout, or a tensor with a `layout` and a `space`. Raises LayoutError as partition_s does.
         """
@@ -100,7 +102,7 @@ class TiledCopy(Drawable):
         return from_modes([*coalesce(inside, (1, (1, 1))), *outside])
 
     def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[Layout, ...]:
-        """For each mode of `shape`, the partition of that coordinate: where a pitch is known at run time only."""
+        """Return the partition of each coordinate of `shape`, for tensors whose pitch is known only at run time."""
         shape = modes(int_tuple(shape, "shape", least=1))  # type: ignore[assignment]
         return tuple(
             self._partitioned(Layout(shape, tuple(int(i == mode) for i in range(len(shape)))), side)
@@ -108,11 +110,11 @@ class TiledCopy(Drawable):
         )
 
     def retile(self, fragment: Layout) -> Layout:
-        """A fragment (values, atoms, atoms) of the MMA regrouped as (values of an instruction, …) of this copy."""
+        """Regroup a fragment (values, atoms, atoms) of the MMA as (values of an instruction, …) of this copy."""
         if self.mma is None:
             raise refusal(
-                f"{self} is not made for a tiled MMA: it has no fragment to regroup",
-                "make it by make_tiled_copy_a, _b or _c",
+                f"{self} was not made for a tiled MMA, so it has no fragment to regroup",
+                "create it with make_tiled_copy_a, _b or _c",
             )
         values, rests = self.mma.layout_tv(self.operand)[1]
         inside, outside = zipped_divide(fragment, (values.size, *(product(n) for n in modes(rests.shape))))
@@ -121,7 +123,7 @@ class TiledCopy(Drawable):
         return from_modes([logical_divide(inside, instruction), *list(outside)[1:]])
 
     def get_slice(self, thread: Number) -> ThreadCopy:
-        """The part of one thread, which may be traced."""
+        """Return the part of one thread, which may be traced."""
         check_operators(thread, "a thread")
         return ThreadCopy(self, thread)
 
@@ -132,7 +134,7 @@ class TiledCopy(Drawable):
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """Who reads and who writes each element: thread and value."""
+        """Draw the thread and value that read and write each element."""
         sides = (("source", self.source_tv), ("target", self.target_tv))
         grids = [
             thread_value_grid(f"{name}: {getattr(self.atom, name)}", self.tile[0], held(tv))._replace(at=(i, 0))
@@ -143,29 +145,33 @@ class TiledCopy(Drawable):
 
 @dataclass(frozen=True)
 class ThreadCopy:
-    """What one thread of a tiled copy moves; `thread` may be traced."""
+    """The part of a tiled copy that one thread moves; `thread` may be traced."""
 
     copy: TiledCopy
     thread: Computed
 
     def partition_s(self, source: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
-        """((values of one instruction, instructions), tiles, …) of what this thread reads: elements, or bytes."""
+        """Partition the source for this thread into ((values of one instruction, instructions), tiles, …), in elements
+        or bytes.
+        """
         return self._take(self.copy.partition_s(source, space), bytes)
 
     def partition_d(self, target: Any, space: Any = None, *, bytes: bool = False) -> ComposedLayout:
-        """((values of one instruction, instructions), tiles, …) of what this thread writes: elements, or bytes."""
+        """Partition the target for this thread into ((values of one instruction, instructions), tiles, …), in elements
+        or bytes.
+        """
         return self._take(self.copy.partition_d(target, space), bytes)
 
     def _take(self, partition: AnyLayout, bytes: bool) -> ComposedLayout:
         if bytes and self.copy.bits % 8:
             raise refusal(
                 f"elements of {self.copy.bits} bits do not start at whole bytes",
-                "make the copy for 8-bit elements of recast(layout, bits, 8)",
+                "create the copy for 8-bit elements of recast(layout, bits, 8)",
             )
         return take_thread(in_bytes(partition, self.copy.bits // 8) if bytes else partition, self.thread)
 
     def coordinates(self, shape: tuple[int, ...], side: str = "source") -> tuple[ComposedLayout, ...]:
-        """For each mode of `shape`, that coordinate of what this thread moves."""
+        """Return this thread's partition of each coordinate of `shape`."""
         return tuple(take_thread(p, self.thread) for p in self.copy.coordinates(shape, side))
 
 
@@ -185,23 +191,24 @@ def make_tiled_copy(atom: CopyAtom | str, layout: Any, val_layout: Any = 1, bits
 def make_tiled_copy(
     atom: CopyAtom | TmaAtom | str, layout: Any, val_layout: Any = 1, bits: int = 16, *, blocks: int = 1
 ) -> TiledCopy | TmaCopy:
-    """Threads laid out as `layout` (coordinates → thread), each with a block `val_layout` (coordinates → value).
+    """Return a tiled copy with threads laid out as `layout` (coordinates → thread) and values as `val_layout`
+    (coordinates → value).
 
-    `bits` is the width of an element. Raises LayoutError where the threads or values do not suit the instruction.
+    `bits` is the element width. Raises LayoutError if the threads or values do not fit the instruction.
 
-    An instruction of TMA, such as cp.async.bulk.tensor.shared.global, is one thread's, and copies boxes: then `layout`
-    is that of a tile in shared memory, from which boxes and swizzle follow, and the copy is a `TmaCopy`. `blocks` of a
-    cluster may bring a part of each tile to all of them, by .multicast::cluster. Raises LayoutError where no boxes lie
-    so, and says which layout would do.
+    A TMA instruction such as cp.async.bulk.tensor.shared.global is issued by one thread and copies boxes. Then `layout`
+    is the layout of a tile in shared memory, which determines boxes and swizzle, and the result is a `TmaCopy`. With
+    .multicast::cluster, each of `blocks` blocks of a cluster loads a part of the tile for all of them. Raises
+    LayoutError if no boxes produce the layout, and suggests one that works.
     """
     if is_tma(atom):
         if val_layout != 1:
-            help = "give the layout of a tile in shared memory, and `bits` by its name"
-            raise refusal(f"{atom} is one thread's: it has no values of threads", help)
+            help = "pass the layout of a tile in shared memory, and `bits` as a keyword"
+            raise refusal(f"{atom} is issued by one thread: it takes no value layout", help)
         return make_tma_copy(atom, layout, bits, blocks)  # type: ignore[arg-type]  # a CopyAtom is no tma
     atom = copy_atom(atom)  # type: ignore[arg-type]
     if blocks != 1:
-        raise refusal(f"{atom} copies for its own block", "leave `blocks` out, or copy by cp.async.bulk.tensor")
+        raise refusal(f"{atom} does not copy for several blocks", "leave `blocks` out, or use cp.async.bulk.tensor")
     threads, values = _layout(layout), _layout(val_layout)
     check_numbers(threads, "threads")
     check_numbers(values, "values")
@@ -214,18 +221,18 @@ def make_tiled_copy(
 
 @public
 def make_tiled_copy_a(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
-    """The copy that brings operand A (M, K) to the threads that multiply it, or takes it from there.
+    """Return the copy that loads operand A (M, K) into the registers of the MMA's threads, or stores it from there.
 
-    An MMA atom, or its name, stands for one warp of it. Raises LayoutError where no thread holds A, the instruction
-    does not reach registers, or the elements that it moves for a thread run along neither M nor K. (For a tile whose
-    modes are permuted so that they do run on, `TiledCopy` itself asks nothing before it partitions.)
+    An MMA atom or its name means one warp of it. Raises LayoutError if A is not in registers, if the instruction does
+    not access registers, or if a thread's elements are contiguous along neither M nor K. (`TiledCopy` itself makes no
+    such check before it partitions; use it for a tile whose permuted modes are contiguous.)
     """
     return _for_operand(atom, tiled_mma, "a", bits)
 
 
 @public
 def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
-    """The copy that brings operand B (N, K) to the threads that multiply it, or takes it from there.
+    """Return the copy that loads operand B (N, K) into the registers of the MMA's threads, or stores it from there.
 
     Raises LayoutError as make_tiled_copy_a does.
     """
@@ -234,7 +241,7 @@ def make_tiled_copy_b(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str,
 
 @public
 def make_tiled_copy_c(atom: CopyAtom | str, tiled_mma: TiledMma | MmaAtom | str, bits: int | None = None) -> TiledCopy:
-    """The copy that takes C (M, N) from the threads that accumulate it, or brings it; `bits` where it is converted.
+    """Return the copy that stores the accumulators C (M, N), or loads them; `bits` is given if they are converted.
 
     Raises LayoutError as make_tiled_copy_a does.
     """
@@ -246,8 +253,9 @@ def _for_operand(
 ) -> TiledCopy:
     if is_tma(atom):
         raise refusal(
-            f"{atom} copies between global and shared memory: it does not reach the registers of {tiled_mma}",
-            "copy the tile by make_tiled_copy, and from shared memory by ldmatrix.x4, or let wgmma read it there",
+            f"{atom} copies between global and shared memory: it cannot access the registers of {tiled_mma}",
+            "copy the tile with make_tiled_copy, and load it from shared memory with ldmatrix.x4, or let wgmma "
+            "read it there",
         )
     atom, mma = copy_atom(atom), as_tiled_mma(tiled_mma)
     _check_registers(atom, mma, operand)
@@ -259,25 +267,25 @@ def _for_operand(
 
 
 def _check_registers(atom: CopyAtom, mma: TiledMma, operand: str) -> None:
-    """Refuse a copy that does not meet the operand in registers."""
+    """Raise LayoutError if the copy does not access the operand in registers."""
     name = operand.upper()
     if not mma.atom.in_registers(operand):
         raise refusal(
-            f"no thread holds operand {name} of {mma}: the instruction reads it from shared memory by itself",
-            f"bring A to registers for {mma.atom}.rs, or leave it in shared memory"
+            f"operand {name} of {mma} is not in registers: the instruction reads it from shared memory",
+            f"load A into registers for {mma.atom}.rs, or leave it in shared memory"
             if operand == "a"
             else f"leave {name} in shared memory",
         )
     if "registers" not in (atom.source, atom.target):
         raise refusal(
-            f"{atom} copies {atom.source} to {atom.target} memory: it does not reach the registers that hold operand "
+            f"{atom} copies {atom.source} to {atom.target} memory: it cannot access the registers that hold operand "
             f"{name} of {mma}",
-            "copy the tile to shared memory with make_tiled_copy, and from there by ldmatrix.x4 or ld.shared",
+            "copy the tile to shared memory with make_tiled_copy, and load it with ldmatrix.x4 or ld.shared",
         )
 
 
 def _check_runs(copy: TiledCopy) -> None:
-    """Refuse an instruction whose elements of one thread are no neighbours in the tile, along either mode."""
+    """Raise LayoutError if a thread's elements of one instruction are not contiguous in the tile along either mode."""
     memory, length = copy.target_tv if copy.atom.source == "registers" else copy.source_tv, copy.atom.vector_bytes * 8
     positions = memory[1].offsets()[: length // copy.bits]
     pitch = copy.tile[0]
@@ -288,18 +296,18 @@ def _check_runs(copy: TiledCopy) -> None:
     listed = ", ".join(f"({p % pitch},{p // pitch})" for p in positions[:4]) + (", …" if len(positions) > 4 else "")
     reached = VERBS["target" if copy.atom.source == "registers" else "source"]
     raise refusal(
-        f"{copy.atom} {reached} {len(positions)} neighbours of {copy.bits} bits, along {x} or {y}: found ({x}, {y}) = "
-        f"{listed} for the first thread of operand {copy.operand.upper()} of {copy.mma}",
+        f"{copy.atom} {reached} {len(positions)} contiguous elements of {copy.bits} bits, along {x} or {y}: found "
+        f"({x}, {y}) = {listed} for the first thread of operand {copy.operand.upper()} of {copy.mma}",
         _narrower(copy, max(runs)),
     )
 
 
 def _narrower(copy: TiledCopy, run: int) -> str:
-    """What moves the `run` elements that are neighbours."""
+    """Suggest an instruction for `run` contiguous elements."""
     way = "st" if copy.atom.source == "registers" else "ld"
     space = copy.atom.target if way == "st" else copy.atom.source
     width = run * copy.bits // 8
-    return f"move {width} bytes at a time, as by {way}{'' if space == 'memory' else f'.{space}'}.{width}"
+    return f"move {width} bytes at a time, for example with {way}{'' if space == 'memory' else f'.{space}'}.{width}"
 
 
 def _layout(value: Any) -> Layout:
@@ -312,7 +320,7 @@ def _check_counts(copy: TiledCopy, threads: str, values: str) -> None:
         raise refusal(
             f"{copy.atom} is one instruction of {needed_threads} threads: found {copy.threads} threads in {threads}, "
             f"needed a multiple of {needed_threads}",
-            f"let whole warps of {needed_threads} threads take part, or copy with ld.shared",
+            f"use whole warps of {needed_threads} threads, or copy with ld.shared",
         )
     if copy.values % needed_values:
         raise _too_few_values(copy, needed_values, values)
@@ -323,21 +331,21 @@ def _too_few_values(copy: TiledCopy, needed: int, where: str) -> Exception:
         fewer = copy.values // needed * needed
         wanted = f"{fewer} or {fewer + needed}" if fewer else str(needed)
         return refusal(
-            f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where}, "
-            f"needed a multiple of {needed}",
+            f"{copy.atom} moves {needed} values of {copy.bits} bits per thread: found {copy.values} per thread in "
+            f"{where}, needed a multiple of {needed}",
             f"give each thread {wanted} values, or use a narrower instruction",
         )
     extents = show(copy.mma.tile_of(copy.operand))
     x, y = (NAMES[d] for d in DIMENSIONS[copy.operand])
     return refusal(
-        f"{copy.atom} moves {needed} values of {copy.bits} bits a thread: found {copy.values} a thread in {where} "
-        f"({x}, {y}) = {extents} of {copy.mma}, needed a multiple of {needed}",
+        f"{copy.atom} moves {needed} values of {copy.bits} bits per thread: found {copy.values} per thread in "
+        f"{where} ({x}, {y}) = {extents} of {copy.mma}, needed a multiple of {needed}",
         _more_atoms(copy.mma, copy.operand, needed // gcd(needed, copy.values)),
     )
 
 
 def _more_atoms(mma: TiledMma, operand: str, factor: int) -> str:
-    """How to give each thread `factor` times the values: more atoms of one warp, by the tile."""
+    """Suggest a tile with more atoms per warp, which gives each thread `factor` times the values."""
     dimension = DIMENSIONS[operand][1 if operand == "c" else 0]
     name = NAMES[dimension]
     tile = tuple(n * factor if d == dimension else n for d, n in enumerate(mma.tile))

@@ -1,4 +1,4 @@
-"""An MMA atom repeated over warps and registers: who holds which element of A, B and C."""
+"""Tiled MMAs: an MMA atom repeated over warps and registers, and the thread that holds each element of A, B and C."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from ptxdsl.layout.vector import layout_of
 
 @dataclass(frozen=True, repr=False)
 class TiledMma(Drawable):
-    """`atom` on `atom_layout` (M, N, K) → warp, covering `tile` (M, N, K) elements in all.
+    """`atom` on `atom_layout` (M, N, K) → warp, covering `tile` (M, N, K) elements in total.
 
-    A tile of more than one atom a warp repeats the atom in the registers of each thread.
+    If the tile has more than one atom per warp, the atom is repeated in the registers of each thread.
     """
 
     atom: MmaAtom
@@ -38,7 +38,7 @@ class TiledMma(Drawable):
 
     @property
     def warps(self) -> tuple[int, int, int]:
-        """How many atoms stand side by side in M, N and K, each on its own warp (or warpgroup)."""
+        """The number of atoms along M, N and K, each on its own warp (or warpgroup)."""
         m, n, k = (product(count) for count in modes(self.atom_layout.shape))
         return m, n, k
 
@@ -47,42 +47,42 @@ class TiledMma(Drawable):
         return {"a": self.atom.a_bits, "b": self.atom.b_bits, "c": self.atom.c_bits}[operand]
 
     def tile_of(self, operand: str) -> tuple[int, int]:
-        """The extents of operand "a" (M, K), "b" (N, K) or "c" (M, N) in one tile."""
+        """Return the extents of operand "a" (M, K), "b" (N, K) or "c" (M, N) in one tile."""
         check_operand(operand)
         x, y = DIMENSIONS[operand]
         return self.tile[x], self.tile[y]
 
     def layout_tv(self, operand: str) -> Layout:
-        """(thread, (value of the atom, (atoms in the first dimension, in the second))) → position in the tile."""
+        """Return (thread, (value of the atom, (atoms in the first, second dimension))) → position in the tile."""
         threads, values, *rests = self._partitioned(Layout(self.tile_of(operand)), operand)
         return from_modes([threads, from_modes([values, from_modes(rests)])])
 
     def partition_a(self, layout: L) -> L:
-        """(threads, values of one atom, atoms in M, atoms in K) of an (M, K) layout."""
+        """Partition an (M, K) layout into (threads, values of one atom, atoms in M, atoms in K)."""
         return self.partition("a", layout)
 
     def partition_b(self, layout: L) -> L:
-        """(threads, values of one atom, atoms in N, atoms in K) of an (N, K) layout."""
+        """Partition an (N, K) layout into (threads, values of one atom, atoms in N, atoms in K)."""
         return self.partition("b", layout)
 
     def partition_c(self, layout: L) -> L:
-        """(threads, values of one atom, atoms in M, atoms in N) of an (M, N) layout."""
+        """Partition an (M, N) layout into (threads, values of one atom, atoms in M, atoms in N)."""
         return self.partition("c", layout)
 
     def partition(self, operand: str, layout: L) -> L:
-        """(threads, values of one atom, atoms, atoms) of a layout, or tensor, of operand "a", "b" or "c"."""
+        """Partition a layout or tensor of operand "a", "b" or "c" into (threads, values of one atom, atoms, atoms)."""
         check_operand(operand)
         whole: L = layout_of(layout)  # type: ignore[assignment]  # a layout is its own
         check_tiles(f"operand {operand.upper()} of {self}", self.tile_of(operand), whole)
         return through_swizzle(self._partitioned, whole, operand)
 
     def fragment(self, operand: str, shape: Sequence[int]) -> Layout:
-        """Where a thread keeps its part of `shape` in registers: (values, atoms, atoms) → element number."""
+        """Return the register layout of a thread's fragment of `shape`: (values, atoms, atoms) → element number."""
         _, *held = modes(self.partition(operand, Layout(int_tuple(shape, "shape", least=1))).shape)
         return Layout(tuple(held))
 
     def get_slice(self, thread: Number) -> ThreadMma:
-        """The part of one thread, which may be traced."""
+        """Return the part of one thread, which may be traced."""
         check_operators(thread, "a thread")
         return ThreadMma(self, thread)
 
@@ -99,7 +99,7 @@ class TiledMma(Drawable):
 
     @cached_property
     def _thread_numbers(self) -> Layout:
-        """Thread → (thread of the atom, M, N, K), counted linearly."""
+        """Return thread → (thread of the atom, M, N, K), as a linear index."""
         warps = [Layout(m.shape, map_leaves(lambda d: d * self.atom.threads, m.stride)) for m in self.atom_layout]
         return right_inverse(from_modes([Layout(self.atom.threads), *warps]))
 
@@ -109,7 +109,9 @@ class TiledMma(Drawable):
     __repr__ = __str__
 
     def picture(self) -> Picture:
-        """A left of C, B above it, as in the product; thread and value of each element, or its byte if shared."""
+        """Draw A left of C and B above it, with the thread and value of each element, or its byte if it is in shared
+        memory.
+        """
         return product_picture(
             self.atom, str(self), self.tile, {operand: self.layout_tv(operand) for operand in DIMENSIONS}
         )
@@ -117,21 +119,21 @@ class TiledMma(Drawable):
 
 @dataclass(frozen=True)
 class ThreadMma:
-    """What one thread of a tiled MMA holds; `thread` may be traced."""
+    """The part of a tiled MMA that one thread holds; `thread` may be traced."""
 
     mma: TiledMma
     thread: Computed
 
     def partition_a(self, layout: AnyLayout) -> ComposedLayout:
-        """(values, atoms in M, atoms in K), from this thread's first element on."""
+        """Return (values, atoms in M, atoms in K), starting at this thread's first element."""
         return take_thread(self.mma.partition_a(layout), self.thread)
 
     def partition_b(self, layout: AnyLayout) -> ComposedLayout:
-        """(values, atoms in N, atoms in K), from this thread's first element on."""
+        """Return (values, atoms in N, atoms in K), starting at this thread's first element."""
         return take_thread(self.mma.partition_b(layout), self.thread)
 
     def partition_c(self, layout: AnyLayout) -> ComposedLayout:
-        """(values, atoms in M, atoms in N), from this thread's first element on."""
+        """Return (values, atoms in M, atoms in N), starting at this thread's first element."""
         return take_thread(self.mma.partition_c(layout), self.thread)
 
 
@@ -139,10 +141,10 @@ class ThreadMma:
 def make_tiled_mma(
     atom: MmaAtom | str, atom_layout: Any = (1, 1, 1), tile: Sequence[int | None] | None = None
 ) -> TiledMma:
-    """`atom`, or the atom of that PTX name, on each warp of `atom_layout` (M, N, K).
+    """Return a tiled MMA with `atom`, or the atom of that PTX name, on each warp of `atom_layout` (M, N, K).
 
-    `tile` is how much all warps cover together, by default one atom each; twice of it in N, say, gives every thread two
-    atoms in N. Raises LayoutError where the tile is no multiple of that.
+    `tile` is the extent that all warps cover together; the default is one atom per warp. Twice that extent in N gives
+    every thread two atoms in N. Raises LayoutError if the tile is not a multiple of the default.
     """
     atom = mma_atom(atom)
     warps = _warp_layout(atom_layout)
@@ -153,7 +155,7 @@ def make_tiled_mma(
             raise refusal(
                 f"the tile {show(tuple(wanted))} of {atom} on {warps} warps: found {extent} in {name}, "
                 f"needed a multiple of {step}",
-                f"the atom is {show(atom.shape)}, and the warps side by side make it {show(least)}",
+                f"the atom is {show(atom.shape)}, and all warps together cover {show(least)}",
             )
     m, n, k = wanted
     return TiledMma(atom, warps, (m, n, k))
@@ -165,7 +167,7 @@ def check_operand(operand: Any) -> None:
 
 
 def as_tiled_mma(value: TiledMma | MmaAtom | str) -> TiledMma:
-    """A tiled MMA as it is; an atom or its name on one warp."""
+    """Return a tiled MMA unchanged, and an atom or its name as a tiled MMA of one warp."""
     return value if isinstance(value, TiledMma) else make_tiled_mma(value)
 
 
@@ -174,7 +176,7 @@ def _extents(tile: Any) -> Sequence[int | None]:
         return (None,) * 3
     if not isinstance(tile, (tuple, list)) or len(tile) != 3:
         shown = tile if isinstance(tile, (tuple, list)) else kind_of(tile)
-        raise refusal(f"the tile of a tiled MMA is (M, N, K); found {shown}", "None stands for the least there is")
+        raise refusal(f"the tile of a tiled MMA must be (M, N, K); found {shown}", "None means the smallest extent")
     for name, extent in zip(NAMES, tile, strict=True):
         if extent is not None:
             check_int(extent, f"{name} of the tile of a tiled MMA")
@@ -187,14 +189,14 @@ def _warp_layout(value: Any) -> Layout:
     check_numbers(layout, "warps")
     if layout.rank != 3:
         raise refusal(
-            f"the warps of a tiled MMA stand in M, N and K; found {layout}, of {layout.rank} modes",
-            "give one number for each of M, N and K, as (2, 2, 1)",
+            f"the warps of a tiled MMA need a layout of M, N and K; found {layout}, of {layout.rank} modes",
+            "give one number for each of M, N and K, such as (2, 2, 1)",
         )
     return layout
 
 
 def check_numbers(layout: Layout, noun: str) -> None:
-    """Refuse a layout that does not give each of its coordinates one of the numbers from 0 on."""
+    """Raise LayoutError unless the layout maps its coordinates one-to-one to the numbers from 0."""
     if sorted(layout.offsets()) != list(range(layout.size)):
         raise refusal(
             f"{layout} does not number {layout.size} {noun} from 0 to {layout.size - 1}: its cosize is {layout.cosize}",
@@ -203,15 +205,15 @@ def check_numbers(layout: Layout, noun: str) -> None:
 
 
 def check_tiles(noun: str, tile: Sequence[int], layout: AnyLayout) -> None:
-    """Refuse a layout that whole tiles do not fill."""
+    """Raise LayoutError if the layout is not a whole number of tiles."""
     shape = tuple(map(product, modes(layout.shape)))
     if len(shape) < len(tile) or any(n % t for n, t in zip(shape, tile, strict=False)):
         raise refusal(
-            f"{noun} comes in tiles of {show(tuple(tile))}, which do not fill {show(layout.shape)} evenly",
-            "choose a tile that divides the layout, and guard the remainder in the kernel",
+            f"{noun} has tiles of {show(tuple(tile))}, which do not divide {show(layout.shape)}",
+            "choose a tile that divides the layout, and handle the remainder in the kernel",
         )
 
 
 def take_thread(partition: AnyLayout, thread: Number) -> ComposedLayout:
-    """The modes behind the first, at the offset of `thread`."""
+    """Return the modes after the first, at the offset of `thread`."""
     return slice_(partition, thread, *[None] * (partition.rank - 1))

@@ -1,4 +1,4 @@
-"""Divides and products: layouts cut into tiles, and built out of them."""
+"""Divides and products: split layouts into tiles, and build layouts by repeating blocks."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from ptxdsl.layout.swizzle import ComposedLayout
 
 
 def logical_divide(layout: L, tiler: Tiler) -> L:
-    """(tile, rest): the elements that `tiler` picks, then how the tile repeats; a tuple divides mode by mode.
+    """Return (tile, rest): the elements that `tiler` selects, and the repetition of the tile. A tuple divides mode by
+    mode.
 
-    Tiles are whole: where they do not end with the layout, the last ones go on past its end, so that Layout(10) divided
-    by 4 has the 12 coordinates of (4,3).
+    Tiles are whole: if they do not divide the layout, the last one extends past its end, so that Layout(10) divided by
+    4 has the 12 coordinates of (4,3).
     """
     return through_swizzle(_divide, layout, tiler)
 
 
 def zipped_divide(layout: L, tiler: Tiler) -> L:
-    """((tiles of all modes), (rests of all modes))."""
+    """Divide, and group the result as ((tiles of all modes), (rests of all modes))."""
     return through_swizzle(_zipped_divide, layout, tiler)
 
 
 def tiled_divide(layout: L, tiler: Tiler) -> L:
-    """((tiles of all modes), rest of mode 0, rest of mode 1, …)."""
+    """Divide, and group the result as ((tiles of all modes), rest of mode 0, rest of mode 1, …)."""
     return through_swizzle(lambda inner: _opened(_zipped_divide(inner, tiler), 1), layout)
 
 
 def flat_divide(layout: L, tiler: Tiler) -> L:
-    """(tile of mode 0, tile of mode 1, …, rest of mode 0, rest of mode 1, …)."""
+    """Divide, and group the result as (tile of mode 0, tile of mode 1, …, rest of mode 0, rest of mode 1, …)."""
     return through_swizzle(lambda inner: _opened(_zipped_divide(inner, tiler), 0, 1), layout)
 
 
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block, tile): `block` repeated at the places that `tiler` numbers; a tuple multiplies mode by mode.
+    """Return (block, tile): `block` repeated at the positions that `tiler` numbers. A tuple multiplies mode by mode.
 
-    The places are those that the block leaves free, from its own start on; a padded block repeats behind its padding.
+    The positions are the offsets that the block leaves free, starting at the block itself; a padded block is repeated
+    after its padding.
     """
     if tiler is None:
         return block
@@ -49,35 +51,38 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
 
 
 def zipped_product(block: Layout, tiler: Tiler) -> Layout:
-    """((blocks of all modes), (tiles of all modes))."""
+    """Multiply, and group the result as ((blocks of all modes), (tiles of all modes))."""
     return _zipped(logical_product(block, tiler), tiler)
 
 
 def tiled_product(block: Layout, tiler: Tiler) -> Layout:
-    """((blocks of all modes), tile of mode 0, tile of mode 1, …)."""
+    """Multiply, and group the result as ((blocks of all modes), tile of mode 0, tile of mode 1, …)."""
     return _opened(zipped_product(block, tiler), 1)
 
 
 def flat_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block of mode 0, block of mode 1, …, tile of mode 0, tile of mode 1, …)."""
+    """Multiply, and group the result as (block of mode 0, block of mode 1, …, tile of mode 0, tile of mode 1, …)."""
     return _opened(zipped_product(block, tiler), 0, 1)
 
 
 def blocked_product(block: L, tiler: Layout | IntTuple) -> L:
-    """Mode by mode (block, tile): each block stays in one piece. A shape as `tiler` is its compact layout."""
+    """Multiply mode by mode into (block, tile), keeping each block contiguous. A shape `tiler` means its compact
+    layout.
+    """
     return through_swizzle(lambda inner: _interleaved(inner, plain(as_layout(tiler)), block_first=True), block)
 
 
 def raked_product(block: L, tiler: Layout | IntTuple) -> L:
-    """Mode by mode (tile, block): the blocks are dealt out among each other. A shape as `tiler` is its layout."""
+    """Multiply mode by mode into (tile, block), interleaving the blocks. A shape `tiler` means its compact layout."""
     return through_swizzle(lambda inner: _interleaved(inner, plain(as_layout(tiler)), block_first=False), block)
 
 
 def tile_to_shape(block: L, shape: IntTuple, order: Sequence[int] | None = None) -> L:
-    """`block` repeated to fill `shape`, mode by mode; `order` ranks the modes, the least repeats first.
+    """Repeat `block` to fill `shape`, mode by mode; `order` ranks the modes, and the mode with the lowest rank repeats
+    first.
 
-    Modes that `shape` has and the block has not are repeated only. Raises LayoutError where whole blocks do not fill
-    the shape.
+    Modes of `shape` that the block does not have are only repeated. Raises LayoutError if blocks do not divide the
+    shape.
     """
     if not isinstance(block, ComposedLayout):
         plain(block)
@@ -96,13 +101,13 @@ def tile_to_shape(block: L, shape: IntTuple, order: Sequence[int] | None = None)
 
 
 def _ranks(order: Any, modes: int) -> Sequence[int]:
-    """A different number for each mode, by default in their order."""
+    """Return the rank of each mode; the default is the order of the modes."""
     if order is None:
         return range(modes)
     known = isinstance(order, (tuple, list)) and all(map(is_int, order))
     if not known or len(order) != modes or len(set(order)) < modes:
         raise refusal(
-            f"the order of {modes} modes is {order!r}",
+            f"{order!r} is not an order of {modes} modes",
             f"give a different rank to each mode, such as {tuple(range(modes))}",
         )
     return tuple(order)
@@ -114,8 +119,8 @@ def _no_fill(block: IntTuple, wanted: list[int], blocks: list[int]) -> Exception
         return refusal(f"blocks of {show(block)} do not fill {modes_of}", f"give a shape of {len(blocks)} modes")
     whole = tuple(-(-n // b) * b for n, b in zip(wanted, blocks, strict=True))
     return refusal(
-        f"blocks of {show(block)} do not fill {show(tuple(wanted))} evenly",
-        f"fill {show(whole)}, and guard what lies past the end",
+        f"blocks of {show(block)} do not divide {show(tuple(wanted))}",
+        f"fill {show(whole)}, and handle elements past the end",
     )
 
 
@@ -129,13 +134,13 @@ def _divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def _zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
-    if isinstance(tiler, tuple):  # a mode that is not divided is all rest, in tiles of one
+    if isinstance(tiler, tuple):  # an undivided mode is all rest, in tiles of one
         tiler = tuple(1 if t is None else t for t in tiler)
     return _zipped(_divide(layout, tiler), tiler)
 
 
 def _zipped(divided: Layout, tiler: Tiler) -> Layout:
-    """From modes of (first, second) to ((all firsts), (all seconds)); undivided modes join the seconds."""
+    """Regroup modes of (first, second) as ((all firsts), (all seconds)); undivided modes join the seconds."""
     if not isinstance(tiler, tuple):
         return divided
     pairs, others = list(divided)[: len(tiler)], list(divided)[len(tiler) :]
@@ -143,7 +148,7 @@ def _zipped(divided: Layout, tiler: Tiler) -> Layout:
 
 
 def _opened(layout: Layout, *open_modes: int) -> Layout:
-    """The numbered modes replaced by their own modes."""
+    """Replace the given modes by their own modes."""
     return from_modes(m for i, mode in enumerate(layout) for m in (mode if i in open_modes else [mode]))
 
 

@@ -1,4 +1,4 @@
-"""What a vector access asks of memory: the right space, contiguous elements, aligned addresses."""
+"""Requirements of a vector access: the right state space, contiguous elements, aligned addresses."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ VERBS = {"source": "reads", "target": "writes"}
 
 
 def layout_of(tensor: Any) -> AnyLayout:
-    """A layout itself, or the one of a tensor."""
+    """Return a layout unchanged, and a tensor's layout."""
     layout = tensor if isinstance(tensor, (Layout, ComposedLayout)) else getattr(tensor, "layout", None)
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise refusal(
-            f"a layout or a tensor with one is partitioned; found {kind_of(tensor)}",
-            "write Layout(SHAPE, STRIDE), or give the array of pd.shared(TYPE, layout)",
+            f"expected a layout, or a tensor with a layout; found {kind_of(tensor)}",
+            "write Layout(SHAPE, STRIDE), or pass the array of pd.shared(TYPE, layout)",
         )
     return layout
 
 
 def check_space(atom: CopyAtom, side: str, tensor: Any, space: Any) -> None:
-    """Refuse memory that the instruction does not reach; a plain layout is taken to lie where it should."""
+    """Raise LayoutError for memory that the instruction cannot access; a plain layout is not checked."""
     space = getattr(tensor, "space", None) if space is None else space
     needed = getattr(atom, side)
     if space is None or needed == "memory":
@@ -44,9 +44,10 @@ def check_space(atom: CopyAtom, side: str, tensor: Any, space: Any) -> None:
 def check_vectors(
     atom: CopyAtom, bits: int, layout: AnyLayout, partition: AnyLayout, verb: str, names: Sequence[str]
 ) -> None:
-    """Refuse a partition (threads, (values, …), …) whose vectors are not contiguous and aligned in memory.
+    """Raise LayoutError if the vectors of a partition (threads, (values, …), …) are not contiguous and aligned in
+    memory.
 
-    `names` are those of the layout's modes, `verb` what the instruction does to it.
+    `names` are the names of the layout's modes; `verb` says how the instruction accesses the layout.
     """
     access = _Access(atom, bits, layout, verb, names)
     inner = partition.layout if isinstance(partition, ComposedLayout) else partition
@@ -63,7 +64,7 @@ def check_vectors(
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """One vector instruction on one layout, and the sentences that refuse it."""
+    """One vector instruction on one layout, and its error messages."""
 
     atom: CopyAtom
     bits: int
@@ -73,12 +74,12 @@ class _Access:
 
     @property
     def length(self) -> int:
-        """The elements of one vector."""
+        """The number of elements of one vector."""
         return self.atom.vector_bytes * 8 // self.bits
 
     @property
     def _vectors(self) -> str:
-        return f"{self.atom} {self.verb} {self.length} contiguous values of {self.bits} bits a thread"
+        return f"{self.atom} {self.verb} {self.length} contiguous values of {self.bits} bits per thread"
 
     @property
     def _aligned(self) -> str:
@@ -98,7 +99,7 @@ class _Access:
         )
 
     def _major(self) -> str:
-        """The name of the mode that is contiguous."""
+        """Return the name of the contiguous mode."""
         named = zip(self.names, self._inner, strict=False)
         return next((name for name, mode in named if any(d == 1 < n for n, d in mode.flat())), "")
 
@@ -124,7 +125,7 @@ class _Access:
         )
 
     def check_swizzle(self, layout: ComposedLayout) -> None:
-        """Its blocks and its start must be whole vectors."""
+        """Raise LayoutError unless the swizzle blocks and the start of the layout are whole vectors."""
         if layout.swizzle.bits and 1 << layout.swizzle.base < self.length:
             base = self.length.bit_length() - 1
             raise refusal(

@@ -28,7 +28,7 @@ def counts(access, layout, bits=16):
 @pytest.mark.parametrize("access", ["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4", "stmatrix.x4", "ldmatrix.x4.trans"])
 def test_eight_rows_of_128_bytes_meet_in_the_same_banks(access):
     assert counts(access, ROWS_128) == (8 * 64, 64, 8)
-    assert counts(access, ROWS_64) == (4 * 32, 32, 4)  # two rows lie side by side in 128 bytes
+    assert counts(access, ROWS_64) == (4 * 32, 32, 4)  # two rows are side by side in 128 bytes
     assert counts(access, Layout((64, 64), (72, 1))) == (64, 64, 1)
     assert counts(access, composition(Swizzle(3, 3, 3), ROWS_128)) == (64, 64, 1)
     assert counts(access, composition(Swizzle(2, 3, 3), ROWS_64)) == (32, 32, 1)
@@ -68,7 +68,7 @@ def test_lanes_that_read_one_word_share_it():
 def test_a_misaligned_access_is_refused():
     with pytest.raises(LayoutError) as caught:
         phases_of([0, 130], 16)
-    assert caught.value.message == "an access of 16 bytes to byte 130, which is no multiple of 16"
+    assert caught.value.message == "an access of 16 bytes at byte 130, which is not a multiple of 16"
 
 
 def test_a_tiled_copy_is_counted_by_its_own_instructions():

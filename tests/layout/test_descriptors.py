@@ -119,58 +119,58 @@ PLAIN = Layout((64, 64), (64, 1))
 @pytest.mark.parametrize("atom, layout, message, help", [
     (
         F16, PLAIN,
-        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
-        "each way, with no swizzle: (64,64):(64,1) has no such atoms in each (64,16)",
-        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 as swizzle atoms of 8 rows of 16 bytes along K or M, at one "
+        "stride in each direction, with no swizzle: (64,64):(64,1) does not have these atoms in each (64,16)",
+        "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)",
     ),
     (
         F16, Layout((64, 64), (1, 64)),
-        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 16 bytes along K or M, at one distance "
-        "each way, with no swizzle: (64,64):(1,64) has no such atoms in each (64,16)",
-        "this one would do: Sw<3,3,3> o 0 o (64,64):(1,64)",
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 as swizzle atoms of 8 rows of 16 bytes along K or M, at one "
+        "stride in each direction, with no swizzle: (64,64):(1,64) does not have these atoms in each (64,16)",
+        "use this layout instead: Sw<3,3,3> o 0 o (64,64):(1,64)",
     ),
     (
         F16, ComposedLayout(Swizzle(3, 4, 3), 0, PLAIN),
-        "wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found Sw<3,5,3> on the bytes of "
+        "wgmma swizzles 16-byte chunks by the index of their 128-byte line: found Sw<3,5,3> on the bytes of "
         "Sw<3,4,3> o 0 o (64,64):(64,1), needed one of Sw<3,4,3>, Sw<2,4,3>, Sw<1,4,3>",
-        "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)",
+        "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)",
     ),
     (
         F16, ComposedLayout(Swizzle(2, 3, 3), 0, PLAIN),
-        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 in atoms of 8 rows of 64 bytes along K or M, at one distance "
-        "each way, with the 64-byte swizzle: Sw<2,3,3> o 0 o (64,64):(64,1) has no such atoms in each (64,16)",
-        "this one would do: Sw<2,3,3> o 0 o (64,(32,2)):(32,(1,2048))",
+        "wgmma reads operand A of wgmma.m64n64k16.f32.f16 as swizzle atoms of 8 rows of 64 bytes along K or M, at one "
+        "stride in each direction, with the 64-byte swizzle: Sw<2,3,3> o 0 o (64,64):(64,1) does not have these atoms in each (64,16)",
+        "use this layout instead: Sw<2,3,3> o 0 o (64,(32,2)):(32,(1,2048))",
     ),
     (
         TF32, tile_layout(64, 64, 16, transposed=True),
-        "wgmma swizzles 16-byte chunks by the line of 128 bytes that they are in: found Sw<3,5,3> on the bytes of "
+        "wgmma swizzles 16-byte chunks by the index of their 128-byte line: found Sw<3,5,3> on the bytes of "
         "Sw<3,3,3> o 0 o (64,64):(1,64), needed one of Sw<3,4,3>, Sw<2,4,3>, Sw<1,4,3>",
-        "this one would do: Sw<3,2,3> o 0 o (64,(32,2)):(32,(1,2048))",
+        "use this layout instead: Sw<3,2,3> o 0 o (64,(32,2)):(32,(1,2048))",
     ),
     (
         F16, ComposedLayout(Swizzle(3, 3, 3), 64, PLAIN),
-        "Sw<3,3,3> o 64 o (64,64):(64,1) starts 128 bytes behind the start of its swizzle's pattern",
+        "Sw<3,3,3> o 64 o (64,64):(64,1) starts 128 bytes after the start of its swizzle pattern",
         "start it at a multiple of 1024 bytes",
     ),
     (
         F16, Layout((64, 24), (24, 1)),
-        "operand A of wgmma.m64n64k16.f32.f16 comes in tiles of (64,16), which do not fill (64,24) evenly",
-        "choose a tile that divides the layout, and guard the remainder in the kernel",
+        "operand A of wgmma.m64n64k16.f32.f16 has tiles of (64,16), which do not divide (64,24)",
+        "choose a tile that divides the layout, and handle the remainder in the kernel",
     ),
     (
         F16, Layout((64, 16, 2)),
-        "operand A of wgmma.m64n64k16.f32.f16 is read from a tile of two modes; found (64,16,2):(1,64,1024), of 3",
-        "give it as (M, K)",
+        "operand A of wgmma.m64n64k16.f32.f16 needs a tile of two modes; found (64,16,2):(1,64,1024), of 3",
+        "use a tile of (M, K)",
     ),
     (
         F16 + ".rs", PLAIN,
-        "wgmma.m64n64k16.f32.f16.rs takes operand A from registers, so no descriptor says where it lies",
+        "wgmma.m64n64k16.f32.f16.rs takes operand A from registers, so it has no descriptor",
         "leave out .rs: wgmma.m64n64k16.f32.f16",
     ),
     (
         "mma.m16n8k16.f32.f16", PLAIN,
-        "mma.m16n8k16.f32.f16 takes operand A from registers, so no descriptor says where it lies",
-        "descriptors are for wgmma",
+        "mma.m16n8k16.f32.f16 takes operand A from registers, so it has no descriptor",
+        "only wgmma uses descriptors",
     ),
 ])  # fmt: skip
 def test_the_refusal_says_which_layout_would_do(atom, layout, message, help):
@@ -183,20 +183,20 @@ def test_the_refusal_says_which_layout_would_do(atom, layout, message, help):
 def test_the_layout_that_would_do_does(atom, layout):
     with pytest.raises(LayoutError) as refusal:
         shared_operand(atom, "a", layout)
-    from_help = parse(refusal.value.help.removeprefix("this one would do: "))
+    from_help = parse(refusal.value.help.removeprefix("use this layout instead: "))
     assert shared_operand(atom, "a", from_help).fields.swizzle_bytes
 
 
 @pytest.mark.parametrize("array, message, help", [
     (
         {"alignment": 16},
-        "wgmma reads this layout from multiples of 1024 bytes, where its swizzle begins; `tile` is aligned to 16",
+        "wgmma reads this layout at multiples of 1024 bytes, where its swizzle pattern starts; `tile` is aligned to 16",
         "align it: pd.shared(TYPE, layout, align=1024)",
     ),
     (
         {"element": SimpleNamespace(bits=32)},
-        "operand A of wgmma.m64n64k16.f32.f16 has elements of 16 bits; those of `tile` have 32",
-        "take an instruction of this type, or convert the elements",
+        "operand A of wgmma.m64n64k16.f32.f16 has elements of 16 bits; the elements of `tile` have 32",
+        "use an instruction of this type, or convert the elements",
     ),
 ])  # fmt: skip
 def test_arrays_that_no_descriptor_can_be_of(array, message, help):
@@ -225,14 +225,14 @@ def test_a_traced_start_is_refused():
     with pytest.raises(LayoutError) as refusal:
         shared_operand(F16, "a", part)
     assert refusal.value.help == (
-        "derive the descriptor of the whole tile, and take its parts by descriptor(address, row_part, k_step)"
+        "derive the descriptor of the whole tile, and select a part with descriptor(address, row_part, k_step)"
     )
 
 
 @pytest.mark.parametrize("arguments, message", [
     ((64, 64, 16, 96), "there is no swizzle of 96 bytes"),
-    ((64, 64, 8, 128, True), "wgmma reads elements of 8 bits along K only"),
-    ((64, 40, 16), "(64, 40) elements of 16 bits are no whole atoms of 8 rows of 128 bytes"),
+    ((64, 64, 8, 128, True), "wgmma reads elements of 8 bits K-major only"),
+    ((64, 40, 16), "(64, 40) elements of 16 bits are not a whole number of swizzle atoms of 8 rows of 128 bytes"),
 ])  # fmt: skip
 def test_tiles_that_no_descriptor_says(arguments, message):
     with pytest.raises(LayoutError) as refusal:
@@ -241,11 +241,11 @@ def test_tiles_that_no_descriptor_says(arguments, message):
 
 
 @pytest.mark.parametrize("arguments, help", [
-    ((64, 40, 16), "make k a multiple of 64, or take a narrower swizzle"),
+    ((64, 40, 16), "make k a multiple of 64, or use a narrower swizzle"),
     ((64, 60, 16), "make k a multiple of 64"),
     ((60, 64, 16), "make rows a multiple of 8"),
     ((60, 40, 16), "make k a multiple of 64 and rows a multiple of 8"),
-    ((40, 64, 16, 128, True), "make rows a multiple of 64, or take a narrower swizzle"),
+    ((40, 64, 16, 128, True), "make rows a multiple of 64, or use a narrower swizzle"),
 ])  # fmt: skip
 def test_what_makes_a_tile_whole(arguments, help):
     with pytest.raises(LayoutError) as refusal:

@@ -127,7 +127,7 @@ def test_a_swizzled_layout_in_text():
     assert (
         to_text(composition(Swizzle(1, 1, 1), Layout((4, 2), (2, 1))), color=False)
         == """\
-Sw<1,1,1> o 0 o (4,2):(2,1) on 16-bit elements: a colour is four banks
+Sw<1,1,1> o 0 o (4,2):(2,1) on 16-bit elements: one colour is four banks
 
    0 1
  0 0 1

@@ -83,7 +83,7 @@ def test_a_copy_is_drawn_by_boxes():
     lines = to_text(make_tiled_copy(LOAD, tile_layout(8, 128, 16), bits=16), color=False).splitlines()
     assert lines[0] == (
         "tiled_copy(cp.async.bulk.tensor.shared.global, Sw<3,3,3> o 0 o (8,(64,2)):(64,(1,512))): "
-        "2 boxes of (8,64), swizzled in 128 bytes"
+        "2 boxes of (8,64), 128-byte swizzle"
     )
     assert "box 0, byte 0" in lines[3] and "box 1, byte 1024" in lines[3]
     assert lines[4].split()[1:5] == ["box", "0,", "byte", "144"]
@@ -92,56 +92,57 @@ def test_a_copy_is_drawn_by_boxes():
 WGMMA = "Sw<3,3,3> o 0 o (64,(64,2)):(64,(1,4096))"
 REFUSED = [
     (lambda: make_tiled_copy("cp.async.bulk.shared.global", 64),
-     "there is no copy of boxes 'cp.async.bulk.shared.global'", "write cp.async.bulk.tensor.shared.global"),
+     "there is no TMA instruction 'cp.async.bulk.shared.global'", "write cp.async.bulk.tensor.shared.global"),
     (lambda: make_tiled_copy(f"{LOAD}.im2col", 64),
-     f"there is no copy of boxes '{LOAD}.im2col': im2col is not part of it", "write cp.async.bulk.tensor.shared.global"),
+     f"there is no TMA instruction '{LOAD}.im2col': im2col is not one of its qualifiers", "write cp.async.bulk.tensor.shared.global"),
     (lambda: make_tiled_copy("cp.reduce.async.bulk.tensor.global.shared.mul", 64),
-     "there is no copy of boxes 'cp.reduce.async.bulk.tensor.global.shared.mul': its operation is one of add, min, max, "
+     "there is no TMA instruction 'cp.reduce.async.bulk.tensor.global.shared.mul': its operation must be one of add, min, max, "
      "inc, dec, and, or, xor", "write cp.async.bulk.tensor.shared.global"),
     (lambda: make_tiled_copy("cp.async.bulk.tensor.3d.shared.global", tile_layout(64, 64, 16)),
      "cp.async.bulk.tensor.shared.global copies tiles of 3 modes: Sw<3,3,3> o 0 o (64,64):(64,1) has 2",
-     "give the layout of one tile, a mode for each axis of the array"),
+     "pass the layout of one tile, with one mode for each axis of the array"),
     (lambda: make_tiled_copy(LOAD, Layout((2,) * 6)),
      "cp.async.bulk.tensor.shared.global copies tiles of 1 to 5 modes: (2,2,2,2,2,2):(1,2,4,8,16,32) has 6",
-     "give the layout of one tile, a mode for each axis of the array"),
+     "pass the layout of one tile, with one mode for each axis of the array"),
     (lambda: make_tiled_copy(LOAD, swizzled(3, 4, 3, Layout((64, 64), (64, 1)))),
-     "TMA swizzles chunks of 16 bytes by the number of their 128-byte line: Sw<3,4,3> does not, on elements of 16 bits",
-     "there are Sw<3,3,3> for 128 bytes, Sw<2,3,3> for 64 bytes, Sw<1,3,3> for 32 bytes; this one would do: "
+     "TMA swizzles 16-byte chunks by the index of their 128-byte line; Sw<3,4,3> on elements of 16 bits "
+     "does not",
+     "the swizzles are Sw<3,3,3> for 128 bytes, Sw<2,3,3> for 64 bytes, Sw<1,3,3> for 32 bytes; use this layout instead: "
      "Sw<3,3,3> o 0 o (64,64):(64,1)"),
     (lambda: make_tiled_copy(LOAD, swizzled(3, 3, 3, Layout((64, 64), (64, 1)), 8)),
-     "Sw<3,3,3> o 8 o (64,64):(64,1) begins at an offset", "give the layout of a whole tile, which begins at 0"),
+     "Sw<3,3,3> o 8 o (64,64):(64,1) starts at an offset", "pass the layout of a whole tile, which starts at 0"),
     (lambda: make_tiled_copy(LOAD, Layout((64, 64), (66, 1))),
-     "a box begins at a multiple of 128 bytes of shared memory: (64,64):(66,1) has one at byte 132",
-     "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)"),
+     "a box must start at a multiple of 128 bytes of shared memory: (64,64):(66,1) has one at byte 132",
+     "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)"),
     (lambda: make_tiled_copy(LOAD, Layout((64, 12), (12, 1))),
-     "a line of a box has a multiple of 16 bytes: (64,12):(12,1) has 24 side by side",
+     "the rows of a box must be a multiple of 16 bytes: (64,12):(12,1) has 24 contiguous bytes",
      "make mode 1 a multiple of 8 elements, and its stride 1"),
     (lambda: make_tiled_copy(LOAD, Layout((64, 128), (1, 64), ), bits=4),
-     "cp.async.bulk.tensor.shared.global copies elements of 4 bits", "elements have 8, 16, 32, 64 bits"),
+     "cp.async.bulk.tensor.shared.global cannot copy elements of 4 bits", "elements must have 8, 16, 32, 64 bits"),
     (lambda: make_tiled_copy(LOAD, Layout((64, 64), (128, 2))),
-     "a line of a box has a multiple of 16 bytes: (64,64):(128,2) has 2 side by side",
-     "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)"),
+     "the rows of a box must be a multiple of 16 bytes: (64,64):(128,2) has 2 contiguous bytes",
+     "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)"),
     (lambda: make_tiled_copy(LOAD, Layout((64, 64), (0, 1))),
-     "(64,64):(0,1) has elements that share an address, or go backwards",
-     "this one would do: Sw<3,3,3> o 0 o (64,64):(64,1)"),
+     "(64,64):(0,1) has elements that share an address, or negative strides",
+     "use this layout instead: Sw<3,3,3> o 0 o (64,64):(64,1)"),
     (lambda: make_tiled_copy(LOAD, swizzled(3, 3, 3, Layout((64, 128), (128, 1)))),
-     "Sw<3,3,3> o 0 o (64,128):(128,1) would take 128 boxes of (1,64); 64 are the most",
-     f"this one would do: {WGMMA}"),
+     "Sw<3,3,3> o 0 o (64,128):(128,1) needs 128 boxes of (1,64); the limit is 64",
+     f"use this layout instead: {WGMMA}"),
     (lambda: make_tiled_copy(LOAD, Layout((2, 64), (64, 1)), (1, 8)),
-     "cp.async.bulk.tensor.shared.global is one thread's: it has no values of threads",
-     "give the layout of a tile in shared memory, and `bits` by its name"),
+     "cp.async.bulk.tensor.shared.global is issued by one thread: it takes no value layout",
+     "pass the layout of a tile in shared memory, and `bits` as a keyword"),
     (lambda: make_tiled_copy(LOAD, tile_layout(64, 64, 16), blocks=2),
-     "cp.async.bulk.tensor.shared.global comes to one block: 2 cannot bring a part of a tile each",
-     f"copy by {MULTICAST}"),
+     "cp.async.bulk.tensor.shared.global writes to one block only: 2 blocks cannot each load a part of a tile",
+     f"use {MULTICAST}"),
     (lambda: make_tiled_copy(MULTICAST, Layout((3, 64), (64, 1)), blocks=2),
-     "(3,64):(64,1) has no 2 like parts along its first axis of the array, mode 0",
-     "make its 3 a multiple of 2, at one distance"),
+     "(3,64):(64,1) does not split into 2 equal parts along the first axis of the array, mode 0",
+     "make its extent 3 a multiple of 2, with one stride"),
     (lambda: make_tiled_copy("cp.async.16", 32, 8, blocks=2),
-     "cp.async.16 copies for its own block", "leave `blocks` out, or copy by cp.async.bulk.tensor"),
+     "cp.async.16 does not copy for several blocks", "leave `blocks` out, or use cp.async.bulk.tensor"),
     (lambda: make_tiled_copy_a(LOAD, "mma.m16n8k16.f32.f16"),
-     "cp.async.bulk.tensor.shared.global copies between global and shared memory: it does not reach the registers of "
+     "cp.async.bulk.tensor.shared.global copies between global and shared memory: it cannot access the registers of "
      "mma.m16n8k16.f32.f16",
-     "copy the tile by make_tiled_copy, and from shared memory by ldmatrix.x4, or let wgmma read it there"),
+     "copy the tile with make_tiled_copy, and load it from shared memory with ldmatrix.x4, or let wgmma read it there"),
 ]  # fmt: skip
 
 
@@ -153,10 +154,10 @@ def test_what_no_boxes_are(call, message, help):
     assert refusal.value.help == help or (help.startswith("write") and refusal.value.help.startswith(help))
 
 
-@pytest.mark.parametrize("row", [row for row in REFUSED if "this one would do" in row[2]], ids=lambda row: row[1][:50])
+@pytest.mark.parametrize("row", [row for row in REFUSED if "use this layout instead" in row[2]], ids=lambda row: row[1][:50])
 def test_the_layout_that_would_do_does(row):
     with pytest.raises(LayoutError) as refusal:
         row[0]()
-    from_text = refusal.value.help.split("would do: ")[1]
+    from_text = refusal.value.help.split("layout instead: ")[1]
 
     assert make_tiled_copy(LOAD, parse(from_text)).box[-1] == 64

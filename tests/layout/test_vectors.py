@@ -78,7 +78,7 @@ def test_algebra_gives_the_layout_of_the_cpp_headers(row):
 
 @pytest.mark.parametrize("row", numbered(r for r in ALGEBRA if "Condition" in r.get("cute_cpp_error", "")))
 def test_compositions_that_the_cpp_headers_reject_are_refused(row):
-    with pytest.raises(LayoutError, match=r"mode 0 of the right layout, \d+:\d+, reads the offsets"):
+    with pytest.raises(LayoutError, match=r"mode 0 of the right layout, \d+:\d+, selects the offsets"):
         apply(row)
 
 
@@ -97,7 +97,7 @@ def test_composition_accepts_exactly_what_is_representable(row):
             assert result == layout(row["cute_cpp_result"])
     else:
         values = ", ".join(map(str, row["true_values"]))
-        with pytest.raises(LayoutError, match=f"mode 0 of the right layout, .* reads the offsets {values}"):
+        with pytest.raises(LayoutError, match=f"mode 0 of the right layout, .* selects the offsets {values}"):
             composition(a, b)
 
 
@@ -247,10 +247,10 @@ SMEM = {
     "MNmajor_sw333": tile_to_shape(composition(Swizzle(3, 3, 3), Layout((64, 8), (1, 64))), (128, 64)),
 }
 REFUSED = {
-    "too few vals": r"moves \d values of 16 bits a thread: found \d a thread in operand [AB]",
-    "failed to vectorize": r"contiguous values of 16 bits a thread: found offsets 0, .*|"
-    r"reads 8 neighbours of 16 bits, along [MN] or K: found \([MN], K\) = \(0,0\), \(0,1\), \((0,8|8,0)\), ",
-    "Divisibility condition": r"contiguous values of 16 bits a thread: found offsets 0, 6[58], ",
+    "too few vals": r"moves \d values of 16 bits per thread: found \d per thread in operand [AB]",
+    "failed to vectorize": r"contiguous values of 16 bits per thread: found offsets 0, .*|"
+    r"reads 8 contiguous elements of 16 bits, along [MN] or K: found \([MN], K\) = \(0,0\), \(0,1\), \((0,8|8,0)\), ",
+    "Divisibility condition": r"contiguous values of 16 bits per thread: found offsets 0, 6[58], ",
 }
 MISALIGNED = r"at multiples of \d+ bytes: found a pitch of 6[58] elements"
 

@@ -269,7 +269,7 @@ def test_an_address_of_32_bits_is_refused():
 
     with pytest.raises(LayoutError) as refused:
         described.ptx()
-    assert refused.value.message == "a descriptor has 64 bits; it is made of an address of 32"
+    assert refused.value.message == "a descriptor needs a 64-bit address; found an address of 32 bits"
     assert refused.value.help == "convert the address before: `tile.address().value.to(u64)`"
 
 

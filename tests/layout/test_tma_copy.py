@@ -154,7 +154,9 @@ def test_what_no_boxes_are(call, message, help):
     assert refusal.value.help == help or (help.startswith("write") and refusal.value.help.startswith(help))
 
 
-@pytest.mark.parametrize("row", [row for row in REFUSED if "use this layout instead" in row[2]], ids=lambda row: row[1][:50])
+@pytest.mark.parametrize(
+    "row", [row for row in REFUSED if "use this layout instead" in row[2]], ids=lambda row: row[1][:50]
+)
 def test_the_layout_that_would_do_does(row):
     with pytest.raises(LayoutError) as refusal:
         row[0]()

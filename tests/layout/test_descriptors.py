@@ -270,7 +270,7 @@ def test_an_address_of_32_bits_is_refused():
     with pytest.raises(LayoutError) as refused:
         described.ptx()
     assert refused.value.message == "a descriptor needs a 64-bit address; found an address of 32 bits"
-    assert refused.value.help == "convert the address before: `tile.address().value.to(u64)`"
+    assert refused.value.help == "convert the address first: `tile.address().value.to(u64)`"
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_arguments_that_fit_come_back_in_order():
 @pytest.mark.parametrize("arguments", [(X, Y, 2.0), (X, Y, 2.0, 8, 9)])
 def test_a_wrong_number_of_arguments(arguments):
     assert refusal(SAXPY, arguments) == (
-        f"saxpy takes 4 arguments, {len(arguments)} given",
+        f"saxpy takes 4 arguments, got {len(arguments)}",
         "call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)",
     )
 
@@ -78,7 +78,7 @@ def test_a_wrong_number_of_arguments(arguments):
 )
 def test_an_array_of_another_type(argument, found):
     assert refusal(SAXPY, (argument, Y, 2.0, 8)) == (
-        f"`x` takes ptr[f32]; it is {found}",
+        f"`x` expects ptr[f32], got {found}",
         "convert it to float32 first",
     )
 
@@ -115,31 +115,33 @@ def test_types_that_numpy_lacks_are_taken_as_raw_bits(element, dtype):
     "element, dtype", [("u32", np.int32), ("b32", np.float64), ("e4m3", np.int8), ("f16", np.uint16)]
 )
 def test_other_types_of_the_same_width_are_not(element, dtype):
-    assert refused_one(ptr[types.TYPES[element]], np.zeros(8, dtype))[0].startswith(f"`p` takes ptr[{element}]; it is")
+    assert refused_one(ptr[types.TYPES[element]], np.zeros(8, dtype))[0].startswith(f"`p` expects ptr[{element}], got")
 
 
 @pytest.mark.parametrize("argument, shown", [([1.0], "a list"), ("x", "'x'"), (2.5, "2.5"), (True, "True")])
 def test_what_is_no_array(argument, shown):
-    assert refusal(SAXPY, (argument, Y, 2.0, 8)) == (f"`x` takes ptr[f32]; it is {shown}", "pass an array")
+    assert refusal(SAXPY, (argument, Y, 2.0, 8)) == (f"`x` expects ptr[f32], got {shown}", "pass an array")
 
 
 def test_an_array_with_gaps():
     assert refusal(SAXPY, (np.ones(16, np.float32)[::2], Y, 2.0, 8)) == (
-        "`x` has shape (8,) and strides (2,): a kernel's pointer takes row-major, contiguous memory",
-        "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments tell the kernel its strides",
+        "`x` has shape (8,) and strides (2,), but a kernel pointer needs row-major, contiguous memory",
+        "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments pass the strides to the kernel",
     )
 
 
 def test_a_transposed_array():
     message, _ = refused_one(ptr[f32], np.ones((2, 3), np.float32).T)
-    assert message == ("`p` has shape (3, 2) and strides (1, 3): a kernel's pointer takes row-major, contiguous memory")
+    assert message == (
+        "`p` has shape (3, 2) and strides (1, 3), but a kernel pointer needs row-major, contiguous memory"
+    )
 
 
 def test_strided_takes_any_strides_but_no_other_type():
     view = np.ones((2, 3), np.float32).T
     assert one(ptr[f32], strided(view)) == describe(view)
     assert refused_one(ptr[f32], strided(view.astype(np.float64)))[0] == (
-        "`p` takes ptr[f32]; it is a numpy array of f64 with shape (3, 2)"
+        "`p` expects ptr[f32], got a numpy array of f64 with shape (3, 2)"
     )
 
 
@@ -148,8 +150,8 @@ def test_an_array_that_is_not_aligned():
     start = -storage.__array_interface__["data"][0] % 4 + 1
     view = storage[start : start + 32].view(np.float32)
     assert refusal(SAXPY, (view, Y, 2.0, 8)) == (
-        f"`x` takes ptr[f32], whose elements lie at multiples of 4 bytes; it starts at {describe(view).pointer:#x}",
-        "pass a copy; slices of bytes need not be aligned",
+        f"`x` expects ptr[f32], aligned to 4 bytes, but it starts at {describe(view).pointer:#x}",
+        "pass a copy; a view of bytes may be unaligned",
     )
 
 
@@ -157,7 +159,7 @@ def test_an_array_that_cannot_be_addressed():
     points = np.zeros(4, [("x", "<f4"), ("flag", "u1")])
     assert refusal(SAXPY, (points["x"], Y, 2.0, 8)) == (
         "`x` cannot be used: its strides of (5,) bytes are not multiples of its 4-byte elements",
-        "pass an array with memory of its own on the host or a GPU",
+        "pass an array with its own memory on the host or a GPU",
     )
 
 
@@ -167,7 +169,7 @@ def test_a_value_that_torch_traces(name):
     traced = type(name, (), {"__module__": "torch._subclasses.fake_tensor", "__dlpack__": None})()
     assert refusal(SAXPY, (traced, Y, 2.0, 8)) == (
         "`x` cannot be used: torch traces it (torch.compile, torch.export, FakeTensorMode), and it has no memory yet",
-        "make the kernel an operator of torch: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`",
+        "make the kernel a torch operator: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`",
     )
 
 
@@ -177,11 +179,11 @@ def test_a_value_that_jax_traces():
     traced = type("DynamicJaxprTracer", (tracer,), {"__dlpack__": None, "__float__": None})()
     assert refusal(SAXPY, (traced, Y, 2.0, 8)) == (
         "`x` cannot be used: JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet",
-        "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
+        "make the kernel a JAX function: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
     )
     assert refusal(SAXPY, (X, Y, traced, 8)) == (
-        "`a` takes f32; JAX traces it, and it has no value yet",
-        "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape",
+        "`a` expects f32; it is traced by JAX and has no value yet",
+        "launch numbers must be Python numbers: name it in `static_argnums` of jax.jit, or take it from a shape",
     )
 
 
@@ -189,8 +191,8 @@ def test_an_output_that_is_read_only():
     frozen = Y.copy()
     frozen.flags.writeable = False
     assert refusal(SAXPY, (X, frozen, 2.0, 8)) == (
-        "`y` is written by saxpy, but is read-only",
-        "pass a copy that may be written",
+        "`y` is read-only, but saxpy writes it",
+        "pass a writable copy",
     )
     SAXPY.check((frozen, Y, 2.0, 8), HOST)  # an input may be
 
@@ -198,8 +200,8 @@ def test_an_output_that_is_read_only():
 @pytest.mark.parametrize("x, y", [(X[1:], X), (X[:5], X[4:]), (X[2:3], X)])
 def test_an_output_that_overlaps_an_input(x, y):
     assert refusal(SAXPY, (x, y, 2.0, 8)) == (
-        "`y` is written by saxpy and shares memory with `x`",
-        "give the output memory of its own, since threads run in no order; where that is meant, launch it with overlap=True",
+        "`y`, which saxpy writes, shares memory with `x`",
+        "pass separate memory for the output, since threads run in no fixed order; if the overlap is intended, launch with overlap=True",
     )
 
 
@@ -241,15 +243,15 @@ def test_views_that_are_too_hard_to_tell_apart_count_as_overlapping():
 @pytest.mark.parametrize("device, where", [(0, "on cuda:0"), (3, "on cuda:3")])
 def test_a_host_array_on_a_gpu(device, where):
     assert refusal(SAXPY, (X, Y, 2.0, 8), device) == (
-        f"`x` is a numpy array of f32 with shape (8,) in host memory; this launch runs {where}",
-        f"move it to cuda:{device}; with numpy arrays only, the kernel runs on the emulator",
+        f"`x` is a numpy array of f32 with shape (8,) in host memory, but this launch runs {where}",
+        f"move it to cuda:{device}; a launch with only numpy arrays runs on the emulator",
     )
 
 
 def test_a_gpu_array_on_the_emulator():
     message, help = refusal(SAXPY, (OnGpu(), Y, 2.0, 8))
-    assert message == "`x` is a numba array of f32 with shape (8,) on a GPU; this launch runs on the emulator"
-    assert help == "pass numpy arrays only, or only arrays of one GPU"
+    assert message == "`x` is a numba array of f32 with shape (8,) on a GPU, but this launch runs on the emulator"
+    assert help == "pass only numpy arrays, or only arrays on one GPU"
 
 
 def test_arrays_of_two_gpus():
@@ -257,7 +259,7 @@ def test_arrays_of_two_gpus():
     with pytest.raises(LaunchError) as refused:
         SAXPY.check((OnGpu(1 << 20), OnGpu(2 << 20), 2.0, 8), locate=gpus.get)
     assert refused.value.message == (
-        "`y` is a numba array of f32 with shape (8,) on cuda:0; this launch runs on cuda:1"
+        "`y` is a numba array of f32 with shape (8,) on cuda:0, but this launch runs on cuda:1"
     )
 
 
@@ -265,7 +267,7 @@ def test_an_address_is_taken_on_a_gpu_and_refused_on_the_emulator():
     assert one(ptr[f32], 0x7F00, device=0) == 0x7F00
     assert one(ptr[f32], np.uint64(0x7F00), device=0) == 0x7F00
     assert refused_one(ptr[f32], 0x7F00) == (
-        "`p` is the address 0x7f00; the emulator has no memory there",
+        "`p` is the address 0x7f00, which is not emulator memory",
         "pass the numpy array itself",
     )
 
@@ -278,13 +280,13 @@ def test_a_null_pointer_is_taken_everywhere(nothing):
 
 @pytest.mark.parametrize("address", [-4, 1 << 64])
 def test_an_address_that_is_none(address):
-    assert refused_one(ptr[f32], address, 0) == (f"`p` takes ptr[f32]; {address} is no address", None)
+    assert refused_one(ptr[f32], address, 0) == (f"`p` expects ptr[f32]; {address} is not an address", None)
 
 
 def test_an_address_that_is_not_aligned():
     assert refused_one(ptr[f32], 5, 0) == (
-        "`p` takes ptr[f32]; the number 5 is no address of f32, which lies at multiples of 4 bytes",
-        "pass the array itself; numbers are addresses here",
+        "`p` expects ptr[f32]; the number 5 is not a valid address of f32, which must be a multiple of 4",
+        "pass the array itself; a number is taken as an address",
     )
 
 
@@ -313,10 +315,10 @@ def test_integers_arrive_in_little_endian_up_to_their_limits(name, limits):
 
 @pytest.mark.parametrize("name, limits", SCALARS.items())
 def test_integers_beyond_their_limits(name, limits):
-    signed = f"a number that may be negative takes a signed parameter: `p: s{name[1:]}`"
+    signed = f"declare a signed parameter for numbers that may be negative: `p: s{name[1:]}`"
     for number in (limits[0] - 1, limits[1] + 1):
         assert refused_one(types.TYPES[name], number) == (
-            f"`p` takes {name}; {number} does not fit ({limits[0]} to {limits[1]})",
+            f"`p` expects {name}; {number} is out of range ({limits[0]} to {limits[1]})",
             signed if number == -1 else "use a wider parameter",
         )
 
@@ -326,17 +328,17 @@ def test_an_int_that_a_float_parameter_cannot_hold(name, number):
     """As the literal in a kernel; a float is rounded."""
     kind = types.TYPES[name]
     assert refused_one(kind, number) == (
-        f"`p` takes {name}; {number} has no exact {name}", "pass float(p), which is rounded",
+        f"`p` expects {name}, which cannot represent {number} exactly", "pass float(p) to round it",
     )  # fmt: skip
-    assert refused_one(kind, np.int64(number))[0] == f"`p` takes {name}; {number} has no exact {name}"
+    assert refused_one(kind, np.int64(number))[0] == f"`p` expects {name}, which cannot represent {number} exactly"
     assert packed(kind, float(number)) == packed(kind, number - 1) == packed(kind, float(number - 1))
 
 
 @pytest.mark.parametrize("mask", [False, [True, False, False]])
 def test_masked_arrays(mask):
     assert refused_one(ptr[f32], np.ma.array(np.ones(3, np.float32), mask=mask)) == (
-        "`p` is a masked array, and a kernel would not see the mask",
-        "pass its values, p.data, or p.filled(0) with another number where it is masked",
+        "`p` is a masked array, and a kernel would ignore the mask",
+        "pass the values, p.data, or fill the masked elements: p.filled(0)",
     )
 
 
@@ -345,9 +347,9 @@ def test_untyped_bits_take_either_sign_and_floats_of_their_width():
     assert packed(types.b32, 1.5) == packed(types.b32, np.float32(1.5)) == struct.pack("<f", 1.5)
     assert packed(types.b64, 1.5) == struct.pack("<d", 1.5)
     assert packed(types.b16, np.float16(1.5)) == struct.pack("<e", 1.5)
-    assert refused_one(types.b16, 1.5) == ("`p` takes b16, an integer; it is 1.5", "pass int(p)")
+    assert refused_one(types.b16, 1.5) == ("`p` expects an integer (b16), got 1.5", "pass int(p)")
     assert refused_one(types.b32, -(2**31) - 1)[0] == (
-        "`p` takes b32; -2147483649 does not fit (-2147483648 to 4294967295)"
+        "`p` expects b32; -2147483649 is out of range (-2147483648 to 4294967295)"
     )
 
 
@@ -361,7 +363,7 @@ def test_floats_are_rounded_to_their_type(name, code, number):
 def test_bf16_is_rounded_to_nearest_even(number):
     expected = np.float32(number).astype(ml_dtypes.bfloat16)
     if math.isinf(expected) and not math.isinf(number):
-        assert refused_one(types.bf16, number)[0] == f"`p` takes bf16; {number!r} does not fit"
+        assert refused_one(types.bf16, number)[0] == f"`p` expects bf16; {number!r} is out of range"
     else:
         assert packed(types.bf16, number) == expected.tobytes()
 
@@ -375,14 +377,14 @@ def test_nan_stays_nan():
 @pytest.mark.parametrize("name, number", [("f32", 1e300), ("f16", 1e6), ("f32", 10**400), ("bf16", 3.4e38)])
 def test_a_float_that_is_too_large(name, number):
     message, help = refused_one(types.TYPES[name], number)
-    assert message == f"`p` takes {name}; {number!r} does not fit"
+    assert message == f"`p` expects {name}; {number!r} is out of range"
     assert help == "use a wider parameter"
 
 
 @pytest.mark.parametrize("number", [2.5, 8.0, np.float32(2)])
 def test_a_float_for_an_integer(number):
     assert refusal(SAXPY, (X, Y, 2.0, number)) == (
-        f"`n` takes u32, an integer; it is {float(number)!r}",
+        f"`n` expects an integer (u32), got {float(number)!r}",
         "pass int(n)",
     )
 
@@ -391,13 +393,13 @@ def test_a_float_for_an_integer(number):
 @pytest.mark.parametrize("name, kind", [("a", "f32"), ("n", "u32")])
 def test_what_is_no_number(name, kind, argument, shown):
     arguments = (X, Y, argument, 8) if name == "a" else (X, Y, 2.0, argument)
-    assert refusal(SAXPY, arguments) == (f"`{name}` takes {kind}; it is {shown}", "pass a Python number")
+    assert refusal(SAXPY, arguments) == (f"`{name}` expects {kind}, got {shown}", "pass a Python number")
 
 
 def test_an_array_for_a_number():
     assert refusal(SAXPY, (X, Y, 2.0, X)) == (
-        "`n` takes u32; it is a numpy array of f32 with shape (8,)",
-        "pass its value (int(n) or float(n))",
+        "`n` expects u32, got a numpy array of f32 with shape (8,)",
+        "pass its value: int(n) or float(n)",
     )
 
 
@@ -421,12 +423,12 @@ def test_a_struct_by_value_is_its_bytes(argument):
 
 
 def test_a_struct_of_another_size():
-    assert refused_one(Bytes(8), b"1234") == ("`p` takes a struct of 8 bytes; 4 were given", None)
+    assert refused_one(Bytes(8), b"1234") == ("`p` expects a struct of 8 bytes, got 4 bytes", None)
 
 
 def test_what_is_no_struct():
     assert refused_one(Bytes(8), 5) == (
-        "`p` takes a struct of 8 bytes; it is 5",
+        "`p` expects a struct of 8 bytes, got 5",
         "pass bytes, or a ctypes or numpy struct",
     )
 
@@ -477,38 +479,38 @@ def test_a_shape_with_all_that_a_launch_can_have():
             "block is (32, 0, 1): every extent must be at least 1",
             None,
         ),
-        ({"grid": (1, 70000)}, "grid is (1, 70000, 1): its y extent may be at most 65535", None),
-        ({"grid": 2**31}, "grid is (2147483648, 1, 1): its x extent may be at most 2147483647", None),
-        ({"block": (1, 1, 65)}, "block is (1, 1, 65): its z extent may be at most 64", None),
+        ({"grid": (1, 70000)}, "grid is (1, 70000, 1): the limit of its y extent is 65535", None),
+        ({"grid": 2**31}, "grid is (2147483648, 1, 1): the limit of its x extent is 2147483647", None),
+        ({"block": (1, 1, 65)}, "block is (1, 1, 65): the limit of its z extent is 64", None),
         (
             {"block": (64, 32)},
-            "a block of (64, 32, 1) has 2048 threads; 1024 is the most",
+            "a block of (64, 32, 1) has 2048 threads; the limit is 1024",
             "use a smaller block and a larger grid",
         ),
         ({"grid": "8"}, "grid is '8'; it must be an int, or a tuple of one to three ints", None),
         ({"grid": [8]}, "grid is [8]; it must be an int, or a tuple of one to three ints", None),
-        ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", "divide by `//`, rounded up as `-(-n // 128)`"),
+        ({"grid": 8.0}, "grid is 8.0; it must be an int, or a tuple of one to three ints", "use integer division `//`; to round up, write `-(-n // 128)`"),
         ({"block": np.zeros(3)}, "block is a ndarray; it must be an int, or a tuple of one to three ints",
-         "grid and block stand in front of the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"),
+         "grid and block come before the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"),
         ({"block": ()}, "block is (); it must be an int, or a tuple of one to three ints", None),
         ({"block": (1, 1, 1, 1)}, "block is (1, 1, 1, 1); it must be an int, or a tuple of one to three ints", None),
         (
             {"shared_bytes": -1},
-            "shared_bytes is -1; it must be the number of bytes of dynamic shared memory, 0 or more",
+            "shared_bytes is -1; it must be a number of bytes of dynamic shared memory, 0 or more",
             None,
         ),
         (
             {"shared_bytes": "1k"},
-            "shared_bytes is '1k'; it must be the number of bytes of dynamic shared memory, 0 or more",
+            "shared_bytes is '1k'; it must be a number of bytes of dynamic shared memory, 0 or more",
             None,
         ),
-        ({"cluster": (4, 4, 2)}, "a cluster of (4, 4, 2) has 32 blocks; 16 is the most",
-         "8 blocks run on every GPU that has clusters"),
+        ({"cluster": (4, 4, 2)}, "a cluster of (4, 4, 2) has 32 blocks; the limit is 16",
+         "every GPU with clusters supports up to 8 blocks"),
         ({"cluster": 0}, "cluster is (0, 1, 1): every extent must be at least 1", None),
         (
             {"cluster": 3},
-            "a grid of (8, 1, 1) blocks does not divide into clusters of (3, 1, 1)",
-            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+            "a grid of (8, 1, 1) blocks is not a multiple of clusters of (3, 1, 1)",
+            "round the grid up to whole clusters, and let the blocks past the end of the problem return",
         ),
     ],
 )  # fmt: skip

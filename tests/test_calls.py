@@ -81,10 +81,10 @@ def test_shared_memory_is_checked_in_every_launch(gpu):
     for _ in range(2):
         kernel[1, 32, 64](x, y, 2.0, 10, bytes=32)
         assert gpu.launches[-1]["shared_bytes"] == 64
-        with pytest.raises(LaunchError, match="needs 32 bytes of dynamic shared memory; the launch gives 16"):
+        with pytest.raises(LaunchError, match="needs 32 bytes of dynamic shared memory, but the launch passes only 16"):
             kernel[1, 32, 16](x, y, 2.0, 10, bytes=32)
         kernel[1, 32, 16](x, y, 2.0, 10, bytes=None)
-        with pytest.raises(LaunchError, match="does not say how many bytes"):
+        with pytest.raises(LaunchError, match="does not pass its shared memory size"):
             kernel[1, 32](x, y, 2.0, 10, bytes=None)
 
 
@@ -134,13 +134,13 @@ def test_a_setting_that_is_neither_on_nor_off_launches_nothing(gpu, monkeypatch)
 def test_an_array_of_another_type_is_refused_after_a_launch_too(gpu):
     kernel = make()
     kernel[1, 32](OnGpu(), OnGpu(), 2.0, 10)
-    with pytest.raises(LaunchError, match=r"`y` takes ptr\[f32\]; it is a .* of f64"):
+    with pytest.raises(LaunchError, match=r"`y` expects ptr\[f32\], got a .* of f64"):
         kernel[1, 32](OnGpu(), OnGpu(typestr="<f8"), 2.0, 10)
     assert len(gpu.launches) == 1
 
 
 def test_arrays_of_both_memories_are_refused(gpu):
-    with pytest.raises(LaunchError, match=r"`y` is a numpy array .* in host memory; this launch runs on cuda:0"):
+    with pytest.raises(LaunchError, match=r"`y` is a numpy array .* in host memory, but this launch runs on cuda:0"):
         make()[1, 32](OnGpu(), np.ones(4, np.float32), 2.0, 4)
 
 
@@ -203,7 +203,7 @@ def test_groups_of_parameters_are_launched_quickly_too(gpu):
     for arguments in ([group], group.flat):
         handle(1, 1, arguments)
         assert gpu.launches[-1]["parameters"][1] == struct.pack("<I", 8)
-    with pytest.raises(LaunchError, match=r"`p\.x\.n` takes u32; it is 'many'"):
+    with pytest.raises(LaunchError, match=r"`p\.x\.n` expects u32, got 'many'"):
         k[1, 1](Saxpy(x=Vector(data=x, n="many"), y=Vector(data=y, n=5)))
 
 
@@ -234,7 +234,8 @@ def test_arrays_of_two_gpus_are_refused_before_and_after_a_launch(two_gpus):
     kernel = make()
     for _ in range(2):
         with pytest.raises(
-            LaunchError, match=r"`y` is a tests array of f32 with shape \(1000,\) on cuda:1; this launch runs on cuda:0"
+            LaunchError,
+            match=r"`y` is a tests array of f32 with shape \(1000,\) on cuda:1, but this launch runs on cuda:0",
         ):
             kernel[1, 32](OnGpu(), OnGpu(device=1), 2.0, 10)
         kernel[1, 32](OnGpu(), OnGpu(), 2.0, 10)
@@ -302,7 +303,7 @@ def test_arrays_that_overlap_in_part_run_where_the_caller_says_so(gpu):
     y = OnGpu()
     y.__cuda_array_interface__["data"] = (x.address + 4, False)
     for _ in range(2):
-        with pytest.raises(LaunchError, match="`y` is written by saxpy and shares memory with `x`"):
+        with pytest.raises(LaunchError, match="`y`, which saxpy writes, shares memory with `x`"):
             kernel[1, 32](x, y, 2.0, 10)
         kernel[1, 32](x, y, 2.0, 10, overlap=True)
         kernel[1, 32](x, x, 2.0, 10)
@@ -329,8 +330,8 @@ def test_the_emulator_has_no_more_shared_memory_than_the_target(arch, most):
             lambda: pd.emulate(kernel, 1, 1, X, Y, 2.0, 0, bytes=most + 16),
         ):
             assert refused(run) == (
-                f"saxpy is given {most + 16} bytes of dynamic shared memory; a block on {arch} can have {most}",
-                "use a smaller tile or fewer stages; PTXDSL_ARCH says for which GPU the emulator runs",
+                f"saxpy requests {most + 16} bytes of dynamic shared memory; a block on {arch} can have {most}",
+                "use a smaller tile or fewer stages, or set PTXDSL_ARCH to emulate another GPU",
             )
 
 
@@ -341,7 +342,7 @@ def test_static_shared_memory_counts():
         s[0] = d[0] = x[0]
 
     assert refused(lambda: k[1, 1, 166912](X))[0] == (
-        "k is given 166912 bytes of dynamic shared memory; a block on sm_80 can have 166880 beside its 32 static ones"
+        "k requests 166912 bytes of dynamic shared memory; a block on sm_80 can have 166880 in addition to 32 static bytes"
     )
     text = k.ptx().replace("[8]", "[16384]")
     assert refused(lambda: pd.parse(text)["k"][1, 1, 16](X)) == (
@@ -353,7 +354,7 @@ def test_static_shared_memory_counts():
 def test_clusters_are_refused_where_the_target_has_none():
     kernel = make()
     assert refused(lambda: kernel[2, 1](X, Y, 2.0, 0, cluster=2)) == (
-        "sm_80 has no clusters", "launch without `cluster`; they came with sm_90",
+        "sm_80 does not support clusters", "launch without `cluster`, which needs sm_90 or later",
     )  # fmt: skip
 
 
@@ -375,7 +376,7 @@ def test_a_block_has_no_more_registers_than_a_gpu():
     assert registers > 64
     most = 65536 // (-(-registers // 8) * 8 * 32) // 4 * 4 * 32
     assert refused(lambda: k[1, 1024](x)) == (
-        f"a block of (1024, 1, 1) has 1024 threads; k can have {most}", "its registers or its .maxntid allow no more",
+        f"a block of (1024, 1, 1) has 1024 threads; k can have at most {most}", "use a smaller block; its registers or its .maxntid allow no more",
     )  # fmt: skip
     k[1, most](x)
     fits[1, 1024](x)
@@ -415,7 +416,7 @@ def test_a_struct_with_arrays_is_launched(gpu):
         x, y = OnGpu(), OnGpu()
         kernel[1, 1](Run(n=n, x=Vector(data=x, n=4), y=Vector(data=y, n=5)))
         assert gpu.launches[-1]["parameters"] == [struct_bytes(n, x.address, y.address)]
-    with pytest.raises(LaunchError, match=r"`p\.x\.data` takes ptr\[f32\]; it is a tests array of f64"):
+    with pytest.raises(LaunchError, match=r"`p\.x\.data` expects ptr\[f32\], got a tests array of f64"):
         kernel[1, 1](Run(n=1, x=Vector(data=OnGpu(typestr="<f8"), n=4), y=Vector(data=y, n=5)))
 
 

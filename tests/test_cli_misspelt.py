@@ -27,7 +27,7 @@ VERBS = (
 )  # fmt: skip
 LAUNCH = "--grid 1 --block 32"
 WHOLE = f"{LAUNCH} --arg f32[32] --arg f32[32] --arg 1.0 --arg 32"
-FEW = "ptxdsl: saxpy takes 4 arguments, 1 given\n  help: call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)\n"
+FEW = "ptxdsl: saxpy takes 4 arguments, got 1\n  help: call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)\n"
 REFUSED = {
     "check k.py --schedule=random": "ptxdsl check: error: there is no option --schedule; it is a setting, "
     "PTXDSL_SCHEDULE=random in front of the command\n",
@@ -86,7 +86,7 @@ def test_a_launch_of_an_example_that_does_not_fit_is_a_finding(folder, capsys, t
     example = "import numpy as np\ndef example_saxpy(rng):\n    return 1, 32, np.zeros(32, np.float32)\n"
     (tmp_path / "k.py").write_text(KERNEL + example)
     assert status("check k.py") == 1
-    assert "refused: saxpy takes 4 arguments, 1 given\n" in capsys.readouterr().out
+    assert "refused: saxpy takes 4 arguments, got 1\n" in capsys.readouterr().out
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ml_dtypes") is None, reason="needs ml_dtypes")

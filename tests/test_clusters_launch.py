@@ -151,8 +151,8 @@ def test_the_clusters_of_machine_code_are_asked_for_and_grids_held_against_them(
     kernel[(4, 2), 1](OnGpu())
     for _ in range(2):
         assert refused(lambda: kernel[(4, 3), 1](OnGpu())) == (
-            LaunchError, "a grid of (4, 3, 1) blocks does not divide into clusters of (2, 2, 1)",
-            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+            LaunchError, "a grid of (4, 3, 1) blocks is not a multiple of clusters of (2, 2, 1)",
+            "round the grid up to whole clusters, and let the blocks past the end of the problem return",
         )  # fmt: skip
     assert len(gpu.launches) == 1
 
@@ -160,7 +160,7 @@ def test_the_clusters_of_machine_code_are_asked_for_and_grids_held_against_them(
 def test_a_gpu_without_clusters():
     with installed(FakeCuda(widths=(8,), COMPUTE_CAPABILITY_MAJOR=8)) as gpu:
         assert refused(lambda: ranks_of_none[4, 1](OnGpu(), cluster=2)) == (
-            LaunchError, "cuda:0 (Fake 0, sm_80) has no clusters", "launch without `cluster`; they came with sm_90",
+            LaunchError, "cuda:0 (Fake 0, sm_80) does not support clusters", "launch without `cluster`, which needs sm_90 or later",
         )  # fmt: skip
         assert gpu.launches == []
 
@@ -183,8 +183,8 @@ REFUSALS = {
     ),
     "cluster of 32": (
         lambda: ranks((4, 4, 2)),
-        TraceError, "kernel `k`: a cluster of (4, 4, 2) has 32 blocks; 16 is the most",
-        "8 blocks run on every GPU that has clusters",
+        TraceError, "kernel `k`: a cluster of (4, 4, 2) has 32 blocks; the limit is 16",
+        "every GPU with clusters supports up to 8 blocks",
     ),
     "cluster of words": (
         lambda: ranks("two"),
@@ -197,23 +197,23 @@ REFUSALS = {
     ),
     "another cluster": (
         of_promise(".reqnctapercluster 2", cluster=3),
-        LaunchError, "k is made for clusters of (2, 1, 1) blocks; the launch asks for (3, 1, 1)",
-        "launch it without `cluster`, or make it with another one: `@pd.kernel(cluster=…)`",
+        LaunchError, "k is compiled for clusters of (2, 1, 1) blocks, but the launch asks for (3, 1, 1)",
+        "launch it without `cluster`, or compile it for another one: `@pd.kernel(cluster=…)`",
     ),
     "grid": (
         of_promise(".reqnctapercluster 4"),
-        LaunchError, "a grid of (6, 1, 1) blocks does not divide into clusters of (4, 1, 1)",
-        "round the grid up to whole clusters, and let the blocks beyond the problem return",
+        LaunchError, "a grid of (6, 1, 1) blocks is not a multiple of clusters of (4, 1, 1)",
+        "round the grid up to whole clusters, and let the blocks past the end of the problem return",
     ),
     "explicit": (
         of_promise(".explicitcluster"),
-        LaunchError, "k runs in clusters only (.explicitcluster), and the launch does not say of how many blocks",
+        LaunchError, "k runs only in clusters (.explicitcluster), but the launch has no `cluster`",
         "launch it as k[grid, block](…, cluster=2)",
     ),
     "too large": (
         of_promise(".maxclusterrank 2", cluster=3),
-        LaunchError, "k is made for clusters of at most 2 blocks; the launch asks for (3, 1, 1)",
-        "launch smaller clusters, or write a larger .maxclusterrank",
+        LaunchError, "k is compiled for clusters of at most 2 blocks, but the launch asks for (3, 1, 1)",
+        "launch smaller clusters, or raise its .maxclusterrank",
     ),
 }  # fmt: skip
 

@@ -305,7 +305,9 @@ class TestRefusals:
     def test_arguments(self):
         with pytest.raises(pd.LaunchError) as refused:
             pd.debug(print, 1, 32)
-        assert refused.value.message.startswith("pd.debug takes a kernel first; found <built-in function print>")
+        assert refused.value.message.startswith(
+            "the first argument of pd.debug must be a kernel, got <built-in function print>"
+        )
 
 
 class TestTrace:

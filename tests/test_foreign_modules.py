@@ -80,7 +80,7 @@ def test_an_unsigned_parameter_takes_any_32_bits(number):
 
 @pytest.mark.parametrize("number", [-(2**31) - 1, 2**32])
 def test_a_number_of_more_bits_is_refused(number):
-    with pytest.raises(pd.LaunchError, match=r"does not fit \(-2147483648 to 4294967295\)"):
+    with pytest.raises(pd.LaunchError, match=r"is out of range \(-2147483648 to 4294967295\)"):
         pd.emulate(pd.parse(HEAD + STORE)["k"], 1, 1, np.zeros(1, np.uint32), number)
 
 

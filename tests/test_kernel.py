@@ -78,7 +78,7 @@ def test_a_kernel_is_traced_once_for_each_target_and_set_of_constants():
 def test_types_of_parameters_may_depend_on_constants():
     x = np.zeros(4, np.float32)
     assert first_line(lambda: fill[1, 1](x, shape=Shape(dtype=f64))) == (
-        "`x` takes ptr[f64]; it is a numpy array of f32 with shape (4,)"
+        "`x` expects ptr[f64], got a numpy array of f32 with shape (4,)"
     )
 
 
@@ -163,8 +163,10 @@ def test_options_become_directives():
     x = np.zeros(4, np.float32)
     b[1, (8, 4)](x)
     a[1, 256](x)
-    assert first_line(lambda: b[1, 32](x)) == "b is made for blocks of (8, 4) threads; the launch has (32, 1, 1)"
-    assert first_line(lambda: a[1, 512](x)) == "a is made for at most 256 threads a block; the launch has 512"
+    assert (
+        first_line(lambda: b[1, 32](x)) == "b is compiled for blocks of (8, 4) threads, but the launch has (32, 1, 1)"
+    )
+    assert first_line(lambda: a[1, 512](x)) == "a is compiled for at most 256 threads per block, but the launch has 512"
 
 
 def test_kernels_are_pickled_by_name():
@@ -239,9 +241,9 @@ def test_an_output_that_is_read_only_or_overlaps_is_refused():
     frozen = memory.copy()
     frozen.flags.writeable = False
     saxpy[1, 8](frozen, memory, 1.0, 8)
-    assert first_line(lambda: saxpy[1, 8](memory, frozen, 1.0, 8)) == "`y` is written by saxpy, but is read-only"
+    assert first_line(lambda: saxpy[1, 8](memory, frozen, 1.0, 8)) == "`y` is read-only, but saxpy writes it"
     assert first_line(lambda: saxpy[1, 8](memory, memory[4:], 1.0, 8)) == (
-        "`y` is written by saxpy and shares memory with `x`"
+        "`y`, which saxpy writes, shares memory with `x`"
     )
 
 
@@ -262,12 +264,12 @@ LAUNCHES = {
         lambda x: saxpy[1.5, 4](x, x, 1.0, 4), "grid is 1.5; it must be an int, or a tuple of one to three ints",
     ),
     "too large a block": (
-        lambda x: saxpy[1, 2048](x, x, 1.0, 4), "block is (2048, 1, 1): its x extent may be at most 1024",
+        lambda x: saxpy[1, 2048](x, x, 1.0, 4), "block is (2048, 1, 1): the limit of its x extent is 1024",
     ),
-    "too few arguments": (lambda x: saxpy[1, 4](x, x), "saxpy takes 4 arguments, 2 given"),
-    "a list": (lambda x: saxpy[1, 4]([1.0], x, 1.0, 4), "`x` takes ptr[f32]; it is a list"),
-    "a float for an integer": (lambda x: saxpy[1, 4](x, x + 1, 1.0, 4.5), "`n` takes u32, an integer; it is 4.5"),
-    "a negative number": (lambda x: saxpy[1, 4](x, x + 1, 1.0, -4), "`n` takes u32; -4 does not fit (0 to 4294967295)"),
+    "too few arguments": (lambda x: saxpy[1, 4](x, x), "saxpy takes 4 arguments, got 2"),
+    "a list": (lambda x: saxpy[1, 4]([1.0], x, 1.0, 4), "`x` expects ptr[f32], got a list"),
+    "a float for an integer": (lambda x: saxpy[1, 4](x, x + 1, 1.0, 4.5), "`n` expects an integer (u32), got 4.5"),
+    "a negative number": (lambda x: saxpy[1, 4](x, x + 1, 1.0, -4), "`n` expects u32; -4 is out of range (0 to 4294967295)"),
     "an unknown constant": (lambda x: saxpy[1, 4](x, x, 1.0, 4, tile=3), "kernel `saxpy` has no constant `tile`"),
     "a missing constant": (lambda x: fill[1, 1](x), "kernel `fill` needs its constant `shape`"),
     "a constant that cannot be hashed": (
@@ -275,7 +277,7 @@ LAUNCHES = {
     ),
     "an unknown target": (lambda x: saxpy.ptx("sm_79"), "unknown architecture `sm_79`"),
     "no kernel to emulate": (
-        lambda x: pd.emulate(max, 1, 1, x), "pd.emulate takes a kernel first; found <built-in function max>",
+        lambda x: pd.emulate(max, 1, 1, x), "the first argument of pd.emulate must be a kernel, got <built-in function max>",
     ),
 }  # fmt: skip
 
@@ -295,9 +297,11 @@ def test_dynamic_shared_memory_is_held_against_what_the_kernel_needs():
     x = np.zeros(1, np.float32)
     k[1, 1](x)
     k[1, 1, 32](x, known=False)
-    assert first_line(lambda: k[1, 1, 16](x)) == "k needs 32 bytes of dynamic shared memory; the launch gives 16"
+    assert (
+        first_line(lambda: k[1, 1, 16](x)) == "k needs 32 bytes of dynamic shared memory, but the launch passes only 16"
+    )
     assert first_line(lambda: k[1, 1](x, known=False)) == (
-        "k has a shared array of unknown length, and the launch does not say how many bytes"
+        "k has a shared array of unknown length, but the launch does not pass its shared memory size"
     )
     assert help_of(lambda: k[1, 1](x, known=False)) == "launch it as k[grid, block, shared_bytes](…)"
 
@@ -410,7 +414,7 @@ def test_a_kernel_launched_while_another_is_traced_is_refused():
 
     with pytest.raises(LaunchError) as error:
         k.ptx()
-    assert error.value.message == "a kernel is launched while another one is traced"
+    assert error.value.message == "a kernel was launched while another kernel is being traced"
 
 
 def printed(script, **environment):

@@ -125,7 +125,7 @@ def test_buffers_of_xla_go_to_its_stream(gpu, monkeypatch):
         assert [launch["stream"] for launch in gpu.launches[-2:]] == [stream, stream]
         assert gpu.launches[-1]["parameters"] == words(x.address, 8, y.address, 2.0)
         assert gpu.launches[-1]["device"] == 1
-    with pytest.raises(LaunchError, match=r"`y` takes ptr\[f32\]; it is a jax array of f64 with shape \(2,\)"):
+    with pytest.raises(LaunchError, match=r"`y` expects ptr\[f32\], got a jax array of f64 with shape \(2,\)"):
         handle(1, 32, (x, 8, DeviceBuffer(1 << 20, (2,), np.dtype(np.float64), 1), 2.0))
 
 
@@ -196,7 +196,7 @@ def test_a_named_stream_is_used(gpu, stream):
 def test_what_is_no_stream():
     with pytest.raises(LaunchError) as refused:
         stream_handle("default")
-    assert refused.value.message == "stream is 'default'"
+    assert refused.value.message == "stream is 'default', which is not a stream"
     assert refused.value.help == "pass a torch or CuPy stream, a `__cuda_stream__` object, or a handle as an int"
 
 
@@ -233,8 +233,8 @@ def test_more_shared_memory_than_the_gpu_has(gpu):
     with pytest.raises(LaunchError) as refused:
         kernel(shared_bytes=1024)(1, 32, (Tensor(), 8, Tensor(), 2.0), shared_bytes=231_425)
     assert refused.value.message == (
-        "k is given 231425 bytes of dynamic shared memory; "
-        "a block on cuda:0 (Fake 0, sm_90a) can have 231424 beside its 1024 static ones"
+        "k requests 231425 bytes of dynamic shared memory; "
+        "a block on cuda:0 (Fake 0, sm_90a) can have 231424 in addition to 1024 static bytes"
     )
     assert refused.value.help == "use a smaller tile or fewer stages"
     assert gpu.launches == []
@@ -244,15 +244,15 @@ def test_more_threads_than_the_registers_allow(gpu):
     gpu.max_threads = 640
     with pytest.raises(LaunchError) as refused:
         kernel()(1, (32, 32), (Tensor(), 8, Tensor(), 2.0))
-    assert refused.value.message == "a block of (32, 32, 1) has 1024 threads; k can have 640"
-    assert refused.value.help == "its registers or its .maxntid allow no more"
+    assert refused.value.message == "a block of (32, 32, 1) has 1024 threads; k can have at most 640"
+    assert refused.value.help == "use a smaller block; its registers or its .maxntid allow no more"
 
 
 def test_clusters_on_a_gpu_that_has_none():
     with installed(FakeCuda(widths=(8, 4, 8, 4), COMPUTE_CAPABILITY_MAJOR=8)), pytest.raises(LaunchError) as refused:
         kernel(arch="sm_80")(2, 32, (Tensor(), 8, Tensor(), 2.0), cluster=2)
-    assert refused.value.message == "cuda:0 (Fake 0, sm_80) has no clusters"
-    assert refused.value.help == "launch without `cluster`; they came with sm_90"
+    assert refused.value.message == "cuda:0 (Fake 0, sm_80) does not support clusters"
+    assert refused.value.help == "launch without `cluster`, which needs sm_90 or later"
 
 
 def test_a_dependent_launch_is_an_attribute(gpu):
@@ -271,14 +271,14 @@ def test_a_dependent_launch_is_none_where_the_setting_says_no(gpu):
 def test_a_dependent_launch_on_a_gpu_that_waits_for_each_kernel():
     with installed(FakeCuda(widths=(8, 4, 8, 4), COMPUTE_CAPABILITY_MAJOR=8)), pytest.raises(LaunchError) as refused:
         kernel(arch="sm_80")(2, 32, (Tensor(), 8, Tensor(), 2.0), dependent=True)
-    assert refused.value.message == "cuda:0 (Fake 0, sm_80) begins no kernel before the one in front of it has ended"
-    assert refused.value.help == "launch without `dependent`; it came with sm_90"
+    assert refused.value.message == "cuda:0 (Fake 0, sm_80) does not support dependent launches"
+    assert refused.value.help == "launch without `dependent`, which needs sm_90 or later"
 
 
 def test_a_cubin_for_another_gpu(gpu):
     with pytest.raises(LaunchError) as refused:
         kernel(arch="sm_80")(1, 32, (Tensor(), 8, Tensor(), 2.0))
-    assert refused.value.message == "`k` is assembled for sm_80; cuda:0 (Fake 0, sm_90a) cannot run that"
+    assert refused.value.message == "`k` is assembled for sm_80, which cuda:0 (Fake 0, sm_90a) cannot run"
     assert refused.value.help == "assemble it for sm_90a"
 
 
@@ -303,43 +303,49 @@ def test_the_gpus_that_machine_code_runs_on(arch, runs):
 def test_a_kernel_that_the_cubin_does_not_have():
     with pytest.raises(LaunchError) as refused:
         load(Cubin(b"", "sm_80", {"gemm": Resources(), "copy": Resources()}), "gem", [])
-    assert (refused.value.message, refused.value.help) == ("the cubin has no kernel `gem`", "it has gemm, copy")
+    assert (refused.value.message, refused.value.help) == (
+        "the cubin has no kernel `gem`",
+        "its kernels are gemm, copy",
+    )
 
 
-SHARES = "`y` is written by k and shares memory with `x`"
+SHARES = "`y`, which k writes, shares memory with `x`"
 BAD = {
     "another type": (
         lambda x, y: (x, 8, Tensor(dtype="torch.float16"), 2.0),
-        "`y` takes ptr[f32]; it is a torch array of f16 with shape (8,)",
+        "`y` expects ptr[f32], got a torch array of f16 with shape (8,)",
     ),
     "another GPU": (
         lambda x, y: (x, 8, Tensor(device=1), 2.0),
-        "`y` is a torch array of f32 with shape (8,) on cuda:1; this launch runs on cuda:0",
+        "`y` is a torch array of f32 with shape (8,) on cuda:1, but this launch runs on cuda:0",
     ),
     "host": (
         lambda x, y: (x, 8, Tensor(device=-1), 2.0),
-        "`y` is a torch array of f32 with shape (8,) in host memory; this launch runs on cuda:0",
+        "`y` is a torch array of f32 with shape (8,) in host memory, but this launch runs on cuda:0",
     ),
     "numpy": (
         lambda x, y: (x, 8, np.zeros(8, np.float32), 2.0),
-        "`y` is a numpy array of f32 with shape (8,) in host memory; this launch runs on cuda:0",
+        "`y` is a numpy array of f32 with shape (8,) in host memory, but this launch runs on cuda:0",
     ),
     "gaps": (
         lambda x, y: (x, 8, Tensor(contiguous=False), 2.0),
-        "`y` has shape (8,) and strides (2,): a kernel's pointer takes row-major, contiguous memory",
+        "`y` has shape (8,) and strides (2,), but a kernel pointer needs row-major, contiguous memory",
     ),
     "unaligned": (
         lambda x, y: (x, 8, Tensor(address=0x1002), 2.0),
-        "`y` takes ptr[f32], whose elements lie at multiples of 4 bytes; it starts at 0x1002",
+        "`y` expects ptr[f32], aligned to 4 bytes, but it starts at 0x1002",
     ),
     "overlap below": (lambda x, y: (x, 8, Tensor(address=x.address - 28), 2.0), SHARES),
     "overlap above": (lambda x, y: (x, 8, Tensor(address=x.address + 28), 2.0), SHARES),
-    "negative": (lambda x, y: (x, -1, y, 2.0), "`n` takes u32; -1 does not fit (0 to 4294967295)"),
-    "too large": (lambda x, y: (x, 8, y, 1e39), "`a` takes f32; 1e+39 does not fit"),
-    "an int that is no float": (lambda x, y: (x, 8, y, 16777217), "`a` takes f32; 16777217 has no exact f32"),
-    "a float": (lambda x, y: (x, 8.0, y, 2.0), "`n` takes u32, an integer; it is 8.0"),
-    "an array": (lambda x, y: (x, y, y, 2.0), "`n` takes u32; it is a torch array of f32 with shape (8,)"),
-    "too few": (lambda x, y: (x, 8, y), "k takes 4 arguments, 3 given"),
+    "negative": (lambda x, y: (x, -1, y, 2.0), "`n` expects u32; -1 is out of range (0 to 4294967295)"),
+    "too large": (lambda x, y: (x, 8, y, 1e39), "`a` expects f32; 1e+39 is out of range"),
+    "an int that is no float": (
+        lambda x, y: (x, 8, y, 16777217),
+        "`a` expects f32, which cannot represent 16777217 exactly",
+    ),
+    "a float": (lambda x, y: (x, 8.0, y, 2.0), "`n` expects an integer (u32), got 8.0"),
+    "an array": (lambda x, y: (x, y, y, 2.0), "`n` expects u32, got a torch array of f32 with shape (8,)"),
+    "too few": (lambda x, y: (x, 8, y), "k takes 4 arguments, got 3"),
 }
 
 
@@ -437,7 +443,7 @@ def test_ints_for_float_parameters_are_exact_on_the_quick_way_too(gpu):
     handle(1, 1, (x, 8, y, 2))
     with only_quickly(handle):
         handle(1, 1, (x, 8, y, 1 << 24))
-    with pytest.raises(LaunchError, match="`a` takes f32; 16777217 has no exact f32"):
+    with pytest.raises(LaunchError, match="`a` expects f32, which cannot represent 16777217 exactly"):
         handle(1, 1, (x, 8, y, (1 << 24) + 1))
     handle(1, 1, (x, 8, y, 1 << 25))
     assert [launch["parameters"][3] for launch in gpu.launches] == [struct.pack("<f", n) for n in (2, 1 << 24, 1 << 25)]
@@ -480,7 +486,7 @@ def test_an_address_that_is_not_aligned_is_refused_also_after_a_good_launch(gpu)
     handle = kernel()
     both_ways(handle, 1, 1, (1 << 20, 8, 1 << 21, 2.0))
     with pytest.raises(
-        LaunchError, match="the number 2097154 is no address of f32, which lies at multiples of 4 bytes"
+        LaunchError, match="the number 2097154 is not a valid address of f32, which must be a multiple of 4"
     ):
         handle(1, 1, (1 << 20, 8, (1 << 21) + 2, 2.0))
 
@@ -643,8 +649,8 @@ def test_a_kernel_that_fails_leaves_numpy_arrays_as_they_were(gpu):
 def test_without_the_written_arrays_nothing_could_come_back(gpu):
     with pytest.raises(LaunchError) as refused:
         kernel(written=None).launch_on_copies(1, 3, (np.zeros(3, np.float32), 3, np.zeros(3, np.float32), 0.0))
-    assert refused.value.message == "it is not known which arrays k writes, so none can be copied back"
-    assert refused.value.help == "name them when it is loaded: load(cubin, name, parameters, written={'y'})"
+    assert refused.value.message == "cannot copy back the results of k: the arrays that it writes are unknown"
+    assert refused.value.help == "name them when loading the kernel: load(cubin, name, parameters, written={'y'})"
 
 
 def test_a_kernel_that_writes_no_array_is_launched_on_copies(gpu):

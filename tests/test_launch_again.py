@@ -103,11 +103,11 @@ def test_memory_that_is_another_array_now_is_checked_anew(gpu):
     for _ in range(2):
         k(1, 32, (x, 8, y, 2.0))
     others = {
-        "`y` takes ptr[f32]; it is a torch array of s32 with shape (8,)": array(dtype="torch.int32", address=y.address),
-        "`y` has shape (4,) and strides (2,): a kernel's pointer takes row-major, contiguous memory": array(
+        "`y` expects ptr[f32], got a torch array of s32 with shape (8,)": array(dtype="torch.int32", address=y.address),
+        "`y` has shape (4,) and strides (2,), but a kernel pointer needs row-major, contiguous memory": array(
             4, strides=(2,), address=y.address
         ),
-        "`y` is a torch array of f32 with shape (8,) in host memory; this launch runs on cuda:0": array(
+        "`y` is a torch array of f32 with shape (8,) in host memory, but this launch runs on cuda:0": array(
             device=-1, address=y.address
         ),
     }
@@ -120,7 +120,7 @@ def test_memory_that_is_another_array_now_is_checked_anew(gpu):
     reaching = array((y.address - x.address) // 4 + 1, address=x.address)
     with pytest.raises(LaunchError) as refused:
         k(1, 32, (reaching, 8, y, 2.0))
-    assert refused.value.message == "`y` is written by k and shares memory with `x`"
+    assert refused.value.message == "`y`, which k writes, shares memory with `x`"
 
 
 def test_each_gpu_has_its_own_parameters(torch):

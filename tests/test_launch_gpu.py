@@ -201,7 +201,7 @@ def test_a_block_that_the_kernels_maxntid_forbids(saxpy):
     x, y = np.ones(8, np.float32), np.zeros(8, np.float32)
     with pytest.raises(LaunchError) as refused:
         handle.launch_on_copies(1, 128, (x, y, 3.0, 8))
-    assert refused.value.message == "a block of (128, 1, 1) has 128 threads; saxpy can have 64"
+    assert refused.value.message == "a block of (128, 1, 1) has 128 threads; saxpy can have at most 64"
 
 
 def test_occupancy_falls_with_shared_memory(saxpy):
@@ -403,7 +403,7 @@ class TestTorch:
         assert other.data_ptr() == y.data_ptr()
         with pytest.raises(LaunchError) as refused:
             saxpy(8, 128, (x, other, 1.0, 1024))
-        assert refused.value.message == "`y` takes ptr[f32]; it is a torch array of s32 with shape (1024,)"
+        assert refused.value.message == "`y` expects ptr[f32], got a torch array of s32 with shape (1024,)"
         with pytest.raises(LaunchError, match="row-major, contiguous memory"):
             saxpy(8, 128, (x, y[::2], 1.0, 512))
         saxpy(4, 128, (x[:512], y[:512], 1.0, 512))
@@ -431,16 +431,16 @@ class TestTorch:
         x, y = torch.ones(1000, device="cuda"), torch.zeros(1000, device="cuda")
         saxpy(8, 128, (x, y, 0.0, 1000))
         bad = {
-            "`x` takes ptr[f32]; it is a torch array of f64 with shape (1000,)": (x.double(), y, 1.0, 1000),
-            "`y` has shape (500,) and strides (2,): a kernel's pointer takes row-major, contiguous memory": (
+            "`x` expects ptr[f32], got a torch array of f64 with shape (1000,)": (x.double(), y, 1.0, 1000),
+            "`y` has shape (500,) and strides (2,), but a kernel pointer needs row-major, contiguous memory": (
                 x, y[::2], 1.0, 500,
             ),
-            "`y` is written by saxpy and shares memory with `x`": (y[:999], y[1:], 1.0, 999),
-            "`n` takes u32; -1 does not fit (0 to 4294967295)": (x, y, 1.0, -1),
-            "`x` is a torch array of f32 with shape (1000,) in host memory; this launch runs on cuda:0": (
+            "`y`, which saxpy writes, shares memory with `x`": (y[:999], y[1:], 1.0, 999),
+            "`n` expects u32; -1 is out of range (0 to 4294967295)": (x, y, 1.0, -1),
+            "`x` is a torch array of f32 with shape (1000,) in host memory, but this launch runs on cuda:0": (
                 x.cpu(), y, 1.0, 1000,
             ),
-            "`a` takes f32; it is a torch array of f32 with shape ()": (x, y, x[0], 1000),
+            "`a` expects f32, got a torch array of f32 with shape ()": (x, y, x[0], 1000),
             "`x` cannot be used: it is on the device `meta`": (x.to("meta"), y, 1.0, 1000),
         }  # fmt: skip
         for message, arguments in bad.items():
@@ -517,7 +517,7 @@ def test_jax_arrays_are_read_and_never_written(saxpy):
     assert y.cpu().tolist() == [4 * n for n in range(1000)]
     with pytest.raises(LaunchError) as refused:
         saxpy(8, 128, (y, x, 2.0, 1000))
-    assert refused.value.message == "`y` is written by saxpy, but is read-only"
+    assert refused.value.message == "`y` is read-only, but saxpy writes it"
 
 
 class OnlyProtocol:

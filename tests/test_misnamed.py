@@ -347,11 +347,11 @@ def test_a_launch_whose_shape_is_no_number():
     kernel = source_kernel("pass")
     with pytest.raises(pd.LaunchError) as refused:
         kernel[1, 32, "64"](np.zeros(1, np.float32), 1)
-    assert refused.value.message == "k is launched with '64' bytes of dynamic shared memory"
-    assert refused.value.help == "launch it as k[grid, block, shared_bytes](…), with an int or nothing there"
+    assert refused.value.message == "k expects its bytes of dynamic shared memory as an int, got '64'"
+    assert refused.value.help == "launch it as k[grid, block, shared_bytes](…), or leave out shared_bytes"
     with pytest.raises(pd.LaunchError) as refused:
         kernel[lambda constants: 1, 32](np.zeros(1, np.float32), 1)
-    assert refused.value.help == "compute it before the launch"
+    assert refused.value.help == "call it before the launch and pass the result"
 
 
 CALLED_IN_KERNELS = {

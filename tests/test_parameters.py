@@ -130,7 +130,7 @@ def test_types_may_depend_on_constants():
     assert x.tolist() == [3, 4, 5]
     assert k.ptx(dtype=f16).count(".param") == 4
     assert refusal(lambda: k[1, 1](parameters(f64, 2)(x=x, scale=3, e0=4, e1=5))) == [
-        "`p` takes Operands; it is an Operands of other fields (x: ptr[f64], scale: f64, e0: u32, e1: u32)",
+        "`p` expects Operands, got an Operands with other fields (x: ptr[f64], scale: f64, e0: u32, e1: u32)",
         "  help: write Operands(x=…, scale=…)",
     ]
 
@@ -222,16 +222,16 @@ def test_groups_are_made_and_passed_on_in_a_kernel():
 def test_a_parameter_that_stands_for_others_is_checked_by_their_paths():
     out = np.zeros((4, 5), np.float32)
     assert refusal(lambda: scaled[4, 32](problem(np.zeros((4, 8))), 1.0, out)) == [
-        "`p.a.data` takes ptr[f32]; it is a numpy array of f64 with shape (4, 8)", "  help: convert it to float32 first",
+        "`p.a.data` expects ptr[f32], got a numpy array of f64 with shape (4, 8)", "  help: convert it to float32 first",
     ]  # fmt: skip
     assert (
         refusal(lambda: scaled[4, 32](problem(m=-1), 1.0, out))[0]
-        == "`p.m` takes u32; -1 does not fit (0 to 4294967295)"
+        == "`p.m` expects u32; -1 is out of range (0 to 4294967295)"
     )
     shared = np.zeros(32, np.float32)
     assert refusal(lambda: scaled[4, 32](problem(shared), 1.0, shared[8:28])) == [
-        "`out` is written by scaled and shares memory with `p.a.data`",
-        "  help: give the output memory of its own, since threads run in no order; where that is meant, launch it with overlap=True",
+        "`out`, which scaled writes, shares memory with `p.a.data`",
+        "  help: pass separate memory for the output, since threads run in no fixed order; if the overlap is intended, launch with overlap=True",
     ]
 
 
@@ -244,7 +244,7 @@ def test_which_fields_a_kernel_writes_through_is_known():
     array.flags.writeable = False
     k[1, 1](problem(array), problem())
     assert refusal(lambda: k[1, 1](problem(), problem(array))) == [
-        "`q.a.data` is written by k, but is read-only", "  help: pass a copy that may be written",
+        "`q.a.data` is read-only, but k writes it", "  help: pass a writable copy",
     ]  # fmt: skip
 
 
@@ -273,19 +273,19 @@ INSTANCES = {
     ),
     "a tuple for a group": (
         lambda: problem(a=(1, 2)),
-        ["field `a` of Problem takes Matrix; it is a tuple", "  help: write Matrix(data=…, stride=…)"],
+        ["field `a` of Problem expects Matrix, got a tuple", "  help: write Matrix(data=…, stride=…)"],
     ),
     "too few elements": (
         lambda: Many(sizes=(1, 2), matrices=()),
-        ["field `sizes` of Many takes u32[4]; 2 given", "  help: pass a tuple of 4"],
+        ["field `sizes` of Many expects u32[4], got 2 elements", "  help: pass a tuple of 4"],
     ),
     "no elements": (
         lambda: Many(sizes=3, matrices=()),
-        ["field `sizes` of Many takes u32[4]; it is 3", "  help: pass a tuple of 4"],
+        ["field `sizes` of Many expects u32[4], got 3", "  help: pass a tuple of 4"],
     ),
     "an element that is no group": (
         lambda: Many(sizes=(1, 2, 3, 4), matrices=(None, 2)),
-        ["field `matrices[0]` of Many takes Matrix; it is None", "  help: write Matrix(data=…, stride=…)"],
+        ["field `matrices[0]` of Many expects Matrix, got None", "  help: write Matrix(data=…, stride=…)"],
     ),
     "set": (
         lambda: setattr(problem(), "m", 3),
@@ -317,15 +317,15 @@ INSTANCES = {
     ),
     "a tuple for a parameter": (
         lambda: scaled[1, 1]((1, 2, 3, 4), 2.0, np.zeros(1, np.float32)),
-        ["`p` takes Problem; it is a tuple", "  help: write Problem(m=…, n=…, a=…)"],
+        ["`p` expects Problem, got a tuple", "  help: write Problem(m=…, n=…, a=…)"],
     ),
     "another class": (
         lambda: scaled[1, 1](Matrix(data=None, stride=1), 2.0, np.zeros(1, np.float32)),
-        ["`p` takes Problem; it is a Matrix", "  help: write Problem(m=…, n=…, a=…)"],
+        ["`p` expects Problem, got a Matrix", "  help: write Problem(m=…, n=…, a=…)"],
     ),
     "the fields themselves": (
         lambda: scaled[1, 1](1, 2, None, 4, 2.0, np.zeros(1, np.float32)),
-        ["scaled takes 3 arguments, 6 given", "  help: call it with (p: Problem, alpha: f32, out: ptr[f32])"],
+        ["scaled takes 3 arguments, got 6", "  help: call it with (p: Problem, alpha: f32, out: ptr[f32])"],
     ),
 }
 
@@ -566,19 +566,22 @@ def test_structs_that_are_refused():
     x = np.zeros(4, np.float32)
     scale = pd.parse(SCALE)["scale"]
     assert refusal(lambda: scale[1, 32](Vector(data=x, n=4))) == [
-        "`p` takes a struct of 48 bytes; Vector has 16", "  help: it lies as C lays it out: ptr[f32] data at 0, u32 n at 8",
+        "`p` expects a struct of 48 bytes, but Vector has 16 bytes", "  help: its C layout is ptr[f32] data at 0, u32 n at 8",
     ]  # fmt: skip
     assert refusal(lambda: scale[1, 32](params(x.astype(np.float64), x)))[0] == (
-        "`p.x.data` takes ptr[f32]; it is a numpy array of f64 with shape (4,)"
+        "`p.x.data` expects ptr[f32], got a numpy array of f64 with shape (4,)"
     )
-    assert refusal(lambda: scale[1, 32](params(x, x, flag=256)))[0] == "`p.flag` takes u8; 256 does not fit (0 to 255)"
+    assert (
+        refusal(lambda: scale[1, 32](params(x, x, flag=256)))[0]
+        == "`p.flag` expects u8; 256 is out of range (0 to 255)"
+    )
     assert refusal(lambda: scale[1, 32](params(x[1:], x[:3], n=3)))[0] == (
-        "`p.y.data` is written by scale and shares memory with `p.x.data`"
+        "`p.y.data`, which scale writes, shares memory with `p.x.data`"
     )
     fixed = x.copy()
     fixed.flags.writeable = False
     scale[1, 32](params(fixed, x))
-    assert refusal(lambda: scale[1, 32](params(x, fixed)))[0] == "`p.y.data` is written by scale, but is read-only"
+    assert refusal(lambda: scale[1, 32](params(x, fixed)))[0] == "`p.y.data` is read-only, but scale writes it"
 
 
 def test_findings_in_structs_name_the_field():

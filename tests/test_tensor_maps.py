@@ -212,7 +212,7 @@ def test_images_that_are_less_than_the_filter_are_refused():
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", map)]).check([np.zeros((4, 9, 2, 64), np.float16)], -1)
     assert refused.value.message == (
-        "`a` takes TensorMap.im2col(f16, 64, 64, (0, 0), (-2, -2)); its images are (9, 2): "
+        "`a` expects TensorMap.im2col(f16, 64, 64, (0, 0), (-2, -2)); the images are (9, 2): "
         "the pixel box is empty along dimension 1: from 0 to -1"
     )
     assert refused.value.help == "pass larger images"
@@ -230,10 +230,10 @@ def test_an_array_that_is_mapped_with_another_box_is_refused():
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", known)]).check([MappedAs(np.zeros((4, 9, 2, 64), np.float16), other)], -1)
     assert refused.value.message == (
-        "`a` takes TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0)); "
+        "`a` expects TensorMap.im2col(f16, 64, 64, (0, 0), (0, 0)); "
         "the array is mapped as TensorMap.im2col(f16, 32, 64, (0, 0), (0, 0))"
     )
-    assert refused.value.help == "map it with the same elements, box and swizzle"
+    assert refused.value.help == "map it with the same element type, box and swizzle"
 
 
 def test_what_is_described_is_what_the_driver_takes():
@@ -247,31 +247,31 @@ def test_the_stride_of_an_axis_of_one_element_does_not_matter():
 
 
 MAP = pd.TensorMap(f16, (32, 64), swizzle=128)
-TAKES = "`a` takes TensorMap(f16, (32, 64), swizzle=128); "
+EXPECTS = "`a` expects TensorMap(f16, (32, 64), swizzle=128)"
 half = np.zeros((64, 128), np.float16)
 BAD_ARRAYS = {
-    "rank": (half[0], "it is a numpy array of f16 with shape (128,)", "pass an array of 2 axes"),
-    "empty": (half[:0], "it is a numpy array of f16 with shape (0, 128): a tensor map takes 1 to 2^32 elements along an axis", None),
+    "rank": (half[0], ", got a numpy array of f16 with shape (128,)", "pass an array of 2 axes"),
+    "empty": (half[:0], ", got a numpy array of f16 with shape (0, 128): each axis of a tensor map has 1 to 2^32 elements", None),
     "column-major": (
-        half.T, "it has shape (128, 64) and strides (1, 128): its last axis must have stride 1",
+        half.T, "; it has shape (128, 64) and strides (1, 128): the stride of the last axis must be 1",
         "pass a row-major array, such as the transpose of a column-major one, or a copy",
     ),
     "stride": (
         np.zeros((64, 100), np.float16),
-        "the stride of its axis 0 is 200 bytes; TMA takes multiples of 16, not negative and less than 2^40",
-        "pad its rows to a multiple of 16 bytes, or copy with cp.async",
+        "; the stride of axis 0 is 200 bytes; TMA needs a multiple of 16, at least 0 and less than 2^40",
+        "pad the rows to a multiple of 16 bytes, or copy with cp.async",
     ),
     "backwards": (
         half[::-1],
-        "the stride of its axis 0 is -256 bytes; TMA takes multiples of 16, not negative and less than 2^40",
-        "pad its rows to a multiple of 16 bytes, or copy with cp.async",
+        "; the stride of axis 0 is -256 bytes; TMA needs a multiple of 16, at least 0 and less than 2^40",
+        "pad the rows to a multiple of 16 bytes, or copy with cp.async",
     ),
     "base": (
-        half[:, 4:], f"it starts at {half.ctypes.data + 8:#x}; TMA takes addresses that are multiples of 16 bytes",
-        "pass a copy, or begin the slice elsewhere",
+        half[:, 4:], f"; it starts at {half.ctypes.data + 8:#x}; TMA needs an address that is a multiple of 16 bytes",
+        "pass a copy, or start the slice at another element",
     ),
-    "number": (7, "it is 7", "pass an array"),
-    "None": (None, "it is None", "pass an array"),
+    "number": (7, ", got 7", "pass an array"),
+    "None": (None, ", got None", "pass an array"),
 }  # fmt: skip
 
 
@@ -280,21 +280,21 @@ def test_an_array_that_tma_cannot_address_is_refused(case):
     array, why, help = BAD_ARRAYS[case]
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", MAP)]).check([array], -1)
-    assert (refused.value.message, refused.value.help) == (TAKES + why, help)
+    assert (refused.value.message, refused.value.help) == (EXPECTS + why, help)
 
 
 SLICED = pd.TensorMap(f16, (1, 1, 8, 8), interleave=16)
 BAD_SLICES = {
-    "another rank": (half, "it is a numpy array of f16 with shape (64, 128)", "pass an array of 4 axes"),
+    "another rank": (half, ", got a numpy array of f16 with shape (64, 128)", "pass an array of 4 axes"),
     "channels of two slices": (
         np.zeros((2, 3, 9, 16), np.float16),
-        "it has shape (2, 3, 9, 16) and strides (432, 144, 16, 1): its last axis is to be the 8 channels of a slice, "
-        "and the slices of an image's row side by side", "pass a row-major array (n, slices, …, w, channels of a slice)",
+        "; it has shape (2, 3, 9, 16) and strides (432, 144, 16, 1): the last axis must be the 8 channels of a slice, "
+        "and the slices of an image row must be contiguous", "pass a row-major array (n, slices, …, w, channels of a slice)",
     ),
     "slices apart": (
         np.zeros((2, 3, 9, 16), np.float16)[..., :8],
-        "it has shape (2, 3, 9, 8) and strides (432, 144, 16, 1): its last axis is to be the 8 channels of a slice, "
-        "and the slices of an image's row side by side", "pass a row-major array (n, slices, …, w, channels of a slice)",
+        "; it has shape (2, 3, 9, 8) and strides (432, 144, 16, 1): the last axis must be the 8 channels of a slice, "
+        "and the slices of an image row must be contiguous", "pass a row-major array (n, slices, …, w, channels of a slice)",
     ),
 }  # fmt: skip
 
@@ -304,7 +304,7 @@ def test_images_whose_channels_lie_otherwise_are_refused(case):
     array, why, help = BAD_SLICES[case]
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", SLICED)]).check([array], -1)
-    name = "`a` takes TensorMap(f16, (1, 1, 8, 8), interleave=16); "
+    name = "`a` expects TensorMap(f16, (1, 1, 8, 8), interleave=16)"
     assert (refused.value.message, refused.value.help) == (name + why, help)
 
 
@@ -330,17 +330,17 @@ def test_the_driver_is_asked_for_interleaved_channels(gpu):
 def test_an_array_of_another_type_is_refused():
     with pytest.raises(pd.LaunchError) as refused:
         Signature("k", [("a", MAP)]).check([half.astype(np.float32)], -1)
-    assert refused.value.message == TAKES + "it is a numpy array of f32 with shape (64, 128)"
+    assert refused.value.message == EXPECTS + ", got a numpy array of f32 with shape (64, 128)"
     assert refused.value.help == "convert it to float16 first"
 
 
 def test_an_array_that_is_written_by_its_map_must_be_writable_and_alone():
     signature = Signature("k", [("a", MAP), ("b", MAP)], {"b"})
-    with pytest.raises(pd.LaunchError, match="`b` is written by k and shares memory with `a`"):
+    with pytest.raises(pd.LaunchError, match="`b`, which k writes, shares memory with `a`"):
         signature.check([half, half[32:]], -1)
     frozen = half.copy()
     frozen.flags.writeable = False
-    with pytest.raises(pd.LaunchError, match="`b` is written by k, but is read-only"):
+    with pytest.raises(pd.LaunchError, match="`b` is read-only, but k writes it"):
         signature.check([half, frozen], -1)
 
 
@@ -431,9 +431,9 @@ def test_an_array_that_no_longer_fits_is_refused_also_after_a_good_launch(gpu):
         Tensor((128, 64), (1, 128)),
         Tensor((64, 128), (128, 1), (1 << 30) + 4),
     ):
-        with pytest.raises(pd.LaunchError, match="`a` takes TensorMap"):
+        with pytest.raises(pd.LaunchError, match="`a` expects TensorMap"):
             launch(1, 128, (tensor, 4))
-    with pytest.raises(pd.LaunchError, match=r"`a` is .* on cuda:1; this launch runs on cuda:0"):
+    with pytest.raises(pd.LaunchError, match=r"`a` is .* on cuda:1, but this launch runs on cuda:0"):
         launch(1, 128, (Tensor((64, 128), (128, 1), ordinal=1), 4), device=0)
     assert len(gpu.launches) == 1
 
@@ -446,7 +446,7 @@ def test_numpy_arrays_are_copied_and_the_map_is_of_the_copy(gpu):
 
 def test_a_failing_driver_says_what_it_did(gpu):
     gpu.failing["cuTensorMapEncodeTiled"] = gpu.CUresult.CUDA_ERROR_INVALID_VALUE
-    with pytest.raises(pd.LaunchError, match="making a tensor map: CUDA_ERROR_INVALID_VALUE"):
+    with pytest.raises(pd.LaunchError, match="encoding a tensor map: CUDA_ERROR_INVALID_VALUE"):
         handle()(1, 128, (Tensor((64, 128), (128, 1)), 4))
 
 
@@ -556,7 +556,7 @@ def test_a_map_of_a_group_is_made_at_the_launch(gpu):
     for tensor in (*tensors, *tensors):
         launch(1, 128, (Matrices(a=tensor, n=4),))
     assert [gpu.maps[n - 1][1] for n in numbers(gpu)] == [tensor.address for tensor in (*tensors, *tensors)]
-    with pytest.raises(pd.LaunchError, match=r"`p\.a` takes TensorMap\(f16, \(32, 64\), swizzle=128\); it has shape"):
+    with pytest.raises(pd.LaunchError, match=r"`p\.a` expects TensorMap\(f16, \(32, 64\), swizzle=128\); it has shape"):
         launch(1, 128, (Matrices(a=Tensor((128, 64), (1, 128)), n=4),))
 
 

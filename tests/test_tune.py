@@ -414,7 +414,7 @@ class TestRefusals:
         assert refused.value.help == "the kernel itself has, for constants of your choice: `scaled.kernel.ptx`"
         with pytest.raises(pd.LaunchError) as refused:
             pd.emulate(kernel, 1, 64, np.ones(64, np.float32), 64)
-        assert refused.value.message == f"pd.emulate takes a kernel first; found {kernel!r}"
+        assert refused.value.message == f"the first argument of pd.emulate must be a kernel, got {kernel!r}"
         assert refused.value.help == (
             "pass the kernel that it launches: pd.emulate(launcher.kernel, grid, block, …), with its constants"
         )
@@ -458,7 +458,7 @@ class TestRefusals:
         with pytest.raises(pd.LaunchError) as refused:
             launched(tuned([{"tile": 2048}]))
         assert refused.value.message == (
-            "config tile=2048 of tuned kernel `scaled` never fits: block is (2048, 1, 1): its x extent may be at most 1024"
+            "config tile=2048 of tuned kernel `scaled` never fits: block is (2048, 1, 1): the limit of its x extent is 1024"
         )
 
     def test_none_that_fits_this_target(self):

@@ -99,7 +99,7 @@ def test_elements_that_numpy_lacks_are_bits():
 def test_addresses_are_known_after_a_launch():
     module = pd.parse(TEXT)
     assert refusal(module["where"].read) == (
-        "`where` begins with addresses, which the emulator gives out in a launch",
+        "`where` is initialised with addresses, which the emulator assigns at the first launch",
         "launch a kernel of the module first",
     )
 
@@ -122,18 +122,18 @@ def test_each_module_has_variables_of_its_own():
 
 WRONG = {
     "another shape": (
-        lambda m: m["weights"].write([1, 2]), "`weights` is f32[3] in .const; a list has the shape (2,)", None,
+        lambda m: m["weights"].write([1, 2]), "`weights` is f32[3] in .const, but a list has the shape (2,)", None,
     ),
     "another type": (
         lambda m: m["weights"].write(np.zeros(3)),
-        "`weights` is f32[3] in .const; it is given a numpy array of f64 with shape (3,)", "convert it to float32",
+        "`weights` is f32[3] in .const, got a numpy array of f64 with shape (3,)", "convert it to float32",
     ),
-    "too large": (lambda m: m["calls"].write(1 << 32), "`calls` is u32 in .global; 4294967296 does not fit", None),
-    "negative": (lambda m: m["calls"].write(-1), "`calls` is u32 in .global; -1 does not fit", None),
-    "not exact": (lambda m: m["weights"].write([16777217, 0, 0]), "`weights` is f32[3] in .const; 16777217 does not fit", None),
-    "no integer": (lambda m: m["calls"].write(1.5), "`calls` is u32 in .global; 1.5 is none of that type", None),
-    "infinite": (lambda m: m["weights"].write([1e39, 0, 0]), "`weights` is f32[3] in .const; 1e+39 does not fit", None),
-    "text": (lambda m: m["calls"].write("a"), "`calls` is u32 in .global; 'a' is none of that type", None),
+    "too large": (lambda m: m["calls"].write(1 << 32), "`calls` is u32 in .global, which cannot hold 4294967296", None),
+    "negative": (lambda m: m["calls"].write(-1), "`calls` is u32 in .global, which cannot hold -1", None),
+    "not exact": (lambda m: m["weights"].write([16777217, 0, 0]), "`weights` is f32[3] in .const, which cannot hold 16777217", None),
+    "no integer": (lambda m: m["calls"].write(1.5), "`calls` is u32 in .global, which cannot hold 1.5", None),
+    "infinite": (lambda m: m["weights"].write([1e39, 0, 0]), "`weights` is f32[3] in .const, which cannot hold 1e+39", None),
+    "text": (lambda m: m["calls"].write("a"), "`calls` is u32 in .global, which cannot hold 'a'", None),
     "no such name": (
         lambda m: m["weight"], "the module has no kernel or variable `weight`",
         "it has scale, count; its variables: weights, calls, raw, half, where",

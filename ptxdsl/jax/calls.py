@@ -202,13 +202,13 @@ def _check_argument(name: str, kind: Any, argument: Any) -> None:
     is_number, takes_number = isinstance(argument, NUMBERS), isinstance(kind, Type)
     if takes_number and not is_number:
         _refuse(
-            f"`{name}` takes {kind}, a number; it is an array of JAX, whose value a launch does not know",
+            f"`{name}` expects a number ({kind}), got a JAX array, whose value is unknown when the call is traced",
             "pass a Python number (static_argnums of jax.jit), or let the kernel take a pointer and read it",
         )
     if not takes_number and is_number:
-        _refuse(f"`{name}` takes {kind}; it is the number {argument}", "pass an array")
+        _refuse(f"`{name}` expects {kind}, got the number {argument}", "pass an array")
     if not takes_number and type_of(np.dtype(argument.dtype)) not in elements(kind.element):
-        _refuse(f"`{name}` takes {kind}; it is a {XLA.name} array of {argument.dtype}", "convert it by .astype first")
+        _refuse(f"`{name}` expects {kind}, got a {XLA.name} array of {argument.dtype}", "convert it by .astype first")
 
 
 def _refuse(message: str, help: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The arguments of a launch, checked before anything runs: the same rules on the emulator and on a GPU."""
+"""Check launch arguments before anything runs, by the same rules on the emulator and on a GPU."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from ptxdsl.runtime.values import Bytes, Kind, Value, code, packed, shown
 from ptxdsl.trace.parameters import Definition, Parameters, brief, is_alike, leaves, spelled
 from ptxdsl.types import Pointer, bf16
 
-Parameter: TypeAlias = tuple[str, Kind | Definition]  # of a kernel as it is launched: a group is one of them
+Parameter: TypeAlias = tuple[str, Kind | Definition]  # a launch parameter: a group counts as one
 
 
 class Signature:
     """The parameters of a kernel, and the check of arguments against them.
 
-    `parameters` are as a launch takes them; `names` and `kinds` are those of PTX, with `a.data` for a field of a group.
-    `written` names the pointers through which the kernel may write (None: nobody knows); their arrays must be writable
-    and must not overlap another argument. Build it once a kernel: checking is then a few microseconds an argument.
+    `parameters` are the launch parameters. `names` and `kinds` are the PTX parameters; a field of a group has a name
+    such as `a.data`. `written` names the pointers that the kernel may write through, or is None if that is unknown;
+    their arrays must be writable and must not overlap another argument. Build one Signature per kernel: a check then
+    takes a few microseconds per argument.
     """
 
     def __init__(self, kernel: str, parameters: Sequence[Parameter], written: Collection[str] | None = None) -> None:
@@ -38,7 +39,10 @@ class Signature:
         self.has_groups = any(isinstance(kind, Definition) for _, kind in parameters)
 
     def flat(self, arguments: Sequence[Any]) -> Sequence[Any]:
-        """One argument a parameter of PTX, from those of a launch. Raises LaunchError for what is no such group."""
+        """Expand launch arguments to one argument per PTX parameter.
+
+        Raises LaunchError for an argument that is not the group that the kernel expects.
+        """
         if not self.has_groups:
             return arguments
         self._count(arguments, self.parameters)
@@ -48,12 +52,12 @@ class Signature:
                 flat.append(argument)
                 continue
             if not is_alike(argument, kind):
-                refuse(f"`{name}` takes {kind}; it is {_group_shown(argument, kind)}", f"write {spelled(kind)}")
+                refuse(f"`{name}` expects {kind}, got {_group_shown(argument, kind)}", f"write {spelled(kind)}")
             flat += argument.flat
         return flat
 
     def flattener(self) -> Callable[..., tuple[Any, ...]]:
-        """The same as one expression, for arguments that are known to be of the right classes."""
+        """Return `flat` as a single lambda, for arguments whose classes have already been checked."""
         names = [f"a{n}" for n in range(len(self.parameters))]
         kinds = [kind for _, kind in self.parameters]
         parts = [f"*{a}.flat" if isinstance(kind, Definition) else a for a, kind in zip(names, kinds, strict=True)]
@@ -64,17 +68,17 @@ class Signature:
 
     @property
     def is_plain(self) -> bool:
-        """Whether `struct` alone turns every checked argument into its parameter."""
+        """True if `struct` alone converts every checked argument to its parameter."""
         return not any(isinstance(kind, Bytes) or kind is bf16 for kind in self.kinds)
 
     def slots(self) -> tuple[struct.Struct, tuple[int, ...]]:
-        """How `struct` packs all parameters, each on a multiple of 8 bytes, and the offset of each."""
+        """Return the `struct` layout of all parameters, each aligned to 8 bytes, and the offset of each."""
         sizes = [(struct.calcsize(f"={letter}") + 7) // 8 * 8 for letter in self._codes]
         padded = [f"{c}{size - struct.calcsize(f'={c}')}x" for c, size in zip(self._codes, sizes, strict=True)]
         return struct.Struct("=" + "".join(padded)), tuple(sum(sizes[:n]) for n in range(len(sizes)))
 
     def pack(self, values: Sequence[int | float | bytes]) -> list[bytes]:
-        """The bytes of each parameter, from checked values in which arrays are replaced by their addresses."""
+        """Pack checked values, with arrays replaced by their addresses, into the bytes of each parameter."""
         return [packed(kind, value) for kind, value in zip(self.kinds, values, strict=True)]
 
     def check(
@@ -85,11 +89,11 @@ class Signature:
         locate: Callable[[int], int | None] = lambda address: None,
         may_overlap: bool = False,
     ) -> list[Value]:
-        """One value a parameter of PTX: an Array, an address, a number, bytes or a Struct that fit the parameter.
+        """Return one checked value per PTX parameter: an Array, an address, a number, bytes or a Struct.
 
-        `device` is HOST for the emulator or the number of a GPU; None is the GPU of the first array. `locate` gives
-        the GPU of an address, for arrays that do not say. Arrays that a kernel writes may share a part of their memory
-        with others only if `may_overlap`. Raises LaunchError for the first argument that does not fit.
+        `device` is HOST for the emulator, a GPU number, or None for the GPU of the first array. `locate` returns the
+        GPU of an address, for arrays that do not record it. An array that the kernel writes may overlap another
+        argument only with `may_overlap`. Raises LaunchError for the first argument that does not fit.
         """
         self._count(arguments, list(zip(self.names, self.kinds, strict=True)))
         values = [argument_value(*each, stream) for each in zip(self.names, self.kinds, arguments, strict=True)]
@@ -99,7 +103,7 @@ class Signature:
         return values
 
     def arrays(self, values: Sequence[Value]) -> Iterator[tuple[str, Array, bool]]:
-        """The arrays among checked values, those in structs too: the name of each, and whether it may be written."""
+        """Yield (name, array, is_written) for each array among checked values, including arrays in structs."""
         for name, value in zip(self.names, values, strict=True):
             if isinstance(value, Array):
                 yield name, value, name in self.written
@@ -111,7 +115,7 @@ class Signature:
         if len(arguments) != len(parameters):
             takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
             refuse(
-                f"{self.kernel} takes {takes}, {len(arguments)} given",
+                f"{self.kernel} takes {takes}, got {len(arguments)}",
                 f"call it with ({', '.join(f'{name}: {kind}' for name, kind in parameters)})",
             )
 
@@ -121,7 +125,9 @@ class Signature:
             device = next((a.device for _, a in arrays if a.device not in (HOST, None)), 0)
         for name, array in arrays:
             if array.device != device and (array.device is not None or device == HOST):
-                refuse(f"`{name}` is {array} {_where(array.device)}; this launch runs {_runs(device)}", _move(device))
+                refuse(
+                    f"`{name}` is {array} {_where(array.device)}, but this launch runs {_runs(device)}", _move(device)
+                )
         if device == HOST:
             self._check_no_addresses(values)
 
@@ -129,7 +135,7 @@ class Signature:
         for name, kind, value in zip(self.names, self.kinds, values, strict=True):
             if isinstance(kind, Pointer) and isinstance(value, int) and value != 0:
                 refuse(
-                    f"`{name}` is the address {value:#x}; the emulator has no memory there",
+                    f"`{name}` is the address {value:#x}, which is not emulator memory",
                     "pass the numpy array itself",
                 )
 
@@ -137,18 +143,18 @@ class Signature:
         arrays = list(self.arrays(values))
         for name, array, is_written in arrays:
             if is_written and array.readonly:
-                refuse(f"`{name}` is written by {self.kernel}, but is read-only", "pass a copy that may be written")
+                refuse(f"`{name}` is read-only, but {self.kernel} writes it", "pass a writable copy")
         for (name, array, is_written), (other_name, other, _) in permutations(arrays, 2):
             if is_written and not may_overlap and not same(array, other) and overlap(array, other):
                 refuse(
-                    f"`{name}` is written by {self.kernel} and shares memory with `{other_name}`",
-                    "give the output memory of its own, since threads run in no order; where that is meant, launch it "
-                    "with overlap=True",
+                    f"`{name}`, which {self.kernel} writes, shares memory with `{other_name}`",
+                    "pass separate memory for the output, since threads run in no fixed order; if the overlap is "
+                    "intended, launch with overlap=True",
                 )
 
 
 def leaves_of(name: str, kind: Kind | Definition) -> Sequence[tuple[str, Kind]]:
-    """The parameters of PTX that one of a launch stands for."""
+    """Return the PTX parameters of a launch parameter."""
     return leaves(name, kind) if isinstance(kind, Definition) else [(name, kind)]
 
 
@@ -164,20 +170,20 @@ def _runs(device: int) -> str:
 
 def _move(device: int) -> str:
     if device == HOST:
-        return "pass numpy arrays only, or only arrays of one GPU"
-    return f"move it to cuda:{device}; with numpy arrays only, the kernel runs on the emulator"
+        return "pass only numpy arrays, or only arrays on one GPU"
+    return f"move it to cuda:{device}; a launch with only numpy arrays runs on the emulator"
 
 
 def _group_shown(argument: object, expected: Definition) -> str:
-    """What stands for a group, with its fields where its class has the same name."""
+    """Describe an argument passed for a group; include the fields if its class has the expected name."""
     if not isinstance(argument, Parameters):
         return shown(argument)
     fields = ", ".join(f"{field.name}: {field}" for field in type(argument).fields_)
-    return brief(argument) + f" of other fields ({fields})" * (type(argument).__name__ == expected.__name__)
+    return brief(argument) + f" with other fields ({fields})" * (type(argument).__name__ == expected.__name__)
 
 
 def _located(value: Value, locate: Callable[[int], int | None]) -> Value:
-    """Arrays that do not say on which GPU they are, with that."""
+    """Fill in the GPU of arrays that do not record it."""
     if isinstance(value, Struct):
         return replace(value, holders=tuple([(n, path, _array_at(a, locate)) for n, path, a in value.holders]))
     return _array_at(value, locate) if isinstance(value, Array) else value
@@ -188,12 +194,12 @@ def _array_at(array: Array, locate: Callable[[int], int | None]) -> Array:
 
 
 def same(one: Array, other: Array) -> bool:
-    """Whether two are one piece of memory as a whole, which a caller means to give twice."""
+    """True if two arrays cover exactly the same memory, which is a deliberate in-place argument."""
     return one.pointer == other.pointer and one.span == other.span
 
 
 def overlap(one: Array, other: Array) -> bool:
-    """Whether two arrays share a byte; interleaved views do not. Where that is too hard to tell, they do."""
+    """True if two arrays share a byte; interleaved views do not. Also true if numpy cannot decide cheaply."""
     (start, end), (other_start, other_end) = one.span, other.span
     if end <= other_start or other_end <= start or start == end or other_start == other_end:
         return False

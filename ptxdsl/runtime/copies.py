@@ -1,4 +1,4 @@
-"""Launches with arrays in host memory: copies of them in device memory, and back."""
+"""Copy host arrays to device memory for a launch, and copy results back."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from ptxdsl.runtime.values import Value
 
 @contextmanager
 def copied(arrays: Sequence[Array]) -> Iterator[list[int | None]]:
-    """Addresses of copies of the arrays in the current context; None for an empty one."""
+    """Yield the addresses of copies of the arrays in the current context, None for an empty array."""
     owned: list[int] = []
     try:
         yield [_copy(array, owned) if array.size else None for array in arrays]
     finally:
         for memory in owned:
-            driver.cuda.cuMemFree(memory)  # after a fault every call fails, and the first failure is on its way up
+            driver.cuda.cuMemFree(memory)  # after a fault every call fails; the first failure is already raised
 
 
 def moved(values: Sequence[Value], addresses: Sequence[int | None]) -> Iterator[Value]:
-    """The values with other addresses of their arrays, one after another; None leaves one as it is."""
+    """Yield the values with the addresses of their arrays replaced in order; None keeps an address."""
     following = iter(addresses)
     for value in values:
         if isinstance(value, Struct):
@@ -40,7 +40,7 @@ def _at(array: Array, address: int | None) -> Array:
 
 
 def _copy(array: Array, owned: list[int]) -> int:
-    """The address of the first element in new device memory, which is added to `owned`."""
+    """Copy an array to new device memory, append the allocation to `owned`, and return the address of element 0."""
     start, end = array.span
     memory = int(call(f"allocating {end - start} bytes", driver.cuda.cuMemAlloc, end - start))
     owned.append(memory)
@@ -49,7 +49,7 @@ def _copy(array: Array, owned: list[int]) -> int:
 
 
 def copy_back(address: int, array: Array) -> None:
-    """Only the elements, since the gaps between them may belong to another array."""
+    """Copy back only the elements, since the gaps between them may belong to another array."""
     start, end = array.span
     content = ctypes.create_string_buffer(end - start)
     call("copying from the GPU", driver.cuda.cuMemcpyDtoH, content, address - (array.pointer - start), end - start)

@@ -1,7 +1,7 @@
-"""Running a kernel where its arrays are: on the emulator with numpy's, on the GPU where they live there.
+"""Run a kernel where its arrays are: on the emulator for numpy arrays, on the GPU for GPU arrays.
 
-A launch on a GPU is remembered by all that decides about it: the settings, the constants, the types of the arguments,
-and what the kernel read of Python when it was traced. The next such launch asks for no more than that.
+Each GPU launch is cached under everything that determines it: the settings, the constants, the argument types, and the
+Python values that the kernel read while it was traced. The next launch with the same key checks only these.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ else:
     launching = Late("ptxdsl.runtime.launch")
 
 
-MOST_REMEMBERED = 1024  # ways to launch a kernel
+MOST_REMEMBERED = 1024  # cached launches per kernel
 _NO_ARRAYS = (int, float, bytes, type(None))
-# What the quick way meets where something is not as it was: the careful way says what does not fit.
+# Exceptions of the fast path when something has changed; the full check then reports what does not fit.
 _MISFITS = (
     struct.error, OverflowError, TypeError, RuntimeError, AttributeError, ValueError, NameError, LookupError,
 )  # fmt: skip
@@ -44,11 +44,11 @@ _MISFITS = (
 
 @dataclass(slots=True)
 class KeptLaunch:
-    """A launch that was made on a GPU, and can be made again.
+    """A GPU launch that can be repeated.
 
-    `guard` is the quick check that what the kernel read, `captures`, is as it was. `constants` are kept alive, since
-    they are known by their addresses. `shared_bytes` are those of a launch that does not say how many, None where each
-    must.
+    `guard` is a quick check that the values the kernel read (`captures`) are unchanged. `constants` are kept alive,
+    since they are compared by address. `shared_bytes` is the default dynamic shared memory, or None if every launch
+    must pass it.
     """
 
     device: int
@@ -62,19 +62,19 @@ class KeptLaunch:
 
 
 UNTRACEABLE = untraceable(
-    'torch cannot look into a launch of ptxdsl; make an operator of the kernel, `f = ptxdsl.torch.op("my::f", kernel, '
+    'torch cannot trace through a ptxdsl launch; make the kernel an operator, `f = ptxdsl.torch.op("my::f", kernel, '
     "grid=…, block=…, out={…})`, and call f(…); without fullgraph=True the launch runs between two graphs"
 )
 
 
 class Launchable(Runnable, Protocol):
-    """A kernel that remembers its launches: the last one on each GPU, by what decides about them."""
+    """A kernel that caches its launches, the latest per GPU, by launch key."""
 
     handles: dict[Any, list[KeptLaunch]]
 
 
 class Launch:
-    """`kernel[grid, block]`, to be called with the arguments."""
+    """The result of `kernel[grid, block]`; call it with the arguments to launch."""
 
     __slots__ = ("block", "grid", "kernel", "shared_bytes")
 
@@ -98,16 +98,16 @@ class Launch:
         overlap: bool = False,
         **constants: object,
     ) -> None:
-        """Runs the kernel: on the emulator with numpy arrays, which it waits for, else on the GPU of the arrays.
+        """Run the kernel: on the emulator for numpy arrays, and wait for it; on the GPU of the arrays otherwise.
 
-        `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle; the current one without it. An array
-        that the kernel writes may share a part of its memory with another argument only with `overlap`. A `dependent`
-        kernel may begin while the one before it on the stream still runs: it waits for what that writes by
-        `pd.ptx.griddepcontrol.wait()`, and that one lets it begin by `griddepcontrol.launch_dependents`.
-        The emulator, where kernels run one after another, finds accesses that lack the wait. Where the setting
-        PTXDSL_DEPENDENT_LAUNCH is off, it begins when that one has ended, as any other.
-        Raises LaunchError where an argument does not fit, EmulationError where the emulated kernel goes wrong; nothing
-        is written then.
+        `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle; the default is the current stream.
+        An array that the kernel writes may partly overlap another argument only with `overlap`. A `dependent` kernel
+        may start while the previous kernel on the stream still runs: it waits for that kernel's writes with
+        `pd.ptx.griddepcontrol.wait()`, and that kernel lets it start with `griddepcontrol.launch_dependents`. The
+        emulator runs kernels one after another and reports accesses that lack the wait. With the setting
+        PTXDSL_DEPENDENT_LAUNCH off, a dependent kernel starts after the previous one has ended, like any other. Raises
+        LaunchError if an argument does not fit and EmulationError if the emulated kernel has an error; no array is
+        written in either case.
         """
         dependent = dependent and config.allows_dependent_launches()
         key = _key(arguments, constants) if constants else (*config.deciding(), *map(type, arguments))
@@ -136,27 +136,27 @@ class Launch:
 
 
 def _key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
-    """What decides about a launch; constants by their addresses, since equal ones may be other constants."""
+    """The launch key, with constants by address, since equal constants may be different objects."""
     return (*config.deciding(), *constants, *map(id, constants.values()), *map(type, arguments))
 
 
 def _exact_key(arguments: Sequence[object], constants: dict[str, object]) -> tuple[Any, ...]:
-    """The same with constants by what is in them, for those that are computed anew for each launch."""
+    """The launch key with constants by value, for constants that are computed again for each launch."""
     return (*config.deciding(), *constants, *map(constant_key, constants.values()), *map(type, arguments))
 
 
 def _equal_launches(
     kernel: Launchable, arguments: Sequence[object], constants: dict[str, object]
 ) -> list[KeptLaunch] | None:
-    """The launches with constants that are the same, though other objects."""
+    """Return the cached launches whose constants are equal but other objects."""
     try:
         return kernel.handles.get(_exact_key(arguments, constants))
-    except TypeError:  # a constant is not hashable, which is refused by its name
+    except TypeError:  # the constant is not hashable; the full check reports it by name
         return None
 
 
 def _again(known: list[KeptLaunch], arguments: tuple[object, ...], stream: object, asked: WrittenShape) -> bool:
-    """Launches as before where the GPU or the types within groups differ from those of the last launch."""
+    """Repeat a cached launch whose GPU or group field types differ from the last launch; return False if none fits."""
     if not known[0].captures.hold():
         return False
     device = gpu_among(arguments)
@@ -178,12 +178,12 @@ def _run(
     overlap: bool,
     constants: dict[str, Any],
 ) -> None:
-    """Finds out where the arrays are, and runs the kernel there."""
+    """Find the GPU of the arrays, and run the kernel there or on the emulator."""
     if peek() is not None:
         raise LaunchError(
-            "a kernel is launched while another one is traced",
+            "a kernel was launched while another kernel is being traced",
             at=here().location,
-            help="device code that kernels share is a plain Python function, without @pd.kernel",
+            help="to share device code between kernels, write a plain Python function, without @pd.kernel",
         )
     settings = config.current()
     device = gpu_among(arguments)
@@ -214,18 +214,18 @@ def _remember(kernel: Launchable, key: tuple[object, ...], remembered: KeptLaunc
 
 
 def target(device: int | None) -> str:
-    """What a kernel is made for whose arrays are on a GPU, or in host memory where that is None."""
+    """Return the target for arrays on a GPU, or in host memory if `device` is None."""
     return _asked_target(device) or DEFAULT_ARCH
 
 
 def usual_target() -> str | None:
-    """The target of a kernel before there are arrays: as asked for, else the first GPU; None where there is neither."""
+    """Return the target before any arrays are known: the setting, else that of the first GPU, else None."""
     on_gpu = config.current().device != "emulator" and not driver.why_no_gpu()
     return _asked_target(0 if on_gpu else None)
 
 
 def _asked_target(device: int | None) -> str | None:
-    """The same; None where neither a GPU nor a setting decides."""
+    """Return the target from the setting or the GPU; None if neither determines one."""
     settings = config.current()
     if device is None and settings.device != "cuda":
         return settings.arch
@@ -233,13 +233,13 @@ def _asked_target(device: int | None) -> str | None:
 
 
 def gpu_among(arguments: Sequence[object]) -> int | None:
-    """The GPU that an argument is on; None if all are in host memory or no arrays."""
+    """Return the GPU of the first argument on a GPU; None if all arrays are in host memory or there are no arrays."""
     for value in _flat(arguments):
         if isinstance(value, _NO_ARRAYS):
             continue
         try:
             array: Array | None = arrays.describe(arrays.unwrapped(value))
-        except BufferError:  # the check of the arguments says why, by name
+        except BufferError:  # the argument check reports the reason by name
             continue
         if array is not None and array.device != arrays.HOST:
             return launching.gpu_of(array) or 0

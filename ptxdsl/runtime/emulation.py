@@ -1,4 +1,4 @@
-"""Kernels on the emulator: arguments checked as for a GPU, and handed over."""
+"""Launch kernels on the emulator, with arguments checked as for a GPU."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ else:
     checking = Late("ptxdsl.runtime.values")
 
 
-MOST_REGISTERS = 255  # of a thread
+MOST_REGISTERS = 255  # per thread
 _LAUNCHES = threading.local()
 
 
 def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], overlap: bool) -> None:
-    """Runs a kernel. Raises LaunchError for what does not fit, EmulationError for what the kernel does wrong."""
+    """Run a kernel. Raises LaunchError for an argument that does not fit, EmulationError for an error in the kernel."""
     checked = _in_clusters(variant, shapes.launch_shape(*shape))
     filled = _checked(variant, checked, arguments, overlap)
     emulator.run(
@@ -52,7 +52,7 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
 
 
 def _stream() -> Stream:
-    """The launches of this thread of Python, one after another."""
+    """Return the emulated stream of this Python thread, which runs launches one after another."""
     if not hasattr(_LAUNCHES, "stream"):
         _LAUNCHES.stream = emulator.Stream()
     stream: Stream = _LAUNCHES.stream
@@ -61,7 +61,7 @@ def _stream() -> Stream:
 
 @dataclass(frozen=True)
 class EmulatorCall:
-    """A launch on the emulator that was checked: the kernel, the shape, the arguments and what was asked for."""
+    """A checked launch on the emulator: kernel, shape, arguments and options."""
 
     variant: Variant
     shape: Shape
@@ -71,7 +71,7 @@ class EmulatorCall:
     settings: Mapping[str, str]
 
     def run(self, watchers: Sequence[MachineWatcher] = ()) -> Report:
-        """Runs it; watchers see each step."""
+        """Run the launch; watchers see each step."""
         variant, shape = self.variant, self.shape
         with config.using(**self.settings):
             return emulator.emulate(
@@ -83,7 +83,7 @@ class EmulatorCall:
 
 
 class EmulatorOptions(TypedDict, total=False):
-    """What `pd.emulate` and `pd.debug` take beside a kernel, its shape and its arguments."""
+    """The options of `pd.emulate` and `pd.debug`, besides the kernel, its shape and its arguments."""
 
     shared_bytes: int | None
     checks: bool
@@ -105,16 +105,20 @@ def emulator_call(
     constants: Mapping[str, object],
     **options: Unpack[EmulatorOptions],
 ) -> EmulatorCall:
-    """A launch as `pd.emulate` takes it, for the function that is `called` so. Raises LaunchError for what does not
-    fit."""
+    """Check the arguments of `pd.emulate` or a similar function, whose name is `called`, and return the launch.
+
+    Raises LaunchError for an argument that does not fit.
+    """
     if not hasattr(kernel, "variant"):
         help = (
-            "decorate the function with @pd.kernel, or take the kernel of a module, pd.parse(text)[name]; grid and "
-            f"block follow: {called}(kernel, grid, block, …)"
+            "decorate the function with @pd.kernel, or pass a kernel of a parsed module, pd.parse(text)[name]; "
+            f"then grid and block: {called}(kernel, grid, block, …)"
         )
         if hasattr(getattr(kernel, "kernel", None), "variant"):
             help = f"pass the kernel that it launches: {called}(launcher.kernel, grid, block, …), with its constants"
-        raise LaunchError(f"{called} takes a kernel first; found {kernel!r}", at=here().location, help=help)
+        raise LaunchError(
+            f"the first argument of {called} must be a kernel, got {kernel!r}", at=here().location, help=help
+        )
     _check_names(called, kernel, constants, [*options, "trace"])
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
@@ -123,7 +127,7 @@ def emulator_call(
     filled = _checked(variant, shape, arguments, options.get("overlap", False))
     limits = {"schedule": said("schedule"), "steps": said("max_steps"), "seconds": said("max_seconds")}
     settings = {name: str(value) for name, value in limits.items() if value is not None}
-    with config.using(**settings):  # refuses what they cannot be, before anything runs
+    with config.using(**settings):  # refuses invalid settings before anything runs
         checks, traffic = options.get("checks", True), options.get("traffic", False)
         return EmulatorCall(variant, shape, filled, checks, traffic, settings)
 
@@ -146,16 +150,17 @@ def emulate(
     dependent: bool = False,
     **constants: object,
 ) -> Report:
-    """Runs a kernel on the emulator and reports what it did wrong; does not raise for that.
+    """Run a kernel on the emulator and return a report of its errors instead of raising them.
 
-    Arrays are numpy's, and are written only if there are no findings. `checks` False leaves out races, reads of what
-    was never written and copies not waited for. `schedule` is "lockstep", "skewed", "random" or "random:SEED"; after
-    `max_steps` steps or `max_seconds` the kernel is stopped, which is a finding of kind 'limit'. Without them the
-    settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS hold. `traffic` fills `report.bank_conflicts`,
-    `report.global_sectors` and `report.counters`. `trace` keeps the steps of threads for `report.trace(thread)`: of a
-    thread of block 0 by its number, of ((block), (thread)), of several in a list, of all of them with True. `cluster`
-    counts the blocks of a cluster, as in a launch; a `dependent` one may run beside the launch before it, if that one
-    lets it and PTXDSL_DEPENDENT_LAUNCH is not off. Raises LaunchError for arguments that do not fit.
+    The arrays are numpy arrays, and are written only if there are no findings. `checks=False` disables the detection of
+    races, of reads of uninitialised memory and of asynchronous copies that were not waited for. `schedule` is
+    "lockstep", "skewed", "random" or "random:SEED". After `max_steps` steps or `max_seconds` the kernel is stopped,
+    which is a finding of kind 'limit'. The defaults are the settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS.
+    `traffic` fills `report.bank_conflicts`, `report.global_sectors` and `report.counters`. `trace` records the steps of
+    threads for `report.trace(thread)`: pass a thread number of block 0, ((block), (thread)), a list of these, or True
+    for all threads. `cluster` is the cluster shape in blocks, as in a launch. A `dependent` kernel may overlap the
+    previous launch if that launch allows it and PTXDSL_DEPENDENT_LAUNCH is not off. Raises LaunchError for arguments
+    that do not fit.
     """
     call = emulator_call(
         "pd.emulate", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,
@@ -169,7 +174,7 @@ def emulate(
 
 
 def _check_names(called: str, kernel: object, constants: Mapping[str, object], options: Sequence[str]) -> None:
-    """Refuses what is no constant of the kernel, and nearly the name of an option."""
+    """Refuse a keyword that is not a constant of the kernel but resembles an option."""
     known = getattr(getattr(kernel, "signature", None), "constants", {})
     for name in constants:
         near = meant(name, options, cutoff=0.75) if name not in known else None
@@ -178,20 +183,23 @@ def _check_names(called: str, kernel: object, constants: Mapping[str, object], o
 
 
 def _in_clusters(variant: Variant, shape: Shape) -> Shape:
-    """The shape with the clusters that the kernel runs in."""
+    """Return the shape with the clusters that the kernel runs in."""
     checked: Shape = shapes.in_clusters(shape, variant.name, clusters_of(variant.function))
     return checked
 
 
 def _variables(variant: Variant) -> dict[ir.Variable, bytes] | None:
-    """What the variables of its module hold between launches."""
+    """Return the contents of the module variables between launches."""
     return variant.memory.contents if variant.memory else None
 
 
 def _checked(
     variant: Variant, shape: Shape, arguments: Sequence[object], overlap: bool
 ) -> list[Array | Struct | bytes]:
-    """The arguments as the emulator takes them. Raises LaunchError for what the target of the kernel cannot run."""
+    """Check the launch against the target, and return the arguments in the form that the emulator takes.
+
+    Raises LaunchError for a launch that the target cannot run.
+    """
     _check_block(variant, shape)
     _check_memory(variant, shape)
     _check_registers(variant, shape)
@@ -201,33 +209,33 @@ def _checked(
 
 
 def _filled(name: str, kind: Kind, value: Value) -> Array | Struct | bytes:
-    """A value as the emulator takes it: arrays with their names, numbers as bytes."""
+    """Convert a checked value for the emulator: arrays get their names, numbers become bytes."""
     if isinstance(value, Array):
         return replace(value, name=name)
     return value if isinstance(value, Struct) else checking.packed(kind, value)
 
 
 def _check_block(variant: Variant, shape: Shape) -> None:
-    """Holds the block against what the kernel promises of it."""
+    """Refuse a block that violates the kernel's .reqntid or .maxntid."""
     promised = variant.function.bounds
     exact = promised.get("reqntid")
     if exact and tuple([*exact, 1, 1][:3]) != shape.block:
         raise LaunchError(
-            f"{variant.name} is made for blocks of {tuple(exact)} threads; the launch has {shape.block}",
+            f"{variant.name} is compiled for blocks of {tuple(exact)} threads, but the launch has {shape.block}",
             at=here().location,
             help="launch it with that block, or trace it with another `reqntid`",
         )
     most = math.prod(promised.get("maxntid", [shape.threads]))
     if shape.threads > most:
         raise LaunchError(
-            f"{variant.name} is made for at most {most} threads a block; the launch has {shape.threads}",
+            f"{variant.name} is compiled for at most {most} threads per block, but the launch has {shape.threads}",
             at=here().location,
             help="launch smaller blocks, or trace it with a larger `max_threads`",
         )
 
 
 def _check_memory(variant: Variant, shape: Shape) -> None:
-    """Refuses more shared memory than a block of the target has, and clusters where there are none."""
+    """Refuse shared memory, clusters and dependent launches that the target does not support."""
     name, static = variant.name, variant.static_bytes
     if static > limits.STATIC_SHARED_BYTES:
         raise LaunchError(
@@ -236,25 +244,27 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
         )
     most = limits.shared_bytes(variant.arch) - static
     if shape.shared_bytes > most:
-        beside = f" beside its {static} static ones" * bool(static)
+        beside = f" in addition to {static} static bytes" * bool(static)
         raise LaunchError(
-            f"{name} is given {shape.shared_bytes} bytes of dynamic shared memory; "
-            f"a block on {variant.arch} can have {most}{beside}",
-            help="use a smaller tile or fewer stages; PTXDSL_ARCH says for which GPU the emulator runs",
+            f"{name} requests {shape.shared_bytes} bytes of dynamic shared memory; a block on {variant.arch} can "
+            f"have {most}{beside}",
+            help="use a smaller tile or fewer stages, or set PTXDSL_ARCH to emulate another GPU",
         )
     if shape.dependent and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
         raise LaunchError(
-            f"{variant.arch} begins no kernel before the one in front of it has ended",
-            help="launch without `dependent`, which came with sm_90; PTXDSL_ARCH says for which GPU the emulator runs",
+            f"{variant.arch} does not support dependent launches",
+            help="launch without `dependent`, which needs sm_90 or later; PTXDSL_ARCH selects the GPU to emulate",
         )
     if shape.cluster and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
-        raise LaunchError(f"{variant.arch} has no clusters", help="launch without `cluster`; they came with sm_90")
+        raise LaunchError(
+            f"{variant.arch} does not support clusters", help="launch without `cluster`, which needs sm_90 or later"
+        )
 
 
 def _check_registers(variant: Variant, shape: Shape) -> None:
-    """Refuses a block whose threads need more registers than there are; asks the assembler where they may.
+    """Refuse a block whose threads need more registers than a multiprocessor has; ask the assembler only if they may.
 
-    Nothing is refused where there is no assembler, or where the kernel promises so small a block.
+    Nothing is refused without an assembler, or if the kernel itself limits its block.
     """
     promised = {directive.name for directive in variant.function.directives}
     held = sum(max(1, register.type.bits // 32) for register in variant.function.registers)
@@ -262,11 +272,11 @@ def _check_registers(variant: Variant, shape: Shape) -> None:
         return
     try:
         resources = variant.cubin.kernels[variant.name]
-    except (Error, KeyError):  # the assembler says so where it is asked for the machine code
+    except (Error, KeyError):  # the assembler reports it when the machine code is requested
         return
     most = limits.most_threads(resources.registers)
     if shape.threads > most:
         raise LaunchError(
-            f"a block of {shape.block} has {shape.threads} threads; {variant.name} can have {most}",
-            help="its registers or its .maxntid allow no more",
+            f"a block of {shape.block} has {shape.threads} threads; {variant.name} can have at most {most}",
+            help="use a smaller block; its registers or its .maxntid allow no more",
         )

@@ -1,8 +1,8 @@
-"""The modules of this package as they were when they were imported, and whether they are so still.
+"""Record the package's modules at import, and detect later changes.
 
-What a file of the package says is what runs, unless it was written since, or somebody has put another function, class
-or number into its module, or into a class or table of it. Python sets a module as an attribute of its package as soon
-as it has been imported: nobody else has had it before.
+The code that runs is the code in the package's files unless a file was written since, or a function, class or number
+was replaced in a module, in one of its classes or in one of its tables. Python sets a module as an attribute of its
+package as soon as the import ends, so the record is made before other code can change the module.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from types import ModuleType
 from typing import Any
 
 LOADED_NS = time.time_ns()  # since 1970
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # of the package
-_CLOCK_NS = 2 * 10**9  # by which the clock of files may be behind that of processes
-_OF_PYTHON = "__slotnames__"  # which copy() adds to a class
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the package directory
+_CLOCK_NS = 2 * 10**9  # file timestamps may lag the process clock by this much
+_OF_PYTHON = "__slotnames__"  # copy() adds this name to a class
 _Space = tuple[Mapping[Any, object], dict[Any, object]]
 _noted: dict[str, tuple[ModuleType, list[_Space]]] = {}
-"""Each module, with its names, those of its classes and what is in its tables, and what these were."""
+"""For each module: its namespaces (of the module, its classes and its tables), and a copy of each at import."""
 
 
 class Watched(ModuleType):
-    """A package whose modules are noted when they have been imported."""
+    """A package that records its modules when they are imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         is_module = self.note(name, value)
@@ -34,7 +34,7 @@ class Watched(ModuleType):
             _noted[self.__name__][1][0][1].setdefault(name, value)
 
     def note(self, name: str, value: object) -> bool:
-        """Notes what is set as an attribute, if it is the module of that name. Says whether it is."""
+        """Record a value set as an attribute if it is the submodule of that name. Return True if it is."""
         if isinstance(value, ModuleType) and value.__name__ == f"{self.__name__}.{name}":
             _note(value)
             return True
@@ -42,7 +42,7 @@ class Watched(ModuleType):
 
 
 def watch(package: ModuleType, kind: type[Watched]) -> None:
-    """Makes a package one of a kind that notes its modules, and notes those that it has already."""
+    """Turn a package into a `kind` that records its modules, and record those already imported."""
     package.__class__ = kind
     for name in list(sys.modules):
         if name.startswith(f"{package.__name__}."):
@@ -50,7 +50,7 @@ def watch(package: ModuleType, kind: type[Watched]) -> None:
 
 
 def _note(module: ModuleType) -> None:
-    """Notes a module, and those that came with it."""
+    """Record a module, and the submodules imported with it."""
     name = module.__name__
     if name in _noted and _noted[name][0] is module:
         return
@@ -64,7 +64,7 @@ def _note(module: ModuleType) -> None:
 
 
 def _spaces_of(module: ModuleType) -> list[Mapping[Any, object]]:
-    """The names of a module and of its classes, and its tables: dicts with the names of constants."""
+    """Return the namespaces of a module and of its classes, and its tables: dicts with upper-case names."""
     spaces: list[Mapping[Any, object]] = [vars(module)]
     classes: set[type] = set()
     for space in spaces:
@@ -79,12 +79,12 @@ def _spaces_of(module: ModuleType) -> list[Mapping[Any, object]]:
 
 
 def noted() -> list[str]:
-    """The names of the modules that were imported."""
+    """Return the names of the recorded modules."""
     return list(_noted)
 
 
 def are_unchanged(names: Iterable[str]) -> bool:
-    """Whether modules, by their names, their classes and tables hold what they held when they were imported."""
+    """True if the modules, their classes and their tables hold the same objects as at import."""
     same = operator.is_
     for name in names:
         module, spaces = _noted.get(name, (None, ()))
@@ -99,12 +99,12 @@ def are_unchanged(names: Iterable[str]) -> bool:
 
 
 def _parts(space: Mapping[Any, object]) -> dict[Any, object]:
-    """What is in a namespace but the modules of a package, which come one by one."""
+    """Return a namespace without submodules, which are recorded separately."""
     return {name: part for name, part in space.items() if name != _OF_PYTHON and not isinstance(part, ModuleType)}
 
 
 def file_stamps(names: Iterable[str]) -> dict[str, str] | None:
-    """The stamps of the files of modules, by their paths within the package; None where one has none."""
+    """Return the stamps of the modules' files by path within the package; None if a file has no stamp."""
     stamps: dict[str, str] = {}
     for name in names:
         path = os.path.relpath(getattr(sys.modules[name], "__file__", None) or ROOT, ROOT)
@@ -116,8 +116,10 @@ def file_stamps(names: Iterable[str]) -> dict[str, str] | None:
 
 
 def file_stamp(path: str) -> str | None:
-    """What tells one version of a file of the package from others; None where there is none, or where it was written
-    after the package was loaded, so that this process may run another version."""
+    """Return a stamp that identifies the version of a file of the package.
+
+    None if the file does not exist or was written after the package was loaded: this process may run another version.
+    """
     try:
         status = os.stat(f"{ROOT}{os.sep}{path}")
     except OSError:

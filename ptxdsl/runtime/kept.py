@@ -1,10 +1,11 @@
-"""What kernels of the package were traced to, kept on disk beside the cubins: another process need not trace them.
+"""Cache the traced text of the package's own kernels on disk, next to the cubins, so that other processes need not
+trace them.
 
-To trace a large kernel takes longer than to load its machine code. All that its trace reads is the package, Python and
-the constants it is made for; so its text is kept under all of these, for kernels of the package alone, with constants
-of plain values and classes of the package. What somebody else wrote may read anything: it is traced in each process.
-An entry is used where this process has the package that made it: the same files, which nobody has written since they
-were imported, and nothing else in their modules than what they say (`imported`).
+Tracing a large kernel takes longer than loading its machine code. The trace of a kernel in this package reads only the
+package, Python and the constants, so these form the key of its text. Constants must be plain values or classes of the
+package. A user's kernel may read anything, so it is traced in each process. An entry is used only if this process runs
+the package that made it: the same files, not written since they were imported, and no changed objects in their modules
+(`imported`).
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _SAID = (bool, int, str, bytes, type(None))
 
 
 class NotPlainError(Exception):
-    """A value that another process may not have."""
+    """Raised for a value that another process may not have."""
 
 
-# The modules by which a kernel of the package is traced, checked and printed
+# The modules that trace, check and print a kernel of the package.
 _TRACING = tuple(
     f"ptxdsl.{name}"
     for name in (
@@ -41,14 +42,15 @@ _TRACING = tuple(
         "trace", "types", "verify",
     )
 )  # fmt: skip
-_BESIDE = "ptxdsl.kernels.call", "ptxdsl.kernels.choose"  # they decide what is traced, and no trace reads them
+_BESIDE = "ptxdsl.kernels.call", "ptxdsl.kernels.choose"  # they choose the kernel to trace; no trace reads them
 
 
 @dataclass(frozen=True, slots=True)
 class KeptTrace:
-    """What a kernel was traced to for a target: its text, the dynamic shared memory of a launch in bytes, the pointers
-    through which it may write, the bytes of its shared arrays as Python wrote them; and the stamps of the files that
-    did it."""
+    """The traced kernel for a target: its text, the dynamic shared memory of a launch in bytes, the pointers that it
+    may write through, the sizes of its shared arrays as declared in Python, and the stamps of the files that produced
+    it.
+    """
 
     kernel: str
     arch: str
@@ -60,22 +62,22 @@ class KeptTrace:
 
     @property
     def is_of_this_package(self) -> bool:
-        """Whether this process would trace it alike."""
+        """True if this process would produce the same trace."""
         return all(imported.file_stamp(path) == known for path, known in self.files.items()) and _is_unchanged()
 
 
 def _tracing_modules() -> list[str]:
-    """The names of the loaded modules that a trace may read."""
+    """Return the names of the loaded modules that a trace may read."""
     return [name for name in imported.noted() if name.startswith(_TRACING) and not name.startswith(_BESIDE)]
 
 
 def _is_unchanged() -> bool:
-    """Whether nobody has written into modules that a trace may read."""
+    """True if no module that a trace may read has been modified."""
     return sys.modules["ptxdsl"]._is_whole() and imported.are_unchanged(_tracing_modules())
 
 
 def name_of(function: Callable[..., Any], kernel: object, *said: object, constants: Mapping[str, object]) -> str | None:
-    """The name of the entry of a kernel, by its function, settings and constants; None where nothing can be kept."""
+    """Return the entry name of a kernel, by its function, settings and constants; None if it cannot be cached."""
     if not _is_named(function.__module__, function.__qualname__, kernel):
         return None
     try:
@@ -87,8 +89,10 @@ def name_of(function: Callable[..., Any], kernel: object, *said: object, constan
 
 
 def described(value: Any) -> str:
-    """A value and its type as text: 1, True and 1.0 differ, and 0.0 and -0.0. Raises NotPlainError for what is neither
-    plain nor the package's."""
+    """Describe a value and its type as text; 1, True and 1.0 differ, and so do 0.0 and -0.0.
+
+    Raises NotPlainError for a value that is neither plain nor defined in the package.
+    """
     kind = type(value)
     if kind in _SAID:
         return f"{kind.__name__} {value!r}"
@@ -107,26 +111,25 @@ def described(value: Any) -> str:
 
 
 def _called(value: Any) -> str:
-    """A function or class of the package by its name. Raises NotPlainError for others."""
+    """Return the qualified name of a function or class of the package. Raises NotPlainError for others."""
     if not _is_named(value.__module__, value.__qualname__, value):
         raise NotPlainError
     return f"{value.__module__}:{value.__qualname__}"
 
 
 def _is_named(module: str, name: str, value: object) -> bool:
-    """Whether a name of the package is that of a value."""
+    """True if the package binds this name to the value."""
     return module.startswith("ptxdsl.") and getattr(sys.modules.get(module), name, None) is value
 
 
 def load(folder: Path | None, name: str) -> KeptTrace | None:
-    """What is kept under a name, if this process would trace it alike."""
+    """Load an entry if this process would produce the same trace."""
     trace = read(cache.load(folder, name))
     return trace if trace is not None and trace.is_of_this_package else None
 
 
 def keep(folder: Path | None, name: str, variant: Variant) -> None:
-    """Keeps what a kernel was traced to just now, in the stead of what other files made of it; not where the package is
-    not what its files say."""
+    """Store the trace of a kernel, replacing an entry of other files; do nothing if the package was modified."""
     files = imported.file_stamps(_tracing_modules()) if _is_unchanged() else None
     if files is not None:
         written = sorted(variant.written)
@@ -136,14 +139,14 @@ def keep(folder: Path | None, name: str, variant: Variant) -> None:
 
 
 def packed(trace: KeptTrace) -> bytes:
-    """The bytes of an entry: a line of JSON, then the text."""
+    """Encode an entry: a line of JSON, then the text."""
     facts = asdict(trace)
     text: str = facts.pop("text")
     return json.dumps({"trace": facts}).encode() + b"\n" + text.encode()
 
 
 def read(content: bytes | None) -> KeptTrace | None:
-    """A trace; None where the bytes are something else."""
+    """Decode a trace; None if the bytes are not one."""
     line, _, text = (content or b"").partition(b"\n")
     try:
         return KeptTrace(**json.loads(line)["trace"], text=text.decode())

@@ -1,8 +1,8 @@
-"""Compiled kernels on a GPU: load, check the arguments, launch. Nothing waits, and graphs can capture it.
+"""Load compiled kernels on a GPU, check arguments and launch. Launches do not wait, and graphs can capture them.
 
-A launch goes to the stream that the caller names; else to the stream on which the arrays' library works now (torch's
-or CuPy's current stream, or that of the CUDA array interface); else to stream 0 of the arrays' GPU. The arrays must
-live until the kernel has run, which torch and CuPy see to on their own streams.
+A launch uses the stream that the caller passes, else the current stream of the arrays' library (torch, CuPy, or the
+stream of the CUDA array interface), else stream 0 of the arrays' GPU. The arrays must stay alive until the kernel has
+run; torch and CuPy ensure this on their own streams.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from ptxdsl.runtime.values import Kind, Value
 from ptxdsl.trace.parameters import Parameters
 from ptxdsl.trace.tensor_map import TensorMap
 
-MOST_LAUNCHERS = 64  # of a kernel, each for arguments of other types or on another GPU
-# What a number that its parameter cannot hold, an extent that is no int, a tensor without memory, an argument that is
-# no array or another number of arguments raises on the quick way.
+MOST_LAUNCHERS = 64  # per kernel, one for each combination of argument types and GPU
+# Exceptions of the fast path: a number that does not fit its parameter, an extent that is not an int, a tensor without
+# memory, an argument that is not an array, or the wrong number of arguments.
 _MISFITS = (struct.error, OverflowError, TypeError, RuntimeError, AttributeError, ValueError)
 
 
 class Compiled:
-    """A kernel of a cubin, ready to launch on every GPU that the cubin runs on; made by `load`.
+    """A kernel of a cubin, ready to launch on every GPU that the cubin supports; made by `load`.
 
     `handle(grid, block, arguments)` checks the arguments and launches. The first launch on a GPU loads the cubin there.
-    Where all arrays are torch's, or all CuPy's, a launch after the first with the same types costs a few microseconds.
+    If all arrays come from torch, or all from CuPy, later launches with the same types cost a few microseconds.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Compiled:
         self.signature = Signature(name, parameters, written)
         self._loaded: dict[int, Loaded] = {}
         self._quick: dict[tuple[Any, ...], Launcher] = {}
-        self.last: Launcher = never  # launches arguments like those of the last launch, and does nothing with others
+        self.last: Launcher = never  # launches arguments like those of the last launch; returns False for others
 
     def __reduce__(self) -> tuple[Any, ...]:
         known = self.signature.written if self.signature.knows_written else None
@@ -72,12 +72,12 @@ class Compiled:
         stream: object = None,
         device: int | None = None,
     ) -> None:
-        """Launch on the GPU of the arrays, or on `device` where there are only addresses and numbers.
+        """Launch on the GPU of the arrays, or on `device` if there are only addresses and numbers.
 
-        `arguments` are those of a launch, or one for each parameter of PTX, which is quicker where there are groups.
-        `grid` counts blocks; `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle as an int.
-        `dependent` holds where the setting PTXDSL_DEPENDENT_LAUNCH is on, as it is without being set.
-        Raises LaunchError, with nothing launched, for an argument that does not fit or a launch that the GPU cannot do.
+        `arguments` are the launch arguments, or one argument per PTX parameter, which is faster for kernels with
+        groups. `grid` counts blocks. `stream` is a torch or CuPy stream, a `__cuda_stream__` object or a handle as an
+        int. `dependent` takes effect unless the setting PTXDSL_DEPENDENT_LAUNCH is off. Raises LaunchError, with
+        nothing launched, for an argument that does not fit or a launch that the GPU does not support.
         """
         dependent = dependent and config.allows_dependent_launches()
         shape = grid, block, shared_bytes, cluster, cooperative, dependent
@@ -85,7 +85,7 @@ class Compiled:
             if self.last(arguments, shape, stream, device):
                 return
         except _MISFITS:
-            pass  # the careful way says what does not fit
+            pass  # the full check reports what does not fit
         if any(isinstance(argument, Parameters) for argument in arguments):
             arguments = self.signature.flat(arguments)
         self.launch(shape, arguments, stream, device)
@@ -98,9 +98,10 @@ class Compiled:
         device: int | None,
         overlap: bool = False,
     ) -> None:
-        """Launch where the last arguments were of other types: quickly if these are known too, else carefully.
+        """Launch arguments whose types differ from the last launch: use a cached launcher, else the full check.
 
-        `shape` is (grid, block, shared_bytes, cluster, cooperative, dependent), `arguments` one a parameter of PTX.
+        `shape` is (grid, block, shared_bytes, cluster, cooperative, dependent); `arguments` has one entry per PTX
+        parameter.
         """
         if overlap:
             self._launch_carefully(shape, arguments, stream, device, overlap)
@@ -121,7 +122,7 @@ class Compiled:
         device: int | None,
         overlap: bool = False,
     ) -> None:
-        """Check everything, launch, and learn how to launch such arguments quickly."""
+        """Check everything, launch, and generate a fast launcher for such arguments."""
         checked = launch_shape(*shape)
         handle = None if stream is None else stream_handle(stream)
         values = self.signature.check(arguments, device, handle or 0, driver.gpu_at, overlap)
@@ -138,7 +139,7 @@ class Compiled:
     def _learn(
         self, arguments: Sequence[object], arrays: list[int], library: Library | None, ordinal: int, device: int | None
     ) -> None:
-        """Write the function that launches such arguments quickly."""
+        """Generate the function that launches such arguments quickly."""
         types = device, *map(type, arguments)
         key = types, ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
         if key not in self._quick:
@@ -149,17 +150,17 @@ class Compiled:
         self.last = self._quick[key]
 
     def _array(self, number: int, value: Value) -> Array | None:
-        """The array that a parameter is, or that its tensor map is of."""
+        """Return the array of a pointer or tensor map parameter."""
         if isinstance(value, Struct) and isinstance(self.signature.kinds[number], TensorMap):
             return value.holders[0][2]
         return value if isinstance(value, Array) else None
 
     def _parameters(self, values: Iterable[Value]) -> list[int | float | bytes]:
-        """What the driver gets for checked values."""
+        """Convert checked values to driver parameters."""
         return [_parameter(kind, value) for kind, value in zip(self.signature.kinds, values, strict=True)]
 
     def on(self, device: int) -> Loaded:
-        """The kernel in the primary context of a GPU, loaded if it is not yet."""
+        """Return the kernel in the primary context of a GPU; load it if necessary."""
         if device not in self._loaded:
             self._loaded[device] = Loaded(self.image, self.signature, device)
         return self._loaded[device]
@@ -167,11 +168,11 @@ class Compiled:
     def unchecked(
         self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, device: int, **options: Unpack[ShapeOptions]
     ) -> Prepared:
-        """Launches of this shape of values like those that a launch has checked."""
+        """Return a launcher of this shape that takes values already checked by another launch."""
         return Prepared(self.on(device), launch_shape(grid, block, **options))
 
     def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
-        """How many blocks of this shape one multiprocessor holds at a time."""
+        """Return the number of blocks of this shape that fit on one multiprocessor."""
         return self.on(device).occupancy(launch_shape(1, block, shared_bytes))
 
     def launch_on_copies(
@@ -184,17 +185,17 @@ class Compiled:
         overlap: bool = False,
         **options: Unpack[ShapeOptions],
     ) -> None:
-        """Launch with numpy arrays: copy them to a GPU, wait for the kernel, copy back those that it writes.
+        """Launch with numpy arrays: copy them to a GPU, wait for the kernel, copy back the arrays that it writes.
 
-        For tests and for PTXDSL_DEVICE=cuda. Raises LaunchError as a launch does, also where the kernel itself fails
-        or where `written` is not known; then no array has changed.
+        For tests and for PTXDSL_DEVICE=cuda. Raises LaunchError like a launch, and also if the kernel itself fails or
+        `written` is unknown; the arrays are then unchanged.
         """
         signature = self.signature
         arguments = signature.flat(arguments)
         if not signature.knows_written:
             refuse(
-                f"it is not known which arrays {signature.kernel} writes, so none can be copied back",
-                "name them when it is loaded: load(cubin, name, parameters, written={'y'})",
+                f"cannot copy back the results of {signature.kernel}: the arrays that it writes are unknown",
+                "name them when loading the kernel: load(cubin, name, parameters, written={'y'})",
             )
         shape = launch_shape(grid, block, **options)
         values = signature.check(arguments, HOST, may_overlap=overlap)
@@ -210,8 +211,10 @@ class Compiled:
     def on_copies(
         self, shape: Shape, arguments: Sequence[object], *, device: int = 0, overlap: bool = False
     ) -> Iterator[Callable[[], None]]:
-        """What launches again and again with copies of numpy arrays on a GPU, in whose context the body of the `with`
-        runs: to measure it. The arrays stay as they are."""
+        """Yield a function that launches the kernel repeatedly on copies of numpy arrays, for measurements.
+
+        The GPU's context is current in the body of the `with`. The numpy arrays do not change.
+        """
         signature = self.signature
         values = signature.check(signature.flat(arguments), HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
@@ -227,24 +230,24 @@ def load(
     written: Collection[str] | None = None,
     image: Image | None = None,
 ) -> Compiled:
-    """A handle that launches one kernel of a cubin; needs no GPU yet.
+    """Return a handle that launches one kernel of a cubin; no GPU is needed yet.
 
-    `parameters` are names and types, or classes of groups, in the kernel's order; `written` names the pointers through
-    which it writes, () for one that only prints. Kernels with one `image` of the cubin share its variables.
+    `parameters` are names and types, or classes of groups, in the kernel's order. `written` names the pointers that it
+    writes through, () for a kernel that writes none. Kernels with the same `image` of the cubin share its variables.
     Raises LaunchError for a kernel that the cubin does not have.
     """
     if cubin.kernels and name not in cubin.kernels:
-        refuse(f"the cubin has no kernel `{name}`", f"it has {', '.join(cubin.kernels)}")
+        refuse(f"the cubin has no kernel `{name}`", f"its kernels are {', '.join(cubin.kernels)}")
     return Compiled(cubin, name, parameters, written, image)
 
 
 def gpu_of(array: Array) -> int | None:
-    """The GPU of an array on some GPU; None for an empty one that does not say."""
+    """Return the GPU of an array in GPU memory; None for an empty array that does not record it."""
     return driver.gpu_at(array.pointer) if array.device is None else array.device
 
 
 def _parameter(kind: Kind, value: Value) -> int | float | bytes:
-    """What the driver gets for a value: of arrays their addresses, or the tensor map that it makes of one."""
+    """Convert a checked value to a driver parameter: an array to its address or to its encoded tensor map."""
     if isinstance(value, Struct):
         content = value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
         return for_driver(content) if isinstance(kind, TensorMap) else content

@@ -1,4 +1,4 @@
-"""Machine code in the contexts of GPUs: modules, their kernels, and their variables."""
+"""Load machine code into the contexts of GPUs: modules, their kernels and their variables."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ptxdsl.runtime.arguments import Signature
 from ptxdsl.runtime.shape import Shape, in_clusters, launch_shape, refuse
 from ptxdsl.runtime.streams import stream_handle
 
-_DEFAULT_DYNAMIC_BYTES = 48 * 1024  # more must be asked for, kernel by kernel
+_DEFAULT_DYNAMIC_BYTES = 48 * 1024  # a kernel must opt in to more
 _PORTABLE_CLUSTER_BLOCKS = 8
 
 
 class Image:
-    """A cubin, loaded once on each GPU for all of its kernels, which so share its variables.
+    """A cubin, loaded once per GPU for all of its kernels, so that they share its variables.
 
-    `contents` are the bytes that variables get where it is loaded.
+    `contents` are the initial bytes of variables, written after loading.
     """
 
     def __init__(self, cubin: Cubin) -> None:
@@ -35,7 +35,7 @@ class Image:
         self._modules: dict[int, Any] = {}
 
     def on(self, device: int, name: str) -> Any:
-        """The module in the primary context of a GPU, loaded for the kernel or variable of that name."""
+        """Return the module in the primary context of a GPU; load it if necessary. `name` is for messages."""
         if device not in self._modules:
             self._modules[device] = self._load(driver.device(device), name)
             for variable, content in self.contents.items():
@@ -45,7 +45,7 @@ class Image:
     def _load(self, device: driver.Device, name: str) -> Any:
         if not runs_on(self.cubin.arch, device.capability):
             refuse(
-                f"`{name}` is assembled for {self.cubin.arch}; {device} cannot run that",
+                f"`{name}` is assembled for {self.cubin.arch}, which {device} cannot run",
                 f"assemble it for {device.arch}",
             )
         with driver.on(device.ordinal):
@@ -57,7 +57,7 @@ class Image:
         return tuple(self._modules)
 
     def read(self, device: int, variable: str) -> bytes:
-        """The bytes of a variable, when all work on the GPU is done."""
+        """Wait for all work on the GPU, then read the bytes of a variable."""
         address, size = self._find(device, variable)
         content = ctypes.create_string_buffer(size)
         with driver.on(device):
@@ -66,7 +66,7 @@ class Image:
         return content.raw
 
     def write(self, device: int, variable: str, content: bytes) -> None:
-        """Writes the bytes of a variable, when all work on the GPU is done."""
+        """Wait for all work on the GPU, then write the bytes of a variable."""
         address, size = self._find(device, variable)
         with driver.on(device):
             call(f"writing `{variable}`", driver.cuda.cuCtxSynchronize)
@@ -74,7 +74,7 @@ class Image:
             call(f"writing `{variable}`", driver.cuda.cuMemcpyHtoD, address, octets.ctypes.data, size)
 
     def _find(self, device: int, variable: str) -> tuple[Any, int]:
-        """The address of a variable and its size."""
+        """Return the address and size of a variable."""
         module = self.on(device, variable)
         with driver.on(device):
             address, size = call(f"looking for `{variable}`", driver.cuda.cuModuleGetGlobal, module, variable.encode())
@@ -82,7 +82,7 @@ class Image:
 
 
 class Loaded:
-    """One kernel in the primary context of one GPU. It is never unloaded, since launches may still be under way."""
+    """One kernel in the primary context of one GPU. It is never unloaded, since launches may be in flight."""
 
     def __init__(self, image: Image, signature: Signature, device: int) -> None:
         self._name = signature.kernel
@@ -93,7 +93,7 @@ class Loaded:
                 f"loading {self._name} on {self._device}",
                 driver.cuda.cuModuleGetFunction, module, self._name.encode(),
             )  # fmt: skip
-            # Asking for an attribute loads the code now, so that a first launch can be captured.
+            # Querying an attribute loads the code now, so that even the first launch can be captured.
             self._max_threads = self._attribute("MAX_THREADS_PER_BLOCK")
             self._clusters = self._promised()
         resources = image.cubin.kernels.get(self._name)
@@ -107,7 +107,7 @@ class Loaded:
         self._launch = driver.cuda.cuLaunchKernelEx
 
     def launch(self, shape: tuple[object, ...], values: Sequence[object], stream: int) -> None:
-        """Launch with one number, address or bytes a parameter. Raises struct.error for a number that does not fit."""
+        """Launch with one number, address or bytes per parameter. Raises struct.error for a number out of range."""
         config = self._config(shape, stream)
         buffer, addresses = self._slots.memory
         self._pack_into(buffer, 0, *values)
@@ -116,7 +116,7 @@ class Loaded:
             self._again(status, config, addresses)
 
     def _again(self, status: object, config: object, addresses: int) -> None:
-        """Where a thread works with another context or with none, the driver launched nothing: change to ours."""
+        """Retry in our context if the thread's current context was another or none; nothing was launched then."""
         if status in driver.ELSEWHERE:
             with driver.on(self._device.ordinal):
                 (status,) = self._launch(config, self._function, addresses, 0)
@@ -124,8 +124,10 @@ class Loaded:
             raise driver.failure(f"launching {self._name} on {self._device}", status)
 
     def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
-        """What a launcher for arrays of a library uses; it launches where this GPU or, as `asked`, any is asked for.
-        The memory of its parameters is its own."""
+        """Return the names that a generated launcher uses; each call has its own parameter buffer.
+
+        The launcher runs for arrays on this GPU, or if the caller passes this GPU or `asked`.
+        """
         device = self._device.ordinal
         return {
             "device": device,
@@ -144,11 +146,11 @@ class Loaded:
         self._allow(shape)
         query = driver.cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor
         with driver.on(self._device.ordinal):
-            blocks = call("asking for the occupancy", query, self._function, shape.threads, shape.shared_bytes)
+            blocks = call("querying the occupancy", query, self._function, shape.threads, shape.shared_bytes)
         return int(blocks)
 
     def _make_config(self, asked: tuple[Any, ...], stream: int) -> Any:
-        """The launch's configuration for the driver; it is never changed again, so threads can share it."""
+        """Return the driver's launch configuration, which is immutable afterwards, so that threads can share it."""
         shape = asked if isinstance(asked, Shape) else launch_shape(*asked)
         shape = in_clusters(shape, self._name, self._clusters)
         self._allow(shape)
@@ -162,19 +164,20 @@ class Loaded:
         return config
 
     def _allow(self, shape: Shape) -> None:
-        """Refuse what this GPU cannot do, and ask the driver for what it does only when asked."""
+        """Refuse a launch that this GPU does not support, and opt in to large shared memory and large clusters."""
         if shape.threads > self._max_threads:
             refuse(
-                f"a block of {shape.block} has {shape.threads} threads; {self._name} can have {self._max_threads}",
-                "its registers or its .maxntid allow no more",
+                f"a block of {shape.block} has {shape.threads} threads; {self._name} can have at most "
+                f"{self._max_threads}",
+                "use a smaller block; its registers or its .maxntid allow no more",
             )
         if shape.dependent and self._device.capability < (9, 0):
             refuse(
-                f"{self._device} begins no kernel before the one in front of it has ended",
-                "launch without `dependent`; it came with sm_90",
+                f"{self._device} does not support dependent launches",
+                "launch without `dependent`, which needs sm_90 or later",
             )
         if shape.cluster and self._device.capability < (9, 0):
-            refuse(f"{self._device} has no clusters", "launch without `cluster`; they came with sm_90")
+            refuse(f"{self._device} does not support clusters", "launch without `cluster`, which needs sm_90 or later")
         self._allow_shared_memory(shape.shared_bytes)
         if shape.cluster and shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > _PORTABLE_CLUSTER_BLOCKS:
             self._set_attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
@@ -182,10 +185,10 @@ class Loaded:
     def _allow_shared_memory(self, dynamic_bytes: int) -> None:
         most = self._device.shared_bytes - self._static_bytes
         if dynamic_bytes > most:
-            static = f" beside its {self._static_bytes} static ones" * bool(self._static_bytes)
+            static = f" in addition to {self._static_bytes} static bytes" * bool(self._static_bytes)
             refuse(
-                f"{self._name} is given {dynamic_bytes} bytes of dynamic shared memory; "
-                f"a block on {self._device} can have {most}{static}",
+                f"{self._name} requests {dynamic_bytes} bytes of dynamic shared memory; a block on {self._device} "
+                f"can have {most}{static}",
                 "use a smaller tile or fewer stages",
             )
         if dynamic_bytes > self._dynamic_bytes:
@@ -193,7 +196,7 @@ class Loaded:
             self._dynamic_bytes = dynamic_bytes
 
     def _promised(self) -> Clusters:
-        """The clusters that the machine code is made for, which the driver launches without being told."""
+        """Return the cluster shape compiled into the machine code, which the driver applies by itself."""
         if self._device.capability < (9, 0):
             return Clusters()
         x, y, z = (self._attribute(f"REQUIRED_CLUSTER_{axis}") for axis in ("WIDTH", "HEIGHT", "DEPTH"))
@@ -201,7 +204,7 @@ class Loaded:
 
     def _attribute(self, name: str) -> int:
         attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
-        return int(call(f"asking for {name}", driver.cuda.cuFuncGetAttribute, attribute, self._function))
+        return int(call(f"querying {name}", driver.cuda.cuFuncGetAttribute, attribute, self._function))
 
     def _set_attribute(self, name: str, value: int) -> None:
         attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
@@ -210,14 +213,16 @@ class Loaded:
 
 
 class Prepared:
-    """Launches of one shape, of values that are like those of a launch that was checked: a number, an address or a
-    tensor map for each parameter of PTX. `parts` are what a function needs that is written for such launches."""
+    """A launcher of one shape for values already checked: a number, an address or a tensor map per PTX parameter.
+
+    `parts` are the objects that a generated launch function uses.
+    """
 
     def __init__(self, loaded: Loaded, shape: Shape) -> None:
         self._loaded, self._shape = loaded, shape
 
     def __call__(self, values: Sequence[int | float | bytes], stream: int) -> None:
-        """Launches on a stream, by its handle."""
+        """Launch on a stream, given by its handle."""
         self._loaded.launch(self._shape, values, stream)
 
     @property
@@ -250,9 +255,10 @@ def _launch_attributes(shape: Shape) -> list[Any]:
 
 
 class _Slots(threading.local):
-    """Memory from which the driver reads the parameters; each thread has its own, since a launch lets go of the GIL.
-    `kept` is the same with two lists, in which its user notes what the parameters are, and the last configuration with
-    what it is for."""
+    """The buffer from which the driver reads parameters; one per thread, since a launch releases the GIL.
+
+    `kept` adds two lists in which the launcher caches the packed parameters and the last configuration with its key.
+    """
 
     def __init__(self, size: int, offsets: Sequence[int]) -> None:
         buffer = ctypes.create_string_buffer(max(size, 1))
@@ -263,7 +269,7 @@ class _Slots(threading.local):
 
 
 def runs_on(arch: str, capability: tuple[int, int]) -> bool:
-    """Whether machine code for `arch` runs on a GPU of this compute capability.
+    """True if machine code for `arch` runs on a GPU of this compute capability.
 
     Code for sm_80 runs on 8.0 and later 8.x; code for sm_90a on 9.0 alone; code for sm_100f on 10.0 and later 10.x.
     """

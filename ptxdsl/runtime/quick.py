@@ -1,8 +1,8 @@
-"""Launches of arguments of known types: one Python function, written for them, checks them all and launches.
+"""Generate one Python function per combination of argument types, which checks all arguments and launches.
 
-A launch has a few microseconds, of which the driver takes most. So the function has neither loops nor calls of our own:
-it asks each array for its type, GPU, gaps and address, and gives up on what differs from the arguments that it was
-written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with tensors of torch it is
+A launch takes a few microseconds, most of them in the driver. The function therefore has no loops and no calls into
+this package: it reads the type, GPU, strides and address of each array and returns False if one differs from the
+arguments that it was generated for; the full check then decides. For `k(x: ptr[f32], n: u32)` with torch tensors it is
 
     def launch(arguments, shape, stream, asked):
         if asked not in devices: return False
@@ -28,10 +28,11 @@ written for; the careful check then decides. For `k(x: ptr[f32], n: u32)` with t
         if status: again(status, config, addresses)
         return True
 
-A launch with the addresses and numbers of the launch before it in this thread, of arrays that lie alike, finds them
-checked and packed, and one with its shape and stream finds the configuration. Where it is not known that the arrays lie
-alike, each launch is checked and packed. `packed` says what is in the buffer, and who packed last: what interrupts the
-thread, such as a handler of a signal, may pack others. Then the careful check decides, too.
+A launch with the same addresses and numbers as the previous launch of this thread, and arrays of the same layout,
+reuses the packed parameters. One with the same shape and stream reuses the configuration. If the library cannot compare
+layouts (`known` is false), each launch is checked and packed. `packed` records the buffer's contents and the launch
+that packed it: a signal handler may interrupt the thread and pack other parameters, in which case the full check
+decides, too.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from ptxdsl.runtime.values import alignment
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type
 
-EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # up to which all ints are floats
-_SAME_IF_EQUAL = (int, bool, type(None))  # types of numbers of which equal ones are the same parameter
-# (arguments, shape, stream, device) -> whether these arguments are as expected and have been launched.
+EXACT = {"f16": 1 << 11, "f32": 1 << 24, "tf32": 1 << 24, "f64": 1 << 53}  # all ints up to this are exact floats
+_SAME_IF_EQUAL = (int, bool, type(None))  # equal numbers of these types are equal parameters
+# (arguments, shape, stream, device) -> True if the arguments matched and were launched.
 Launcher: TypeAlias = Callable[[Sequence[Any], tuple[Any, ...], Any, "int | None"], bool]
 
 
 def never(arguments: Sequence[object], shape: tuple[object, ...], stream: object, asked: int | None) -> bool:
-    """The launcher before there is one."""
+    """The launcher before the first launch."""
     return False
 
 
@@ -67,10 +68,11 @@ def launcher(
     library: Library | None,
     scope: Mapping[str, object],
 ) -> Launcher:
-    """The function for arguments like these, which passed the careful check.
+    """Return the launch function for arguments like these, which passed the full check.
 
-    `arrays` are the positions of those that are arrays, all of `library`. `scope` holds what the function uses of the
-    loaded kernel. It raises for a number that does not fit and for what is no array, before anything is launched.
+    `arrays` are the positions of the arrays, all from `library`. `scope` holds the names of the loaded kernel that the
+    function uses. It raises, before anything is launched, for a number that does not fit and for an argument that is
+    not an array.
     """
     text = _Text(signature, arguments, arrays, library)
     code = compile(str(text), f"<launch of {signature.kernel}>", "exec")
@@ -82,9 +84,9 @@ def launcher(
 
 @lru_cache(maxsize=1024)
 def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize: int) -> tuple[int, int]:
-    """How many bytes the elements reach below the first one and above its address; strides count `unit` bytes.
+    """Return the byte offsets of the lowest element and of the end of the highest one, relative to the array's address.
 
-    Raises ValueError for strides that are not multiples of the elements' size.
+    Strides count `unit` bytes. Raises ValueError for strides that are not multiples of the element size.
     """
     if 0 in shape:
         return 0, 0
@@ -95,7 +97,9 @@ def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize:
 
 
 class _Text:
-    """The function as text; `constants` are the types that it compares with. Argument n is a{n}, its address p{n}."""
+    """The source of the function. `constants` are the types that it compares with; argument n is a{n}, its address
+    p{n}.
+    """
 
     def __init__(
         self, signature: Signature, arguments: Sequence[object], arrays: Collection[int], library: Library | None
@@ -106,7 +110,7 @@ class _Text:
         self.maps = {n: kind for n in arrays if isinstance(kind := signature.kinds[n], TensorMap)}
         self.gapped = [n for n in arrays if n in self.strided or n in self.maps]
         self.constants: dict[str, Any] = {}
-        self.bytes: dict[int, int] = {}  # of arrays that the library finds alike
+        self.bytes: dict[int, int] = {}  # of arrays whose layout the library can compare
 
     def __str__(self) -> str:
         names = "".join(f"a{n}, " for n in range(len(self.arguments)))
@@ -148,15 +152,15 @@ class _Text:
         return f"t{n}"
 
     def _inexact(self) -> list[str]:
-        """Ints for float parameters, where these need not be able to hold them."""
+        """Return tests for ints passed as float parameters that may not be exact."""
         kinds = [(n, self.signature.kinds[n]) for n in self.numbers if type(self.arguments[n]) is int]
         limits = [(n, EXACT[kind.name]) for n, kind in kinds if isinstance(kind, Type) and kind.name in EXACT]
         return [f"not -{limit} <= a{n} <= {limit}" for n, limit in limits]
 
     def _alike(self) -> str:
-        """Whether all arrays lie as those that the function was written for, where the library can tell at once."""
+        """Return an expression that is true if all arrays have the layout that the function was generated for."""
         if self.library is None:
-            return "True"  # there are none
+            return "True"  # no arrays
         arrays = [unwrapped(self.arguments[n]) for n in self.arrays]
         alike = self.library.alike(arrays)
         if alike is None:
@@ -166,23 +170,23 @@ class _Text:
         return f"alike({', '.join(f'a{n}' for n in self.arrays)})"
 
     def _unlike(self) -> list[str]:
-        """Asks array by array where the library cannot ask all at once, or if shapes have changed."""
+        """Return the tests of each array, for a library without a joint test or for arrays of another shape."""
         self.constants.update((f"d{n}", unwrapped(self.arguments[n]).dtype) for n in self.arrays)
         tests = [self._ask("unlike", n) for n in self.arrays]
         tests += [self._ask("gaps", n) for n in self.arrays if n not in self.gapped]
         return [f"not known and ({' or '.join(tests)})"] if tests else []
 
     def _compared(self, n: int) -> str:
-        """What stands for an argument where launches are compared: equal only for what becomes the same parameter."""
+        """Return an expression that identifies an argument's parameter: equal only for equal parameters."""
         if n in self.arrays:
             return f"p{n}"
         kind = type(self.arguments[n])
         if kind is float:
-            return f"a{n} or str(a{n})"  # zeros differ by their signs
+            return f"a{n} or str(a{n})"  # 0.0 and -0.0 differ
         return f"a{n}" if kind in _SAME_IF_EQUAL else "object()"
 
     def _packing(self) -> list[str]:
-        """What is done where a launch is not as the one before."""
+        """Return the statements that check and pack the parameters of a launch that differs from the previous one."""
         return [
             *self._unless(*self._inexact()),
             *self._mapped(),
@@ -195,7 +199,7 @@ class _Text:
         ]
 
     def _misaligned(self) -> list[str]:
-        """One test for all addresses of one alignment."""
+        """Return one test per alignment, over all addresses."""
         together = defaultdict(list)
         for n, kind in enumerate(self.signature.kinds):
             if isinstance(kind, Pointer) and alignment(kind) > 1 and self.arguments[n] is not None:
@@ -203,7 +207,7 @@ class _Text:
         return [f"({' | '.join(addresses)}) & {mask}" for mask, addresses in together.items()]
 
     def _mapped(self) -> list[str]:
-        """The tensor map of each array that is taken by one, made anew where the array lies elsewhere."""
+        """Return the statements that encode the tensor maps, which are cached by address and layout."""
         sizes = {n: unwrapped(self.arguments[n]).itemsize for n in self.maps}
         self.constants.update((f"map{n}", quick_map(kind, sizes[n])) for n, kind in self.maps.items())
         return [f"m{n} = map{n}(p{n}, a{n}.shape, {self._ask('steps', n)})" for n in self.maps]
@@ -214,7 +218,7 @@ class _Text:
         return f"p{n}" if n in self.arrays else "0" if self.arguments[n] is None else f"a{n}"
 
     def _overlaps(self) -> list[str]:
-        """Gives up where the bytes between the ends of a written array and of another meet, and are not the same."""
+        """Return the test that refuses an array overlapping a written one, unless they cover the same bytes."""
         written = [n for n in self.arrays if self.signature.names[n] in self.signature.written]
         pairs = [pair for pair in combinations(self.arrays, 2) if any(n in written for n in pair)]
         gapped = [n for n in self.gapped if any(n in pair for pair in pairs)]
@@ -227,7 +231,7 @@ class _Text:
         ]
 
     def _meet(self, written: int, other: int) -> str:
-        """`written` is asked once for its ends, the other one only for the end that is near."""
+        """Return the overlap test of two arrays; the bounds of `written` are in s and e variables."""
         start = self._start(other)
         return f"{start} < e{written} if s{written} <= {start} else s{written} < {self._end(other)}"
 

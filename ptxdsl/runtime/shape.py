@@ -1,4 +1,4 @@
-"""The shape of a launch: blocks, threads, shared memory and clusters, checked before anything runs."""
+"""The shape of a launch (blocks, threads, shared memory and clusters), checked before anything runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ CLUSTER_BLOCKS = 16
 
 
 class Shape(NamedTuple):
-    """Extents in x, y, z of a launch; a grid counts blocks also where these come in clusters.
+    """The extents of a launch in x, y, z. The grid counts blocks, also for launches in clusters.
 
-    A `dependent` one may begin before the kernel in front of it on its stream has ended.
+    A `dependent` launch may start before the previous kernel on its stream has ended.
     """
 
     grid: tuple[int, int, int]
@@ -31,12 +31,12 @@ class Shape(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """Threads of one block."""
+        """The threads of one block."""
         return math.prod(self.block)
 
 
 class ShapeOptions(TypedDict, total=False):
-    """What a launch may say beside grid and block, as `launch_shape` takes it."""
+    """The options of a launch besides grid and block, as `launch_shape` takes them."""
 
     shared_bytes: int
     cluster: int | tuple[int, ...] | None
@@ -45,8 +45,10 @@ class ShapeOptions(TypedDict, total=False):
 
 
 class WrittenShape(NamedTuple):
-    """The shape of a launch as its caller wrote it, not checked yet: what `launch_shape` takes. A tuple without names
-    does as well, for launches that have no time to make this one."""
+    """The unchecked shape of a launch as its caller wrote it, in the order of the arguments of `launch_shape`.
+
+    The fast path uses a plain tuple instead.
+    """
 
     grid: Any
     block: Any
@@ -64,9 +66,9 @@ def launch_shape(
     cooperative: bool = False,
     dependent: bool = False,
 ) -> Shape:
-    """The shape of a launch from what a user writes: ints or tuples of one to three ints.
+    """Check the ints, or tuples of one to three ints, that a user wrote, and return the shape of the launch.
 
-    Raises LaunchError for an extent that is zero or too large, and for a grid that its clusters do not divide.
+    Raises LaunchError for an extent that is zero or too large, and for a grid that is not a multiple of its clusters.
     """
     shape = Shape(
         _extents("grid", grid, GRID_LIMITS),
@@ -78,7 +80,7 @@ def launch_shape(
     )
     if shape.threads > THREADS_PER_BLOCK:
         refuse(
-            f"a block of {shape.block} has {shape.threads} threads; {THREADS_PER_BLOCK} is the most",
+            f"a block of {shape.block} has {shape.threads} threads; the limit is {THREADS_PER_BLOCK}",
             "use a smaller block and a larger grid",
         )
     if shape.cluster:
@@ -87,30 +89,32 @@ def launch_shape(
 
 
 def cluster_extents(cluster: object) -> tuple[int, int, int]:
-    """The blocks of a cluster along each axis. Raises LaunchError for an extent of zero, and for too many blocks."""
+    """Return the blocks of a cluster along each axis. Raises LaunchError for a zero extent or too many blocks."""
     extents = _extents("cluster", cluster, (CLUSTER_BLOCKS,) * 3)
     if math.prod(extents) > CLUSTER_BLOCKS:
-        message = f"a cluster of {extents} has {math.prod(extents)} blocks; {CLUSTER_BLOCKS} is the most"
-        refuse(message, "8 blocks run on every GPU that has clusters")
+        message = f"a cluster of {extents} has {math.prod(extents)} blocks; the limit is {CLUSTER_BLOCKS}"
+        refuse(message, "every GPU with clusters supports up to 8 blocks")
     return extents
 
 
 def in_clusters(shape: Shape, kernel: str, promised: Clusters) -> Shape:
-    """The shape with the clusters that a kernel runs in. Raises LaunchError where it promises others than are asked."""
+    """Return the shape with the kernel's clusters. Raises LaunchError if the launch asks for other clusters."""
     asked, required = shape.cluster, promised.required
     if asked and required and asked != required:
         refuse(
-            f"{kernel} is made for clusters of {required} blocks; the launch asks for {asked}",
-            "launch it without `cluster`, or make it with another one: `@pd.kernel(cluster=…)`",
+            f"{kernel} is compiled for clusters of {required} blocks, but the launch asks for {asked}",
+            "launch it without `cluster`, or compile it for another one: `@pd.kernel(cluster=…)`",
         )
     if promised.explicit and not asked and not required:
         refuse(
-            f"{kernel} runs in clusters only (.explicitcluster), and the launch does not say of how many blocks",
+            f"{kernel} runs only in clusters (.explicitcluster), but the launch has no `cluster`",
             f"launch it as {kernel}[grid, block](…, cluster=2)",
         )
     if asked and promised.most is not None and math.prod(asked) > promised.most:
-        message = f"{kernel} is made for clusters of at most {promised.most} blocks; the launch asks for {asked}"
-        refuse(message, "launch smaller clusters, or write a larger .maxclusterrank")
+        message = (
+            f"{kernel} is compiled for clusters of at most {promised.most} blocks, but the launch asks for {asked}"
+        )
+        refuse(message, "launch smaller clusters, or raise its .maxclusterrank")
     if not required:
         return shape
     _check_cluster(shape.grid, cluster_extents(required))
@@ -120,11 +124,11 @@ def in_clusters(shape: Shape, kernel: str, promised: Clusters) -> Shape:
 def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[int, int, int]:
     written = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(written) <= 3 or not all(isinstance(v, int | np.integer) for v in written):
-        help = "compute it before the launch" if callable(value) else None
+        help = "call it before the launch and pass the result" if callable(value) else None
         if any(isinstance(v, float) for v in written):
-            help = "divide by `//`, rounded up as `-(-n // 128)`"
+            help = "use integer division `//`; to round up, write `-(-n // 128)`"
         if hasattr(value, "shape"):
-            help = "grid and block stand in front of the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"
+            help = "grid and block come before the arguments: `k[grid, block](…)`, pd.emulate(k, grid, block, …)"
         shown = f"a {type(value).__name__}" if hasattr(value, "shape") else repr(value)
         refuse(f"{name} is {shown}; it must be an int, or a tuple of one to three ints", help)
     x, y, z = (*map(int, written), 1, 1)[:3]
@@ -134,21 +138,21 @@ def _extents(name: str, value: object, limits: tuple[int, int, int]) -> tuple[in
         refuse(f"{name} is {extents}: every extent must be at least 1", help)
     for axis, extent, limit in zip("xyz", extents, limits, strict=True):
         if extent > limit:
-            refuse(f"{name} is {extents}: its {axis} extent may be at most {limit}")
+            refuse(f"{name} is {extents}: the limit of its {axis} extent is {limit}")
     return extents
 
 
 def _byte_count(value: object) -> int:
     if not isinstance(value, int | np.integer) or value < 0:
-        refuse(f"shared_bytes is {value!r}; it must be the number of bytes of dynamic shared memory, 0 or more")
+        refuse(f"shared_bytes is {value!r}; it must be a number of bytes of dynamic shared memory, 0 or more")
     return int(value)
 
 
 def _check_cluster(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> None:
     if any(extent % part for extent, part in zip(grid, cluster, strict=True)):
         refuse(
-            f"a grid of {grid} blocks does not divide into clusters of {cluster}",
-            "round the grid up to whole clusters, and let the blocks beyond the problem return",
+            f"a grid of {grid} blocks is not a multiple of clusters of {cluster}",
+            "round the grid up to whole clusters, and let the blocks past the end of the problem return",
         )
 
 

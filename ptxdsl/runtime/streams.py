@@ -1,4 +1,4 @@
-"""On which stream a launch goes: the one that the caller names, else the one on which the arrays' library works."""
+"""Select the stream of a launch: the one that the caller passes, else the current stream of the arrays' library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxdsl.runtime.shape import refuse
 
 
 def stream_handle(stream: object) -> int:
-    """The driver's handle of a stream: of an int, a `__cuda_stream__` object, a torch, CuPy or driver stream."""
+    """Return the driver handle of an int, a `__cuda_stream__` object, or a torch, CuPy or driver stream."""
     if type(stream) is int:
         return stream
     if hasattr(stream, "__cuda_stream__"):
@@ -20,11 +20,14 @@ def stream_handle(stream: object) -> int:
             return int(getattr(stream, attribute))
     if isinstance(stream, driver.cuda.CUstream):
         return int(stream)
-    refuse(f"stream is {stream!r}", "pass a torch or CuPy stream, a `__cuda_stream__` object, or a handle as an int")
+    refuse(
+        f"stream is {stream!r}, which is not a stream",
+        "pass a torch or CuPy stream, a `__cuda_stream__` object, or a handle as an int",
+    )
 
 
 def current_stream(libraries: Collection[Library | None], arrays: Collection[Array], device: int) -> int:
-    """The stream on which the libraries of the arrays work now: torch's or CuPy's, else one that an array names."""
+    """Return the current stream of the arrays' library (torch or CuPy), else the stream that an array carries."""
     known = next(filter(None, libraries), None)
     if known:
         return known.current_stream(device)()

@@ -1,4 +1,4 @@
-"""Groups of parameters as structs of C: for kernels of parsed PTX, which take structs by value."""
+"""Parameter groups as C structs, for kernels of parsed PTX that take structs by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxdsl.types import Pointer, Type
 
 
 class Member(NamedTuple):
-    """A field, or one of a field, and how many bytes it lies behind the start of the struct."""
+    """A scalar field, possibly nested, and its byte offset from the start of the struct."""
 
     path: str
     type: Type | Pointer
@@ -26,7 +26,7 @@ class Member(NamedTuple):
 
 
 class CLayout(NamedTuple):
-    """Where C puts the members of a struct: each at a multiple of its size, structs at multiples of their largest."""
+    """The C layout of a struct: scalars are aligned to their size, structs to their most aligned member."""
 
     size: int
     align: int
@@ -34,7 +34,7 @@ class CLayout(NamedTuple):
 
 
 def argument_value(name: str, kind: Kind, argument: object, stream: int) -> Value:
-    """The value of a parameter of PTX. Raises LaunchError for an argument that does not fit."""
+    """Return the value of a PTX parameter. Raises LaunchError for an argument that does not fit."""
     if isinstance(kind, Bytes) and isinstance(argument, Parameters):
         return _struct(name, kind, argument, stream)
     return value_of(name, kind, argument, stream)
@@ -42,7 +42,7 @@ def argument_value(name: str, kind: Kind, argument: object, stream: int) -> Valu
 
 @lru_cache(maxsize=256)
 def c_layout(definition: Definition) -> CLayout:
-    """The layout of a group by the rules of C, for GPUs and hosts of 64 bits."""
+    """Return the layout of a group by the rules of C on 64-bit GPUs and hosts."""
     end, align, members = 0, definition.align_, []
     for field in definition.fields_:
         size, alignment, inner = _element(field)
@@ -56,14 +56,14 @@ def c_layout(definition: Definition) -> CLayout:
 
 
 def _element(field: ParameterField) -> tuple[int, int, tuple[Member, ...]]:
-    """Size and alignment of a field, or of one element of it, and the members that it brings."""
+    """Return the size, the alignment and the members of a field, or of one element of an array field."""
     if isinstance(field.type, Definition):
         layout = c_layout(field.type)
         return layout.size, layout.align, tuple([m._replace(path=f".{m.path}") for m in layout.members])
     if isinstance(field.type, TensorMap):
         refuse(
-            f"field `{field.name}` is a {field.type}, which is no part of a struct of PTX",
-            "pass the tensor map by a parameter of its own",
+            f"field `{field.name}` is a {field.type}, which cannot be a member of a PTX struct",
+            "pass the tensor map as a parameter of its own",
         )
     size = field.type.register.bytes if isinstance(field.type, Pointer) else field.type.bytes
     return size, size, (Member("", field.type, 0),)
@@ -73,8 +73,8 @@ def _struct(name: str, kind: Bytes, group: Parameters, stream: int) -> Struct:
     layout = c_layout(type(group))
     if layout.size != kind.size:
         refuse(
-            f"`{name}` takes {kind}; {type(group)} has {layout.size}",
-            f"it lies as C lays it out: {', '.join(f'{m.type} {m}' for m in layout.members)}",
+            f"`{name}` expects {kind}, but {type(group)} has {layout.size} bytes",
+            f"its C layout is {', '.join(f'{m.type} {m}' for m in layout.members)}",
         )
     content, holders = bytearray(layout.size), []
     for member, argument in zip(layout.members, group.flat, strict=True):

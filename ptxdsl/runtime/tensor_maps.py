@@ -1,4 +1,4 @@
-"""An array as the tensor map that a kernel takes: described and checked, and encoded by the driver for a GPU."""
+"""Describe and check an array as a tensor map parameter, and encode it with the driver."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.trace.tensor_map import TensorMap
 
-UNIT = 16  # bytes, of addresses and strides
-ADDRESS_OFFSET = 8  # where the encoded description keeps the address
+UNIT = 16  # bytes; addresses and strides are multiples of it
+ADDRESS_OFFSET = 8  # of the address in the encoded description
 _DATA_TYPES = {
     "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64", "f16": "FLOAT16",
     "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16", "tf32": "TFLOAT32",
@@ -23,8 +23,10 @@ _FILLS = {"zeros": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 
 class MappedAs(Strided):
-    """An array for a kernel's tensor map, encoded as another `map` whose boxes lie in shared memory as those of the
-    parameter do. So one kernel takes images of any padding and stride: it knows no more of them than its columns."""
+    """An array for a tensor map parameter, encoded with another `map` that has the same boxes in shared memory.
+
+    One kernel thus takes images of any padding and stride, since it depends only on the boxes.
+    """
 
     __slots__ = ("map",)
 
@@ -34,22 +36,24 @@ class MappedAs(Strided):
 
 
 def map_of(name: str, kind: TensorMap, argument: object) -> TensorMap:
-    """The map as which an argument is encoded. Raises LaunchError for one whose boxes are others."""
+    """Return the map that encodes an argument. Raises LaunchError if its boxes differ from the parameter's."""
     if not isinstance(argument, MappedAs):
         return kind
     known, other = _boxes(kind), _boxes(argument.map)
     if known != other:
-        _refuse(name, kind, f"the array is mapped as {argument.map}", "map it with the same elements, box and swizzle")
+        _refuse(
+            name, kind, f"the array is mapped as {argument.map}", "map it with the same element type, box and swizzle"
+        )
     return argument.map
 
 
 def _boxes(kind: TensorMap) -> tuple[object, ...]:
-    """What a kernel knows of a map."""
+    """Return the properties of a map that a kernel depends on."""
     return kind.element, kind.rank, kind.box, kind.copy, kind.swizzle, kind.interleave, kind.pixel_box is None
 
 
 def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
-    """The parameter: a description in which the array's address is still to be filled in.
+    """Return the parameter: a description of the array, whose address is filled in later.
 
     Raises LaunchError for an array that TMA cannot address.
     """
@@ -65,7 +69,7 @@ def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
 def description(
     kind: TensorMap, address: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> TensorMapDescription:
-    """What the map of an array says; `strides` count bytes. The channels of a slice are no dimension of it."""
+    """Return the description of an array's tensor map; strides are in bytes. Slice channels are not a dimension."""
     last = -2 if kind.interleave else -1
     steps = (*kind.steps[::-1], 1, 1) if kind.interleave else (1, *kind.steps[::-1], 1)
     return TensorMapDescription(
@@ -84,35 +88,38 @@ def description(
 
 
 def _unit(kind: TensorMap) -> int:
-    """Of what the addresses and strides of arrays in memory of a GPU are multiples, in bytes."""
+    """Return the bytes that addresses and strides of arrays in GPU memory must be multiples of."""
     return kind.interleave or UNIT
 
 
 def _byte_strides(shape: tuple[int, ...], strides: tuple[int, ...], step: int, unit: int) -> tuple[int, ...]:
-    """Strides in bytes, of those that count `step` bytes; along an axis with one element, where none is ever stepped
-    over, one that a map can have."""
+    """Convert strides in units of `step` bytes to bytes.
+
+    An axis of one element is never stepped over, so it gets a stride that is valid in a map.
+    """
     return tuple(unit if extent == 1 else stride * step for extent, stride in zip(shape, strides, strict=True))
 
 
 def _check_extents(name: str, kind: TensorMap, array: Array) -> None:
     if len(array.shape) != kind.axes:
         axes = "1 axis" if kind.axes == 1 else f"{kind.axes} axes"
-        _refuse(name, kind, f"it is {array}", f"pass an array of {axes}")
+        refuse(f"`{name}` expects {kind}, got {array}", f"pass an array of {axes}")
     if array.size == 0 or max(array.shape) > MOST_ELEMENTS:
-        _refuse(name, kind, f"it is {array}: a tensor map takes 1 to 2^32 elements along an axis")
+        refuse(f"`{name}` expects {kind}, got {array}: each axis of a tensor map has 1 to 2^32 elements")
 
 
 def _check_last_axis(name: str, kind: TensorMap, array: Array, strides: tuple[int, ...]) -> None:
-    """The elements of a line, or the channels of a slice, lie side by side; `strides` count bytes."""
+    """Refuse an array whose rows, or whose channels of a slice, are not contiguous; strides are in bytes."""
     if array.shape[-1] != 1 and array.strides[-1] != 1:
         _refuse(
-            name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis must have stride 1",
+            name, kind, f"it has shape {array.shape} and strides {array.strides}: the stride of "
+            "the last axis must be 1",
             "pass a row-major array, such as the transpose of a column-major one, or a copy",
         )  # fmt: skip
     if kind.interleave and not _has_slices(kind, array.shape, strides):
         _refuse(
-            name, kind, f"it has shape {array.shape} and strides {array.strides}: its last axis is to be the "
-            f"{kind.box[-1]} channels of a slice, and the slices of an image's row side by side",
+            name, kind, f"it has shape {array.shape} and strides {array.strides}: the last axis must be the "
+            f"{kind.box[-1]} channels of a slice, and the slices of an image row must be contiguous",
             "pass a row-major array (n, slices, …, w, channels of a slice)",
         )  # fmt: skip
 
@@ -122,53 +129,53 @@ def _check_strides(name: str, kind: TensorMap, strides: tuple[int, ...]) -> None
     for axis, stride in enumerate(strides[:-1]):
         if stride % unit or not 0 <= stride < MOST_STRIDE:
             _refuse(
-                name, kind, f"the stride of its axis {axis} is {stride} bytes; TMA takes multiples of {unit}, "
-                "not negative and less than 2^40",
-                f"pad its rows to a multiple of {unit} bytes, or copy with cp.async",
+                name, kind, f"the stride of axis {axis} is {stride} bytes; TMA needs a multiple of {unit}, at least "
+                "0 and less than 2^40",
+                f"pad the rows to a multiple of {unit} bytes, or copy with cp.async",
             )  # fmt: skip
 
 
 def _check_images(name: str, kind: TensorMap, shape: tuple[int, ...]) -> None:
-    """Of a map that copies pixels, its images are as large as its window. The channels of a slice are no dimension."""
+    """Refuse images smaller than the window of an im2col map. The channels of a slice are not a dimension."""
     if kind.pixel_box is None:
         return
     dims, images = shape[::-1], shape[1:-1]
     if kind.interleave:
         dims, images = dims[1:], shape[2:-1]
     if problem := next(kind.pixel_box.problems(dims, bool(kind.interleave)), None):
-        _refuse(name, kind, f"its images are {images}: {problem}", "pass larger images")
+        _refuse(name, kind, f"the images are {images}: {problem}", "pass larger images")
 
 
 def _check_address(name: str, kind: TensorMap, array: Array) -> None:
-    # Where numpy put an array says nothing of where its copy on a GPU, or the emulator's, begins.
+    # The address of a numpy array does not determine that of its copy on a GPU or in the emulator.
     unit = UNIT if array.device == HOST else _unit(kind)
     if array.pointer % unit:
         _refuse(
-            name, kind, f"it starts at {array.pointer:#x}; TMA takes addresses that are multiples of {unit} bytes",
-            "pass a copy, or begin the slice elsewhere",
+            name, kind, f"it starts at {array.pointer:#x}; TMA needs an address that is a multiple of {unit} bytes",
+            "pass a copy, or start the slice at another element",
         )  # fmt: skip
 
 
 def _has_slices(kind: TensorMap, shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether an array's last axis is the channels of a slice, and its last but one such slices side by side."""
+    """True if the last axis is the channels of a slice, and the slices of the axis before it are contiguous."""
     return shape[-1] == kind.box[-1] and (shape[-2] == 1 or strides[-2] == kind.interleave)
 
 
 def _refuse(name: str, kind: TensorMap, why: str, help: str | None = None) -> NoReturn:
-    refuse(f"`{name}` takes {kind}; {why}", help)
+    refuse(f"`{name}` expects {kind}; {why}", help)
 
 
 @lru_cache(maxsize=1024)
 def for_driver(content: bytes) -> bytes:
-    """The tensor map of a GPU, from the bytes of a description."""
+    """Encode a description with the driver and return the bytes of the tensor map."""
     described = TensorMapDescription.decode(content)
     return encoder(described)(described.address)
 
 
 def quick_map(kind: TensorMap, itemsize: int) -> Any:
-    """A function (address, shape, strides, bytes that these count) -> the tensor map of a GPU, which is remembered.
+    """Return a cached function (address, shape, strides, bytes per stride unit) -> encoded tensor map.
 
-    It raises ValueError for an array that TMA cannot address.
+    The function raises ValueError for an array that TMA cannot address.
     """
 
     @lru_cache(maxsize=64)
@@ -185,9 +192,9 @@ def quick_map(kind: TensorMap, itemsize: int) -> Any:
 def address_encoder(
     kind: TensorMap, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...], unit: int
 ) -> Callable[[int], bytes]:
-    """The same for arrays that lie alike: a function of the address alone. `strides` count `unit` bytes.
+    """Return a function from an address to the tensor map, for arrays of one layout; strides count `unit` bytes.
 
-    It raises ValueError for an address that TMA cannot take, and so does this for the shape or the strides.
+    Both raise ValueError: this one for a bad shape or stride, the returned one for a bad address.
     """
     least = _unit(kind)
     bytes_of = _byte_strides(shape, strides, unit, least)
@@ -209,9 +216,9 @@ def address_encoder(
 
 
 def encoder(d: TensorMapDescription) -> Callable[[int], bytes]:
-    """What makes the 128 bytes of the driver for such a description of an array at some address.
+    """Return a function that encodes a description for an array at a given address, as 128 bytes.
 
-    All but the address is turned into the driver's types once: that takes ten times as long as to encode.
+    Everything except the address is converted to driver types once, since that takes ten times as long as the encoding.
     """
     cuda = driver.cuda
     wide = [cuda.cuuint64_t(n) for n in d.dims], [cuda.cuuint64_t(n) for n in d.strides or (UNIT,)]
@@ -238,7 +245,7 @@ def encoder(d: TensorMapDescription) -> Callable[[int], bytes]:
             with driver.on(driver.gpu_at(address) or 0):
                 status, map = encode(*first, address, *rest)
         if status:
-            raise driver.failure("making a tensor map", status)
+            raise driver.failure("encoding a tensor map", status)
         return ctypes.string_at(map.getPtr(), MAP_BYTES)
 
     return encoded

@@ -1,7 +1,7 @@
-"""What launches take on a GPU, one at a time: after a rest, with the L2 cache emptied before each, medians of rounds.
+"""Time single launches on a GPU: after a rest, with a cold L2 cache, as the median over rounds.
 
-A GPU under load for long lowers its clock, and caches that are warm from the launch before flatter a kernel; so
-contenders go in turn, one launch of each in a round, and the first round, which wakes the GPU, does not count.
+A GPU under sustained load lowers its clock, and caches warmed by the previous launch flatter a kernel. So the
+candidates are interleaved, one launch of each per round, and the first round, which wakes the GPU, is discarded.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ptxdsl import driver
 from ptxdsl.driver import call
 
 REST_SECONDS = 0.5
-FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU
+FLUSHED_BYTES = 256 << 20  # larger than the L2 cache of any GPU
 FLUSHES = 2  # keep the GPU busy for longer than the host needs to launch
 ROUNDS = 9
 Run = Callable[[], object]
 
 
 class LaunchClock(Protocol):
-    """What timing needs of a GPU; tests give one whose clock they turn."""
+    """The GPU operations that timing needs; tests pass a fake clock."""
 
     def rest(self, seconds: float) -> None:
-        """Nothing runs for so long."""
+        """Keep the GPU idle for this long."""
 
     def microseconds(self, run: Run) -> float:
-        """One launch, on a cold L2 cache."""
+        """Time one launch with a cold L2 cache."""
 
 
 class GpuClock:
-    """The clock of the GPU whose context is current, on a stream, while it is entered."""
+    """A context manager that times launches on a stream of the current GPU context."""
 
     def __init__(self, stream: int = 0) -> None:
         self.stream = stream
@@ -46,7 +46,7 @@ class GpuClock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        driver.cuda.cuMemFree(self._flushed)  # after a fault every call fails, and the first failure is on its way up
+        driver.cuda.cuMemFree(self._flushed)  # after a fault every call fails; the first failure is already raised
         for event in self._events:
             driver.cuda.cuEventDestroy(event)
 
@@ -68,8 +68,10 @@ class GpuClock:
 def at_rest(
     clock: LaunchClock, runs: Sequence[Run], rounds: int = ROUNDS, prepare: Run | None = None, rest: bool = True
 ) -> list[float]:
-    """The median microseconds of a launch of each; `prepare` goes before each launch, and is not timed. Without `rest`
-    the GPU has rested before."""
+    """Return the median microseconds of one launch of each run.
+
+    `prepare` runs before each launch and is not timed. Pass `rest=False` if the GPU has already rested.
+    """
     if rest:
         clock.rest(REST_SECONDS)
     turns = [[_prepared(clock, run, prepare) for run in runs] for _ in range(rounds + 1)]

@@ -1,6 +1,6 @@
-"""One argument of a launch as the value of one parameter: an array, an address, a number or the bytes of a struct.
+"""Convert one launch argument to the value of a parameter: an array, an address, a number or the bytes of a struct.
 
-An argument that does not fit is refused by its name, with what was found, what was expected and how to mend it.
+An argument that does not fit is refused by name, with what was found, what was expected and how to fix it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ptxdsl.types import Pointer, Type
 
 _ADDRESS_LIMIT = 1 << 64
 _SHOWN_DIGITS = 40
-_OPERATOR = "make the kernel an operator of torch: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`"
+_OPERATOR = "make the kernel a torch operator: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`"
 _WHERE_TRACED = {
-    "JAX": "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
+    "JAX": "make the kernel a JAX function: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`",
     "torch": _OPERATOR,
     "torch.func": _OPERATOR,
 }
-_WITH_MEMORY = "pass an array with memory of its own on the host or a GPU"
+_WITH_MEMORY = "pass an array with its own memory on the host or a GPU"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class SignlessType(Type):
-    """An unsigned parameter of parsed PTX, which takes negative numbers too: compilers declare `int` as `.u32`."""
+    """An unsigned parameter of parsed PTX that also takes negative numbers, since compilers declare `int` as `.u32`."""
 
 
 Kind: TypeAlias = Type | Pointer | Bytes | TensorMap
 Value: TypeAlias = Array | Struct | int | float | bytes
 
 
-# struct codes of parameters whose Python value is their value; a bf16 has to be converted to its bits first.
+# struct codes of parameter types; a bf16 must first be converted to its bits.
 _CODES = {
     **{f"{k}{n}": code for n, code in zip((8, 16, 32, 64), "BHIQ", strict=True) for k in "ub"},
     **{f"s{n}": code for n, code in zip((8, 16, 32, 64), "bhiq", strict=True)},
@@ -63,7 +63,7 @@ _CODES = {
 
 
 def code(kind: Kind) -> str:
-    """How `struct` packs the value."""
+    """Return the `struct` code of a parameter."""
     if isinstance(kind, Bytes):
         return f"{kind.size}s"
     if isinstance(kind, TensorMap):
@@ -74,16 +74,16 @@ def code(kind: Kind) -> str:
 
 
 def packed(kind: Kind, value: int | float | bytes) -> bytes:
-    """The bytes of a parameter that is no array, from its checked value."""
+    """Return the bytes of a non-array parameter from its checked value."""
     return struct.pack(f"={code(kind)}", value)
 
 
 def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
-    """What fits the parameter. Raises LaunchError for an argument that does not."""
+    """Return the value for a parameter. Raises LaunchError for an argument that does not fit."""
     if isinstance(kind, Bytes):
         return _struct_bytes(name, kind, argument)
     if isinstance(kind, TensorMap):
-        if isinstance(argument, bytes) and len(argument) == MAP_BYTES:  # as the driver encodes one
+        if isinstance(argument, bytes) and len(argument) == MAP_BYTES:  # already encoded by the driver
             return argument
         return mapped_array(name, map_of(name, kind, argument), _typed_array(name, kind, argument, stream))
     if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
@@ -96,7 +96,7 @@ def _is_number(argument: object) -> bool:
 
 
 def shown(argument: object) -> str:
-    """An argument in an error: arrays by their type and shape, numbers and text as written, others by their class."""
+    """Describe an argument in an error: arrays by type and shape, numbers and strings in full, others by class."""
     if isinstance(argument, int | float | complex | str | bytes | None) and len(repr(argument)) < _SHOWN_DIGITS:
         return repr(argument)
     try:
@@ -110,9 +110,9 @@ def _struct_bytes(name: str, kind: Bytes, argument: Any) -> bytes:
     try:
         content = bytes(memoryview(argument).cast("B"))
     except TypeError:
-        refuse(f"`{name}` takes {kind}; it is {shown(argument)}", "pass bytes, or a ctypes or numpy struct")
+        refuse(f"`{name}` expects {kind}, got {shown(argument)}", "pass bytes, or a ctypes or numpy struct")
     if len(content) != kind.size:
-        refuse(f"`{name}` takes {kind}; {len(content)} were given")
+        refuse(f"`{name}` expects {kind}, got {len(content)} bytes")
     return content
 
 
@@ -126,15 +126,15 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
         _check_alignment(name, kind, array.pointer)
     if not isinstance(argument, Strided) and not array.contiguous:
         refuse(
-            f"`{name}` has shape {array.shape} and strides {array.strides}: a kernel's pointer takes row-major, "
+            f"`{name}` has shape {array.shape} and strides {array.strides}, but a kernel pointer needs row-major, "
             "contiguous memory",
-            "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments tell the kernel its strides",
+            "pass a contiguous copy, or ptxdsl.arrays.strided(array) if other arguments pass the strides to the kernel",
         )
     return array
 
 
 def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, stream: int) -> Array:
-    """An array in memory that a kernel can reach, whose elements are of the parameter's type where that has one."""
+    """Return an array in memory that a kernel can reach, of the element type of the parameter if it has one."""
     try:
         array = describe(unwrapped(argument), stream)
     except BufferError as reason:
@@ -143,11 +143,11 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
         )
     if is_masked(unwrapped(argument)):
         refuse(
-            f"`{name}` is a masked array, and a kernel would not see the mask",
-            f"pass its values, {name}.data, or {name}.filled(0) with another number where it is masked",
+            f"`{name}` is a masked array, and a kernel would ignore the mask",
+            f"pass the values, {name}.data, or fill the masked elements: {name}.filled(0)",
         )
     if array is None:
-        refuse(f"`{name}` takes {kind}; it is {shown(argument)}", "pass an array")
+        refuse(f"`{name}` expects {kind}, got {shown(argument)}", "pass an array")
     if not isinstance(kind, Type):
         _check_element(name, kind, array)
     return array
@@ -155,38 +155,38 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
 
 def _address(name: str, kind: Type | Pointer, address: int) -> int:
     if not 0 <= address < _ADDRESS_LIMIT:
-        refuse(f"`{name}` takes {kind}; {address} is no address")
+        refuse(f"`{name}` expects {kind}; {address} is not an address")
     if isinstance(kind, Pointer) and address % alignment(kind):
         refuse(
-            f"`{name}` takes {kind}; the number {address} is no address of {kind.element}, which lies at multiples of "
-            f"{alignment(kind)} bytes",
-            "pass the array itself; numbers are addresses here",
+            f"`{name}` expects {kind}; the number {address} is not a valid address of {kind.element}, which must be "
+            f"a multiple of {alignment(kind)}",
+            "pass the array itself; a number is taken as an address",
         )
     return address
 
 
 def _check_element(name: str, kind: Pointer | TensorMap, array: Array) -> None:
     if array.type not in elements(kind.element):
-        refuse(f"`{name}` takes {kind}; it is {array}", f"convert it to {_dtype_name(kind.element)} first")
+        refuse(f"`{name}` expects {kind}, got {array}", f"convert it to {_dtype_name(kind.element)} first")
 
 
 def _check_alignment(name: str, kind: Pointer, address: int) -> None:
     width = alignment(kind)
     if address % width:
         refuse(
-            f"`{name}` takes {kind}, whose elements lie at multiples of {width} bytes; it starts at {address:#x}",
-            "pass a copy; slices of bytes need not be aligned",
+            f"`{name}` expects {kind}, aligned to {width} bytes, but it starts at {address:#x}",
+            "pass a copy; a view of bytes may be unaligned",
         )
 
 
 def alignment(kind: Pointer) -> int:
-    """The alignment in bytes that instructions on its elements need."""
+    """Return the alignment in bytes that instructions on the elements need."""
     return max(1, kind.element.bits // 8)
 
 
 @cache
 def elements(element: Type) -> Collection[Type | None]:
-    """The array types that a pointer to `element` takes: its own, and raw bits where numpy has no such type."""
+    """Return the array types that a pointer to `element` takes: its own, and raw bits if numpy lacks the type."""
     if element.kind == "b":
         return {t for t in types.TYPES.values() if t.bits == max(8, element.bits) and t.kind in "usfb"}
     if element.kind == "x":
@@ -211,12 +211,12 @@ def _scalar(name: str, kind: Type, argument: object) -> int | float:
     if isinstance(argument, int):
         return _float(name, kind, argument) if kind.is_float else _integer(name, kind, argument)
     if traced_by(argument) == "JAX":
-        help = "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape"
-        refuse(f"`{name}` takes {kind}; JAX traces it, and it has no value yet", help)
+        help = "launch numbers must be Python numbers: name it in `static_argnums` of jax.jit, or take it from a shape"
+        refuse(f"`{name}` expects {kind}; it is traced by JAX and has no value yet", help)
     if isinstance(argument, float) or (kind.is_float and hasattr(argument, "__float__") and not _is_array(argument)):
         return _float(name, kind, float(argument))
-    advice = f"pass its value (int({name}) or float({name}))" if _is_array(argument) else "pass a Python number"
-    refuse(f"`{name}` takes {kind}; it is {shown(argument)}", advice)
+    advice = f"pass its value: int({name}) or float({name})" if _is_array(argument) else "pass a Python number"
+    refuse(f"`{name}` expects {kind}, got {shown(argument)}", advice)
 
 
 def _is_array(argument: object) -> bool:
@@ -227,20 +227,20 @@ def _is_array(argument: object) -> bool:
 
 
 def _from_numpy_scalar(kind: Type, scalar: np.generic) -> Any:
-    """The Python number; the bits of a float of the parameter's width where that takes untyped bits."""
+    """Return the Python number, or the bits of a float for a parameter of untyped bits of the same width."""
     if kind.kind == "b" and scalar.dtype.kind == "f" and scalar.itemsize == kind.bytes:
         return int.from_bytes(scalar.tobytes(), "little")
     return scalar.item()
 
 
 def _integer(name: str, kind: Type, number: int) -> int:
-    any_sign = kind.kind == "b" or isinstance(kind, SignlessType)  # bits may be meant as signed
+    any_sign = kind.kind == "b" or isinstance(kind, SignlessType)  # untyped bits may hold signed numbers
     low = -(1 << (kind.bits - 1)) if any_sign or kind.is_signed else 0
     high = (1 << (kind.bits - kind.is_signed)) - 1
     if not low <= number <= high:
-        signed = f"a number that may be negative takes a signed parameter: `{name}: s{kind.bits}`"
+        signed = f"declare a signed parameter for numbers that may be negative: `{name}: s{kind.bits}`"
         help = signed if kind.kind == "u" and number < 0 else "use a wider parameter"
-        refuse(f"`{name}` takes {kind}; {number} does not fit ({low} to {high})", help)
+        refuse(f"`{name}` expects {kind}; {number} is out of range ({low} to {high})", help)
     return number % (1 << kind.bits) if any_sign else int(number)
 
 
@@ -248,23 +248,23 @@ _FLOAT_BITS = {32: ("=f", "=I"), 64: ("=d", "=Q")}
 
 
 def _float(name: str, kind: Type, number: float) -> int | float:
-    """A float for a float parameter, its bits for an untyped one of 32 or 64 bits; an int only where it is exact."""
+    """Return a float for a float parameter, or its bits for untyped 32 or 64 bits; an int must be exact."""
     bits_of = _FLOAT_BITS.get(kind.bits) if kind.kind == "b" else None
     if not (kind.is_float or bits_of):
-        refuse(f"`{name}` takes {kind}, an integer; it is {number!r}", f"pass int({name})")
+        refuse(f"`{name}` expects an integer ({kind}), got {number!r}", f"pass int({name})")
     try:
         if bits_of:
             return int(struct.unpack(bits_of[1], struct.pack(bits_of[0], number))[0])
         value, exact = _rounded(kind, number)
     except (OverflowError, struct.error):
-        refuse(f"`{name}` takes {kind}; {number!r} does not fit", "use a wider parameter")
+        refuse(f"`{name}` expects {kind}; {number!r} is out of range", "use a wider parameter")
     if isinstance(number, int) and exact != number:
-        refuse(f"`{name}` takes {kind}; {number} has no exact {kind}", f"pass float({name}), which is rounded")
+        refuse(f"`{name}` expects {kind}, which cannot represent {number} exactly", f"pass float({name}) to round it")
     return value
 
 
 def _rounded(kind: Type, number: float) -> tuple[int | float, float]:
-    """A number as `struct` packs it for a float parameter, and what becomes of it there."""
+    """Return a number as `struct` packs it for a float parameter, and its value after rounding."""
     if kind is types.bf16:
         bits = _bf16_bits(number)
         return bits, float(struct.unpack("=f", struct.pack("=I", bits << 16))[0])
@@ -272,7 +272,7 @@ def _rounded(kind: Type, number: float) -> tuple[int | float, float]:
 
 
 def _bf16_bits(number: float) -> int:
-    """Round to nearest, ties to even; OverflowError for a finite number beyond the largest bf16."""
+    """Round to nearest, ties to even; raise OverflowError for a finite number past the largest bf16."""
     bits = int(struct.unpack("=I", struct.pack("=f", number))[0])
     if math.isnan(number):
         return 0x7FFF

@@ -1,4 +1,4 @@
-"""Variables of PTX modules (`.global`, `.const`): what their kernels share, to be read and written from the host."""
+"""Variables of PTX modules (`.global`, `.const`), shared by their kernels and accessible from the host."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ else:
 class ModuleMemory:
     """The variables of a module between launches: `contents` on the emulator, `images` on GPUs, by target.
 
-    `assemble` makes the machine code for a target.
+    `assemble` returns the machine code for a target.
     """
 
     def __init__(self, assemble: Callable[[str], Cubin]) -> None:
         self.assemble = assemble
         self.contents: dict[ir.Variable, bytes] = {}
         self.images: dict[str, Image] = {}
-        self.written: dict[str, bytes] = {}  # from the host, on all GPUs
+        self.written: dict[str, bytes] = {}  # by the host, to all GPUs
 
     def image(self, arch: str) -> Image:
-        """The machine code for a target, which all kernels of the module share."""
+        """Return the machine code for a target, which all kernels of the module share."""
         if arch not in self.images:
             self.images[arch] = loading.Image(self.assemble(arch))
             self.images[arch].contents |= self.written
         return self.images[arch]
 
     def write(self, name: str, content: bytes) -> None:
-        """Writes to a variable on all GPUs, now and when the module is loaded there."""
+        """Write a variable on all GPUs, now and whenever the module is loaded on another one."""
         self.written[name] = content
         for image in self.images.values():
             image.contents[name] = content
@@ -55,9 +55,9 @@ class ModuleMemory:
 
 
 class ModuleVariable:
-    """`module[name]`: a variable that lives as long as the module, as after cudaMemcpyToSymbol.
+    """The result of `module[name]`: a variable that lives as long as the module, as with cudaMemcpyToSymbol.
 
-    The emulator has one, and each GPU has its own. `shape` and `type` are those of the declaration.
+    The emulator and each GPU have separate copies. `shape` and `type` are those of the declaration.
     """
 
     def __init__(self, memory: ModuleMemory, variable: ir.Variable) -> None:
@@ -69,20 +69,20 @@ class ModuleVariable:
         return f"<variable {self.name}: {self._declared()}>"
 
     def read(self, device: int | None = None) -> np.ndarray:
-        """A copy of what it holds, on the emulator or, when all work there is done, on a GPU.
+        """Return a copy of the contents, on the emulator or on a GPU; on a GPU, wait for all work first.
 
-        Without `device` it is the emulator's; with PTXDSL_DEVICE=cuda that of the first GPU. Elements that numpy lacks
-        are unsigned integers of their width.
+        The default is the emulator's copy, or the first GPU's with PTXDSL_DEVICE=cuda. Elements that numpy lacks are
+        returned as unsigned integers of the same width.
         """
         device = _device(device)
         content = self._emulated() if device is None else self._image(device).read(device, self.name)
         return np.frombuffer(content, self.type.dtype).reshape(self.shape).copy()
 
     def write(self, value: object, device: int | None = None) -> None:
-        """Writes all of it: an array of its type and shape, or numbers that fit it.
+        """Write the whole variable, from an array of its type and shape or from numbers that fit.
 
-        Without `device` it is written on the emulator and on every GPU, else on that GPU alone. Raises LaunchError for
-        what does not fit.
+        The default is to write on the emulator and on every GPU; with `device`, on that GPU alone. Raises LaunchError
+        for a value that does not fit.
         """
         content = self._bytes(value)
         if device is not None:
@@ -100,7 +100,7 @@ class ModuleVariable:
                 self._memory.contents[self._variable] = programs.initial_bytes(self._variable, _no_address)
             except EmulationError:
                 refuse(
-                    f"`{self.name}` begins with addresses, which the emulator gives out in a launch",
+                    f"`{self.name}` is initialised with addresses, which the emulator assigns at the first launch",
                     "launch a kernel of the module first",
                 )
         return self._memory.contents[self._variable]
@@ -108,26 +108,26 @@ class ModuleVariable:
     def _bytes(self, value: object) -> bytes:
         array = np.asarray(value)
         if array.shape != self.shape:
-            refuse(f"`{self.name}` is {self._declared()}; {shown(value)} has the shape {array.shape}")
+            refuse(f"`{self.name}` is {self._declared()}, but {shown(value)} has the shape {array.shape}")
         if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
             if from_dtype(array.dtype) not in elements(self.type):
                 refuse(
-                    f"`{self.name}` is {self._declared()}; it is given {shown(value)}",
+                    f"`{self.name}` is {self._declared()}, got {shown(value)}",
                     f"convert it to {self.type.dtype}",
                 )
             return array.tobytes()
         return self._converted(array).tobytes()
 
     def _converted(self, numbers: np.ndarray) -> np.ndarray:
-        """Numbers of Python in the variable's type; an integer must be exact."""
+        """Convert Python numbers to the variable's type; integers must be exact."""
         dtype, is_whole = self.type.dtype, numbers.dtype.kind in "iub"
         if not (is_whole or (numbers.dtype.kind == "f" and dtype.kind == "f")):
-            refuse(f"`{self.name}` is {self._declared()}; {numbers.ravel().tolist()[0]!r} is none of that type")
+            refuse(f"`{self.name}` is {self._declared()}, which cannot hold {numbers.ravel().tolist()[0]!r}")
         with np.errstate(all="ignore"):
             converted = numbers.astype(dtype)
         wrong = numbers[converted != numbers] if is_whole else numbers[np.isinf(converted) & np.isfinite(numbers)]
         if wrong.size:
-            refuse(f"`{self.name}` is {self._declared()}; {wrong.ravel()[0]} does not fit")
+            refuse(f"`{self.name}` is {self._declared()}, which cannot hold {wrong.ravel()[0]}")
         return converted
 
     def _declared(self) -> str:

@@ -1,4 +1,4 @@
-"""A kernel for one target and one set of constants, and what can be made of it: machine code, launches, checks."""
+"""A kernel for one target and one set of constants, and its machine code, launches and checks."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ DEFAULT_ARCH = "sm_80"
 
 @dataclass(eq=False)
 class Variant:
-    """A kernel for one target and one set of constants: its text, and what can be made of that when it is needed.
+    """A kernel for one target and one set of constants: its text, and what is derived from it on demand.
 
-    `dynamic_bytes` of shared memory are needed at launch; None leaves that to the caller. `captures` is what the
-    kernel's function read of Python when it was traced; `memory` holds the variables of a module that was parsed.
-    `program` is a module, or what traces the kernel to one: a text that was kept is needed without. `kept_written` are
-    the pointers through which it may write and `kept_extents` the bytes of its shared arrays, where they are known
-    beside the text.
+    `dynamic_bytes` is the dynamic shared memory of a launch; None leaves it to the caller. `captures` are the Python
+    values that the kernel read while it was traced. `memory` holds the variables of a parsed module. `program` is a
+    module, or a function that traces the kernel to one, which is not called for a cached text. `kept_written` are the
+    pointers that the kernel may write through and `kept_extents` the bytes of its shared arrays, if they are cached
+    with the text.
     """
 
     name: str
@@ -71,17 +71,17 @@ class Variant:
 
     @property
     def arrays(self) -> tuple[SharedArray, ...]:
-        """The arrays in shared memory that the kernel's function declared."""
+        """The shared memory arrays that the kernel declares."""
         return self.notes.arrays
 
     @property
     def notes(self) -> KernelNotes:
-        """What Python says of the kernel beside its text, for messages; of what was kept, it is traced again."""
+        """What Python knows about the kernel in addition to its text, for messages; a cached kernel is traced again."""
         return NO_NOTES if isinstance(self.program, ir.PtxModule) else self._traced.notes
 
     @cached_property
     def extents(self) -> dict[str, int]:
-        """The bytes of its shared arrays as Python wrote them; variables may be longer."""
+        """The bytes of its shared arrays as declared in Python; the PTX variables may be longer."""
         return self.notes.extents if self.kept_extents is None else self.kept_extents
 
     @cached_property
@@ -90,7 +90,7 @@ class Variant:
 
     @cached_property
     def read(self) -> ir.PtxModule:
-        """What the emulator runs: the module that `parse` reads from the text."""
+        """The module that `parse` reads from the text, which the emulator runs."""
         return self.parsed or parsing.parse(self.text)
 
     @cached_property
@@ -99,7 +99,7 @@ class Variant:
 
     @cached_property
     def waits_for_others(self) -> bool:
-        """Whether it waits for the kernels before it on its stream, so that it may be launched as their dependent."""
+        """True if it waits for the previous kernels on its stream, so that it can be launched as a dependent."""
         return "griddepcontrol.wait;" in self.text
 
     @property
@@ -108,7 +108,7 @@ class Variant:
         return self.assembled(self.arch)
 
     def assembled(self, arch: str) -> Cubin:
-        """The text assembled for its own target or a later one."""
+        """Assemble the text for its own target or a later one."""
         if arch not in self._cubins:
             image = self._image(arch)
             cubin = image.cubin if image else assembling.assemble(self.text, arch)
@@ -117,7 +117,7 @@ class Variant:
 
     @cached_property
     def static_bytes(self) -> int:
-        """The shared memory that it declares with its size."""
+        """The bytes of static shared memory."""
         shared = programs.Program(self.function, self.read).of_space("shared")
         return sum(variable.bytes for variable in shared)
 
@@ -127,55 +127,61 @@ class Variant:
 
     @cached_property
     def written(self) -> frozenset[str]:
-        """The pointers through which it may write, by the names in messages."""
+        """The pointers that it may write through, by their names in messages."""
         if self.kept_written is not None:
             return self.kept_written
         function = next(f for f in self.module.kernels if f.name == self.name)
         names = [name for parameter in self.parameters for name, _ in arguments.leaves_of(*parameter)]
         called = {p.name: name for p, name in zip(function.parameters, names, strict=True)}
-        parts = (through.partition("+") for through in written(function))  # p+8 of a struct
+        parts = (through.partition("+") for through in written(function))  # p+8 is a field of a struct
         return frozenset(called[name] + plus + offset for name, plus, offset in parts)
 
     @cached_property
     def flattener(self) -> Callable[..., tuple[Any, ...]] | None:
-        """Makes the arguments of PTX of those of a launch; None where these are the same."""
+        """A function from launch arguments to PTX arguments; None if they are the same."""
         return self.signature.flattener() if self.signature.has_groups else None
 
     def compiled(self, arch: str) -> Compiled:
-        """A handle that launches it on GPUs of `arch`."""
+        """Return a handle that launches it on GPUs of `arch`."""
         if arch not in self._compiled:
             cubin = self.assembled(arch)
             self._compiled[arch] = launching.load(cubin, self.name, self.parameters, self.written, self._image(arch))
         return self._compiled[arch]
 
     def _image(self, arch: str) -> Image | None:
-        """The machine code that it shares with the other kernels of a parsed module."""
+        """Return the machine code that it shares with the other kernels of a parsed module."""
         return self.memory.image(arch) if self.memory else None
 
     def shared_bytes(self, asked: int | None) -> int:
-        """The dynamic shared memory of a launch. Raises LaunchError where too little is asked for, or no number."""
+        """Return the dynamic shared memory of a launch in bytes.
+
+        Raises LaunchError if the launch passes less than the kernel needs, something that is not an int, or nothing for
+        an array of unknown length.
+        """
         if asked is not None and not isinstance(asked, int | np.integer):
             raise LaunchError(
-                f"{self.name} is launched with {asked!r} bytes of dynamic shared memory",
-                help=f"launch it as {self.name}[grid, block, shared_bytes](…), with an int or nothing there",
+                f"{self.name} expects its bytes of dynamic shared memory as an int, got {asked!r}",
+                help=f"launch it as {self.name}[grid, block, shared_bytes](…), or leave out shared_bytes",
             )
         if self.dynamic_bytes is None and asked is None:
             raise LaunchError(
-                f"{self.name} has a shared array of unknown length, and the launch does not say how many bytes",
+                f"{self.name} has a shared array of unknown length, but the launch does not pass its shared memory "
+                "size",
                 at=here().location,
                 help=f"launch it as {self.name}[grid, block, shared_bytes](…)",
             )
         if asked is not None and self.dynamic_bytes is not None and asked < self.dynamic_bytes:
             raise LaunchError(
-                f"{self.name} needs {self.dynamic_bytes} bytes of dynamic shared memory; the launch gives {asked}",
+                f"{self.name} needs {self.dynamic_bytes} bytes of dynamic shared memory, but the launch passes only "
+                f"{asked}",
                 at=here().location,
-                help=f"launch it as {self.name}[grid, block](…), which gives what it needs",
+                help=f"launch it as {self.name}[grid, block](…), which passes the size that it needs",
             )
         return (self.dynamic_bytes or 0) if asked is None else asked
 
 
 class Runnable(Protocol):
-    """What a launch needs of a kernel."""
+    """The interface of a kernel that a launch uses."""
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
-        """The kernel for a target and constants."""
+        """Return the kernel for a target and constants."""

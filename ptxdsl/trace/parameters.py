@@ -322,9 +322,11 @@ def _fitted(group: Parameters, name: str, value: object) -> Any:
         return value
     elements = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
     if not isinstance(elements, tuple | list):
-        _refuse(f"field `{name}` of {cls} takes {field}; it is {brief(value)}", f"pass a tuple of {field.count}")
+        _refuse(f"field `{name}` of {cls} expects {field}, got {brief(value)}", f"pass a tuple of {field.count}")
     if len(elements) != field.count:
-        _refuse(f"field `{name}` of {cls} takes {field}; {len(elements)} given", f"pass a tuple of {field.count}")
+        _refuse(
+            f"field `{name}` of {cls} expects {field}, got {len(elements)} elements", f"pass a tuple of {field.count}"
+        )
     for n, element in enumerate(elements):
         _check_group(f"field `{name}[{n}]` of {cls}", field.type, element)
     return tuple(elements)
@@ -332,7 +334,7 @@ def _fitted(group: Parameters, name: str, value: object) -> Any:
 
 def _check_group(called: str, type: FieldType, value: object) -> None:
     if isinstance(type, Definition) and not is_alike(value, type):
-        _refuse(f"{called} takes {type}; it is {brief(value)}", f"write {spelled(type)}")
+        _refuse(f"{called} expects {type}, got {brief(value)}", f"write {spelled(type)}")
 
 
 def _check_traced(group: Parameters) -> None:

@@ -42,7 +42,7 @@ def test_dynamic_shared_memory_without_end():
     with pytest.raises(pd.LaunchError) as refused:
         k[1, 1, 10**12](np.zeros(4, np.float32))
     assert refused.value.message == (
-        "k is given 1000000000000 bytes of dynamic shared memory; a block on sm_80 can have 166912"
+        "k requests 1000000000000 bytes of dynamic shared memory; a block on sm_80 can have 166912"
     )
 
 

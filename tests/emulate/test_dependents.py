@@ -149,7 +149,7 @@ def test_a_target_that_has_none_refuses_a_dependent_launch(arrays):
 
     with pytest.raises(pd.LaunchError) as refused:
         older[1, COUNT](arrays[0], dependent=True)
-    assert refused.value.message == "sm_80 begins no kernel before the one in front of it has ended"
+    assert refused.value.message == "sm_80 does not support dependent launches"
     assert refused.value.help == (
-        "launch without `dependent`, which came with sm_90; PTXDSL_ARCH says for which GPU the emulator runs"
+        "launch without `dependent`, which needs sm_90 or later; PTXDSL_ARCH selects the GPU to emulate"
     )

@@ -295,13 +295,13 @@ ARGUMENTS = {
     ),
     "an array for a number": (
         lambda x: (x, x, x[0], 64),
-        "`a` takes f32, a number; it is an array of JAX, whose value a launch does not know",
+        "`a` expects a number (f32), got a JAX array, whose value is unknown when the call is traced",
         "pass a Python number (static_argnums of jax.jit), or let the kernel take a pointer and read it",
     ),
-    "a number for an array": (lambda x: (x, 1.0, 2.0, 64), "`y` takes ptr[f32]; it is the number 1.0", "pass an array"),
+    "a number for an array": (lambda x: (x, 1.0, 2.0, 64), "`y` expects ptr[f32], got the number 1.0", "pass an array"),
     "another type": (
         lambda x: (x, x.astype(jnp.float16), 2.0, 64),
-        "`y` takes ptr[f32]; it is a jax array of float16", "convert it by .astype first",
+        "`y` expects ptr[f32], got a jax array of float16", "convert it by .astype first",
     ),
 }  # fmt: skip
 
@@ -353,7 +353,7 @@ def test_each_device_calls_it_with_its_share():
     assert done.stdout == "2 True\n", done.stderr
 
 
-CALL_IT = "make the kernel a function of JAX: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`"
+CALL_IT = "make the kernel a JAX function: `ptxdsl.jax.call(kernel, grid=…, block=…, out=…)`"
 CALL_GEMM = "make the call a function of JAX: `ptxdsl.jax.gemm`, or `ptxdsl.jax.call(launcher, out=…)`"
 UNTIMELY = "`{}` cannot be used: JAX traces it (jax.jit, jax.grad, jax.vmap), and it has no memory yet"
 LATE = {
@@ -361,8 +361,8 @@ LATE = {
     "a product": (lambda x: products.gemm(x, x), jnp.ones((16, 16)), UNTIMELY.format("a"), CALL_GEMM),
     "a number": (
         lambda n: saxpy[1, 32](*np.ones((3, 32), np.float32), 1.0, n), 32,
-        "`n` takes u32; JAX traces it, and it has no value yet",
-        "numbers of a launch are Python's: name it in `static_argnums` of jax.jit, or take it of a shape",
+        "`n` expects u32; it is traced by JAX and has no value yet",
+        "launch numbers must be Python numbers: name it in `static_argnums` of jax.jit, or take it from a shape",
     ),
 }  # fmt: skip
 

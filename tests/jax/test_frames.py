@@ -99,7 +99,7 @@ def test_what_is_wrong_becomes_an_error_of_xla():
     number = ffi.numbered(ffi.XlaCall(lambda x, y: doubled[1, 32](x, y, 32), [struct(32)], [struct(32, dtype="int32")]))
     with installed(FakeCuda(widths=(8, 8, 4))):
         assert Frame(number, [0x1000], [0x2000]).run() == 1
-    assert told[-1].startswith("`y` takes ptr[f32]; it is a jax array of s32 with shape (32,)")
+    assert told[-1].startswith("`y` expects ptr[f32], got a jax array of s32 with shape (32,)")
 
 
 def test_a_call_of_another_process_is_refused():

@@ -236,7 +236,7 @@ def test_backward_of_an_operator_without_one():
 
 
 def test_the_launch_refuses_what_does_not_fit():
-    with pytest.raises(LaunchError, match="`x` takes ptr\\[f32\\]; it is a torch array of f16"):
+    with pytest.raises(LaunchError, match="`x` expects ptr\\[f32\\], got a torch array of f16"):
         square(torch.zeros(64, dtype=torch.float16), 2.0, 64)
 
 

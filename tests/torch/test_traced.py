@@ -144,7 +144,7 @@ TRACERS = {
     [
         (
             launched, X, "x",
-            "make the kernel an operator of torch: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`",
+            "make the kernel a torch operator: `ptxdsl.torch.op(name, kernel, grid=…, block=…, out={…})`",
         ),
         (
             multiplied, A, "a",

@@ -323,7 +323,7 @@ REFUSED = {
         "pd.link takes kernels and PTX; found PurePosixPath('a/smooth.ptx')",
         "read it: 'smooth.ptx' holds PTX as text, path.read_text()",
     ),
-    "nothing": ((), "pd.link without parts", "pass kernels and the modules that define what they call"),
+    "nothing": ((), "pd.link needs at least one part", "pass kernels and the modules that define what they call"),
     "a declaration": (
         (smoothed, smooth),
         "pd.link takes kernels and PTX; found <extern function smooth>",
@@ -352,8 +352,8 @@ def test_a_text_that_is_no_ptx_is_refused_with_its_place():
 @pytest.mark.parametrize(
     "use, message",
     [
-        (lambda p: p(1), "a linked program is called, which is not one kernel"),
-        (lambda p: p[1, 32], "a linked program is indexed by (1, 32), which is no name"),
+        (lambda p: p(1), "a linked program cannot be called, since it is not a kernel"),
+        (lambda p: p[1, 32], "the index of a linked program must be a name, got (1, 32)"),
         (lambda p: p.smoothed, "the linked program has no attribute `smoothed`"),
     ],
 )
@@ -393,13 +393,15 @@ def test_an_unknown_constant_is_refused():
     with pytest.raises(pd.LinkError) as refused:
         pd.link(smoothed, PTX, ofset=1.0)
     assert refused.value.message == "no kernel of the link has a constant `ofset`"
-    assert refused.value.help == "they take offset"
+    assert refused.value.help == "their constants are offset"
 
 
 def test_constants_at_a_launch_are_refused():
     with pytest.raises(pd.LaunchError) as refused:
         pd.link(smoothed, PTX)["smoothed"].ptx(offset=1.0)
-    assert refused.value.message == "kernel `smoothed` is linked, and its constants are chosen; offset given"
+    assert (
+        refused.value.message == "kernel `smoothed` is linked, so its constants are fixed, but the launch sets offset"
+    )
 
 
 def test_a_path_of_a_later_target_makes_the_program_one_of_that_target():
@@ -413,7 +415,7 @@ def test_an_unknown_name_is_refused():
     with pytest.raises(pd.Error) as refused:
         pd.link(smoothed, PTX)["smooth"]
     assert refused.value.message == "the linked program has no kernel or variable `smooth`"
-    assert refused.value.help == "it has smoothed; its variables: weights, calls"
+    assert refused.value.help == "it has smoothed; its variables are weights, calls"
 
 
 def test_a_kernel_alone_says_what_it_lacks():
@@ -488,8 +490,8 @@ def test_a_function_that_is_declared_with_other_types_is_refused(function, decla
 
     with pytest.raises(pd.LinkError) as refused:
         pd.link(k, function)
-    assert f"`{function.name}` is declared as {is_words} by kernel `k` (test_link.py:" in refused.value.message
-    assert refused.value.message.endswith(f"; the function is {function.interface({})[0].note(None).words}")
+    assert f"kernel `k` declares `{function.name}` as {is_words} (test_link.py:" in refused.value.message
+    assert refused.value.message.endswith(f", but the function is {function.interface({})[0].note(None).words}")
     assert refused.value.help == f"write `{declaration}`"
 
 

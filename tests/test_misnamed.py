@@ -62,12 +62,12 @@ CALLS = {
     "the padding of torch": (
         lambda: conv2d(A, A, padding=1),
         f"conv2d takes no `padding`; {CONV}",
-        "it is `pad=` here: one number, or one for height and one for width",
+        "use `pad=`: one number, or one for height and one for width",
     ),
     "of a gradient": (
         lambda: conv2d_wgrad(A, A, (1, 1), padding=1),
         "conv2d_wgrad takes no `padding`; it takes dy, x, window, pad, stride, dilation, out and config",
-        "it is `pad=` here: one number, or one for height and one for width",
+        "use `pad=`: one number, or one for height and one for width",
     ),
     "the stride of a gradient of images": (
         lambda: conv2d_dgrad(A, A, (1, 1), stride=2),
@@ -77,7 +77,7 @@ CALLS = {
     "groups of a gradient": (
         lambda: conv2d_wgrad(A, A, (1, 1), groups=2),
         "conv2d_wgrad takes no `groups`; it takes dy, x, window, pad, stride, dilation, out and config",
-        "there are none here: all channels meet all filters; call it for each group",
+        "grouped convolution is not supported; call conv2d once per group",
     ),
     "of a group": (
         lambda: grouped_gemm([A], [A], blance="k"),

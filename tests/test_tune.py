@@ -136,7 +136,7 @@ class TestMeasuring:
         assert refused.value.message == (
             "no configuration of `scaled` can be launched on NVIDIA H200:\n  a: too many resources"
         )
-        assert refused.value.help == "give it smaller tiles, fewer stages or fewer threads"
+        assert refused.value.help == "use smaller tiles, fewer stages or fewer threads"
 
     def test_those_that_time_has_passed_before_are_left_out(self, monkeypatch):
         """A second passes with each look at the clock of the host: the first is timed, the others until it is late."""
@@ -348,15 +348,15 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "message", "help"),
         [
-            ({"configs": [{"tiles": 3}]}, "config 1 of tuned kernel `scaled` gives `tiles`, which is no constant of it", "it has tile, factor"),
+            ({"configs": [{"tiles": 3}]}, "config 1 of tuned kernel `scaled` sets `tiles`, which is not a constant of the kernel", "its constants are tile, factor"),
             ({"configs": []}, "`configs` of tuned kernel `scaled` is []", "pass dicts of its constants, such as [{'tile': …}]"),
             ({"configs": [64]}, "`configs` of tuned kernel `scaled` is [64]", "pass dicts of its constants, such as [{'tile': …}]"),
-            ({"key": ["m"]}, "`key` of tuned kernel `scaled` names `m`, which is no argument of it", "it takes x, n, factor"),
-            ({"key": ["tile"]}, "`key` of tuned kernel `scaled` names `tile`, which is what is tuned", "it takes x, n, factor"),
+            ({"key": ["m"]}, "`key` of tuned kernel `scaled` names `m`, which is not an argument of the kernel", "it can name x, n, factor"),
+            ({"key": ["tile"]}, "`key` of tuned kernel `scaled` names `tile`, which is a tuned constant", "it can name x, n, factor"),
             ({"key": "n"}, "`key` of tuned kernel `scaled` is 'n'", 'pass names: key=["n"]'),
             ({"cost": 3}, "`cost` of tuned kernel `scaled` is 3", "pass a function"),
             ({"cost": lambda x: 1}, "`cost` of tuned kernel `scaled` takes `x`, which is neither a constant nor in the key", "it can take tile, factor, n"),
-            ({"most": 0}, "`most` of tuned kernel `scaled` is 0", "say how many configs are timed at most, 1 or more"),
+            ({"most": 0}, "`most` of tuned kernel `scaled` is 0", "pass the maximum number of configs to time, 1 or more"),
         ],
     )  # fmt: skip
     def test_decorators(self, options, message, help):
@@ -369,14 +369,14 @@ class TestRefusals:
     def test_what_is_no_kernel(self):
         with pytest.raises(pd.TraceError) as refused:
             pd.autotune([{"tile": 1}])(print)
-        assert refused.value.message == "pd.autotune decorates a kernel; found <built-in function print>"
-        assert refused.value.help == "put it above @pd.kernel, which makes one of a function"
+        assert refused.value.message == "pd.autotune decorates a kernel, got <built-in function print>"
+        assert refused.value.help == "put it above @pd.kernel, which makes a kernel of a function"
 
     @pytest.mark.parametrize("options, help", [
-        ({"warmup": 3}, "how often each is timed follows from how near it is to the best"),
-        ({"prune_configs_by": {}}, "it is `cost=` and `most=` here: a function of constants, and how many of the cheapest are timed"),
-        ({"restore_value": ["x"]}, "arrays that the kernel writes are put back before each launch, without a word"),
-        ({"cache_results": True}, "the best is kept on disk; PTXDSL_CACHE_DIR=off keeps nothing"),
+        ({"warmup": 3}, "leave it out: the number of timed launches is chosen automatically"),
+        ({"prune_configs_by": {}}, "use `cost=`, a function of the constants, and `most=`, the number of cheapest configs to time"),
+        ({"restore_value": ["x"]}, "leave it out: arrays that the kernel writes are always restored before each launch"),
+        ({"cache_results": True}, "the best config is always cached on disk; PTXDSL_CACHE_DIR=off disables the cache"),
     ])  # fmt: skip
     def test_what_other_tuners_take(self, options, help):
         with pytest.raises(pd.CallError) as refused:
@@ -388,7 +388,9 @@ class TestRefusals:
     def test_a_decorator_without_its_configs(self):
         with pytest.raises(pd.TraceError) as refused:
             pd.autotune(scaled)
-        assert refused.value.message == "pd.autotune takes configs first; found <kernel scaled>"
+        assert (
+            refused.value.message == "the first argument of pd.autotune must be a list of configs, got <kernel scaled>"
+        )
         assert refused.value.help == "write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel"
         assert refused.value.at.file == __file__
 
@@ -399,19 +401,19 @@ class TestRefusals:
     def test_a_cost_that_is_no_number(self):
         with pytest.raises(pd.LaunchError) as refused:
             launched(tuned([{"tile": 32}, {"tile": 64}], cost=lambda tile: None))
-        assert refused.value.message == "`cost` of tuned kernel `scaled` is None for tile=32"
-        assert refused.value.help == "return a number, less for what should take less time"
+        assert refused.value.message == "`cost` of tuned kernel `scaled` returned None for tile=32"
+        assert refused.value.help == "return a number; lower means faster"
 
     def test_what_only_the_kernel_itself_can(self):
         kernel = tuned()
         with pytest.raises(pd.LaunchError) as refused:
             kernel(np.ones(64, np.float32), 64)
-        assert refused.value.message == "tuned kernel `scaled` is called without a grid and a block"
+        assert refused.value.message == "tuned kernel `scaled` was called without a grid and a block"
         assert refused.value.help == "launch it as `scaled[grid, block](…)`"
         with pytest.raises(AttributeError) as refused:
             kernel.ptx()
         assert refused.value.message == "tuned kernel `scaled` has no `ptx`"
-        assert refused.value.help == "the kernel itself has, for constants of your choice: `scaled.kernel.ptx`"
+        assert refused.value.help == "use the kernel itself, with constants of your choice: `scaled.kernel.ptx`"
         with pytest.raises(pd.LaunchError) as refused:
             pd.emulate(kernel, 1, 64, np.ones(64, np.float32), 64)
         assert refused.value.message == f"the first argument of pd.emulate must be a kernel, got {kernel!r}"
@@ -424,7 +426,7 @@ class TestRefusals:
         with pytest.raises(pd.LaunchError) as refused:
             kernel[1, 32](np.zeros(1, np.float32))
         assert refused.value.message == (
-            "config bytes=1048576 of tuned kernel `sized` never fits: it needs 1048576 bytes of shared memory; "
+            "config bytes=1048576 of tuned kernel `sized` never fits: it needs 1048576 bytes of shared memory, but "
             "a block on sm_80 has 166912"
         )
         assert refused.value.help == "leave it out of the configs"
@@ -467,13 +469,13 @@ class TestRefusals:
             kernel[1, 32](np.zeros(1, np.float32))
         assert refused.value.message == (
             "no config of tuned kernel `sized` fits sm_80:\n"
-            "  bytes=204800: it needs 204800 bytes of shared memory; a block on sm_80 has 166912"
+            "  bytes=204800: it needs 204800 bytes of shared memory, but a block on sm_80 has 166912"
         )
 
     def test_constants_that_are_tuned(self):
         with pytest.raises(pd.LaunchError) as refused:
             tuned()[1, 64](np.ones(64, np.float32), 64, tile=32)
-        assert refused.value.message == "`tile` of `scaled` is tuned, and the launch gives it, too"
+        assert refused.value.message == "`tile` of `scaled` is tuned, so a launch cannot set it"
         assert (
             refused.value.help == "leave it out, or launch the kernel itself: `scaled.kernel[grid, block](…, tile=…)`"
         )
@@ -482,12 +484,16 @@ class TestRefusals:
         with pytest.raises(pd.LaunchError) as refused:
             tuned()[lambda tiles: 1, 64](np.ones(64, np.float32), 64)
         assert (
-            refused.value.message == "the block of `scaled` is a function of `tiles`, which is no constant of it"
-            or (refused.value.message == "the grid of `scaled` is a function of `tiles`, which is no constant of it")
+            refused.value.message
+            == "the block of `scaled` is a function of `tiles`, which is not a constant of the kernel"
+            or (
+                refused.value.message
+                == "the grid of `scaled` is a function of `tiles`, which is not a constant of the kernel"
+            )
         )
         with pytest.raises(pd.LaunchError) as refused:
             tuned()[3]
-        assert refused.value.message == "tuned kernel `scaled` is indexed by 3"
+        assert refused.value.message == "tuned kernel `scaled` is indexed by 3, not by a grid and a block"
 
     def test_arguments(self):
         with pytest.raises(pd.LaunchError) as refused:

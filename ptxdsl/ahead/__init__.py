@@ -1,1 +1,1 @@
-"""Kernels ahead of time: machine code for several targets in one file, with a launcher in C++ and one in Python."""
+"""Compile kernels ahead of time: machine code for several targets in one file, with C++ and Python launchers."""

@@ -1,7 +1,7 @@
-"""The container of machine code for several targets from which the driver takes what its GPU runs.
+"""Write a fat binary: machine code for several targets, from which the driver selects its GPU's.
 
-A file has a header of 16 bytes, then for each target a header of 64 bytes and the cubin, without compression: the bytes
-that NVIDIA's command fatbinary writes. From sm_100 on that adds a table of its own, and has to be there.
+A file has a header of 16 bytes, then for each target a header of 64 bytes and the uncompressed cubin, byte for byte as
+NVIDIA's fatbinary command writes it. From sm_100 on, the command adds a table of its own, so it must be installed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from ptxdsl.assemble.assemblers import tool
 from ptxdsl.errors import AssembleError
 
-_FILE = struct.Struct("<IHHQ")  # magic, version, bytes of this header, bytes of all that follows
+_FILE = struct.Struct("<IHHQ")  # magic, version, size of this header, size of the rest
 _IMAGE = struct.Struct("<HHIQIIHHIIIQQQ")
 MAGIC, VERSION = 0xBA55ED50, 1
 ELF, IMAGE_VERSION = 2, 0x101
-ABI_AT = 8  # in the header of an ELF file
+ABI_AT = 8  # the byte offset in the ELF header
 ABI_MAJOR = 1
 HOST_64, ARCHITECTURE_SPECIFIC = 0x11, 0x100000
 ALIGN = 8
@@ -29,9 +29,9 @@ COMMAND = "fatbinary"
 
 
 def fatbin(cubins: Mapping[str, bytes]) -> bytes:
-    """The file with these cubins, by their targets.
+    """Return a fat binary of these cubins, by target.
 
-    Raises AssembleError for a target that takes the command fatbinary, where that is not installed.
+    Raises AssembleError for a target that needs the fatbinary command if it is not installed.
     """
     later = [arch for arch in cubins if not _PLAIN.fullmatch(arch)]
     if not later:
@@ -40,7 +40,7 @@ def fatbin(cubins: Mapping[str, bytes]) -> bytes:
     command = tool(COMMAND)
     if command is None:
         raise AssembleError(
-            f"machine code for {later[0]} is put into a file by the command {COMMAND}, which is not installed",
+            f"packing machine code for {later[0]} needs the command {COMMAND}, which is not installed",
             help="install the CUDA toolkit, or build for targets up to sm_90a",
         )
     return _by_command(command, cubins)
@@ -65,5 +65,5 @@ def _by_command(command: str, cubins: Mapping[str, bytes]) -> bytes:
         options = ["--64", "--create=all.fatbin", "--compress=false", *images]
         done = subprocess.run([command, *options], cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise AssembleError(f"{COMMAND} refuses the machine code: {(done.stderr or done.stdout).strip()}")
+            raise AssembleError(f"{COMMAND} failed: {(done.stderr or done.stdout).strip()}")
         return Path(folder, "all.fatbin").read_bytes()

@@ -1,4 +1,4 @@
-"""What is built ahead of time: kernels with their parameters, and their machine code for each target."""
+"""Describe kernels that are compiled ahead of time: their parameters, and their machine code for each target."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxdsl.runtime.values import Kind
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.trace.parameters import ptx_name
 
-# Names that a parameter cannot have in C++, and those of the launcher itself.
+# Names that a parameter cannot have in C++, and those that the launcher itself uses.
 _RESERVED = frozenset(
     """alignas alignof and asm auto bool break case catch char class const constexpr continue default delete do double
     else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not
@@ -26,7 +26,7 @@ _RESERVED = frozenset(
 
 
 class AheadParameter(NamedTuple):
-    """A parameter of PTX: its name in C++ and Python, what it takes, and whether the kernel may write through it."""
+    """A PTX parameter: its name in C++ and Python, its type, and if the kernel may write through it."""
 
     name: str
     kind: Kind
@@ -35,9 +35,9 @@ class AheadParameter(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AheadKernel:
-    """A kernel of a program. `shared_bytes` of dynamic shared memory are what it needs; None: the launch says it.
+    """A kernel of a program. `shared_bytes` is the dynamic shared memory that it needs; None if the launch passes it.
 
-    `block` is the shape of a block, where the kernel promises one.
+    `block` is the block shape if the kernel fixes one (.reqntid).
     """
 
     name: str
@@ -48,7 +48,7 @@ class AheadKernel:
 
 @dataclass(frozen=True, slots=True)
 class AheadProgram:
-    """Kernels that lie in one cubin for each target."""
+    """Kernels compiled into one cubin per target."""
 
     name: str
     kernels: tuple[AheadKernel, ...]
@@ -65,14 +65,14 @@ class AheadProgram:
 
 
 def program(name: str, by_target: Mapping[str, Sequence[Variant]]) -> AheadProgram:
-    """The program of some kernels, each traced for every target. Raises Error where targets differ in parameters."""
+    """Return the program of kernels traced for every target. Raises Error if targets differ in parameters."""
     described = {arch: [_kernel(variant) for variant in variants] for arch, variants in by_target.items()}
     first, *others = described
     for other in others:
         for a, b in zip(described[first], described[other], strict=True):
             if a.parameters != b.parameters:
                 raise Error(
-                    f"kernel `{a.name}` takes {_listed(a)} on {first} and {_listed(b)} on {other}",
+                    f"kernel `{a.name}` takes {_listed(a)} on {first}, but {_listed(b)} on {other}",
                     help="build for one of them at a time: a program has one launcher for all of its targets",
                 )
     kernels = tuple(_for_all(each) for each in zip(*described.values(), strict=True))
@@ -80,12 +80,12 @@ def program(name: str, by_target: Mapping[str, Sequence[Variant]]) -> AheadProgr
 
 
 def _cubin(variants: Sequence[Variant]) -> Cubin:
-    """The cubin that holds all of these kernels, with the dynamic shared memory of each."""
+    """Return the cubin that holds all of these kernels, with the dynamic shared memory of each."""
     return variants[0].cubin.with_dynamic_shared({variant.name: variant.dynamic_bytes for variant in variants})
 
 
 def _for_all(kernels: Sequence[AheadKernel]) -> AheadKernel:
-    """What holds for all targets of a kernel: the most memory that one of them needs."""
+    """Merge a kernel over all targets: the most shared memory of any, and the block shape if it is the same."""
     sizes = [kernel.shared_bytes for kernel in kernels]
     most = None if None in sizes else max(size for size in sizes if size is not None)
     block = kernels[0].block if all(kernel.block == kernels[0].block for kernel in kernels) else None
@@ -103,13 +103,13 @@ def _kernel(variant: Variant) -> AheadKernel:
     block = tuple(int(str(n)) for n in promised["reqntid"]) if "reqntid" in promised else None
     try:
         shared: int | None = variant.shared_bytes(None)
-    except LaunchError:  # an array of unknown length: the launch says how many bytes
+    except LaunchError:  # an array of unknown length, whose size the launch passes
         shared = None
     return AheadKernel(variant.name, parameters, shared, block)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names that C++ and Python take, each once."""
+    """Make names valid and unique in C++ and Python."""
     distinct: list[str] = []
     for name in names:
         safe = re.sub(r"\W", "_", name, flags=re.ASCII)

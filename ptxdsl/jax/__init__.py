@@ -1,8 +1,8 @@
-"""Kernels in JAX: `call` makes one a function inside `jax.jit`, and `gemm` is one with a gradient.
+"""Kernels in JAX: `call` makes a kernel a function inside `jax.jit`, and `gemm` is a product with a gradient.
 
-    from ptxdsl.jax import call, gemm
+from ptxdsl.jax import call, gemm
 
-It imports jax, and is imported only where somebody asks for it: `import ptxdsl` does not.
+This package imports jax; `import ptxdsl` does not import it.
 """
 
 try:

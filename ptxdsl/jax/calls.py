@@ -24,8 +24,8 @@ NUMBERS = (bool, int, float, np.generic)
 
 @public
 @called_elsewhere(
-    **dict.fromkeys(("out_shape", "outputs", "result_shape_dtypes"), "it is `out=` here, by jax.ShapeDtypeStruct"),
-    vmap_method="under jax.vmap the call is made for one element after another",
+    **dict.fromkeys(("out_shape", "outputs", "result_shape_dtypes"), "use `out=`, with jax.ShapeDtypeStruct"),
+    vmap_method="leave it out: jax.vmap calls the kernel once per element",
 )
 def call(
     target: AnyKernel | Callable[..., object],
@@ -35,41 +35,41 @@ def call(
     block: Extent | None = None,
     constants: Mapping[str, object] | None = None,
 ) -> Callable[..., Any]:
-    """A kernel or a launcher as a function of JAX arrays. Returns the function; that returns its outputs.
+    """Return a function of JAX arrays that calls a kernel or a launcher and returns its outputs.
 
-    A kernel is launched with `grid` and `block`: numbers, or functions of the arguments. `out` names the pointers that
-    are its outputs: `{"y": jax.ShapeDtypeStruct((n,), jnp.float32)}`, or a function of the arguments that returns one.
-    The function takes the other parameters in their order. `constants` are the kernel's. A launcher is a Python
-    function of arrays and numbers, then of its outputs, which it fills; `out` is one struct, or a sequence of them.
+    A kernel is launched with `grid` and `block`: numbers, or functions of the arguments. `out` maps each output pointer
+    to a `jax.ShapeDtypeStruct((n,), jnp.float32)`, or to a function of the arguments that returns one. The function
+    takes the other parameters in order. `constants` are those of the kernel. A launcher is a Python function of arrays
+    and numbers, then of its outputs, which it fills; `out` is one struct, or a sequence of them.
 
-    On a GPU it runs on XLA's stream, on a CPU on the emulator. Numbers are Python's: they are part of the program, as
-    shapes are. Under `jax.vmap` the call is made for one element after another. It has no gradient: `jax.custom_vjp`
-    gives it that of another call.
+    It runs on XLA's stream on a GPU, and on the emulator on a CPU. Numbers must be Python numbers, which are part of
+    the compiled program, like shapes. `jax.vmap` makes one call per element. The function has no gradient: use
+    `jax.custom_vjp` to define it by another call.
 
-    Raises LaunchError for a kernel that writes what is no output, or takes what JAX cannot give; and while a program
-    is traced, for arrays of other types. What goes wrong in a launch is an error of JAX that says the same.
+    Raises LaunchError for a kernel that writes an array that is not in `out` or takes a parameter that JAX cannot pass
+    and, during tracing, for arrays of other types. An error in a launch is raised as a JAX error with the same text.
     """
     if isinstance(target, AnyKernel):
         if grid is None or block is None:
             _refuse(
-                f"kernel `{target.name}` is called from JAX, and has no `{'grid' if grid is None else 'block'}`",
+                f"kernel `{target.name}` is called from JAX without a `{'grid' if grid is None else 'block'}`",
                 "pass `grid=` and `block=`: numbers, or functions of the arguments",
             )
         return _Function(*_of_kernel(target, grid, block, out, dict(constants or {})))
     if not callable(target) or isinstance(target, _Function):
         _refuse(
-            f"a call from JAX is made of {target!r}",
+            f"ptxdsl.jax.call expects a kernel or a launcher, got {target!r}",
             "pass a kernel (@pd.kernel) or a function of arrays and of its outputs",
         )
     if isinstance(out, Mapping):
         _refuse(
             f"a launcher is called from JAX with `out` of {_named(out)}",
-            "it is given its outputs by their places: pass a struct, or a sequence of them",
+            "a launcher gets its outputs by position: pass a struct, or a sequence of them",
         )
     if grid is not None or block is not None or constants is not None:
         _refuse(
-            "a launcher is called from JAX with `grid`, `block` or `constants`",
-            "the launcher itself launches its kernels: leave these out",
+            "a launcher that is called from JAX does not take `grid`, `block` or `constants`",
+            "leave these out: the launcher itself launches its kernels",
         )
     outputs = (out,) if callable(out) or isinstance(out, jax.ShapeDtypeStruct) else tuple(out)
     for make in outputs:
@@ -87,18 +87,23 @@ class _Function:
         check: Callable[[Sequence[Any]], None],
     ) -> None:
         self.launch, self.outputs, self.check = launch, outputs, check
-        self._known: dict[Hashable, int] = {}  # calls by the shapes and numbers that they are made for
+        self._known: dict[Hashable, int] = {}  # numbers of calls by shapes and number arguments
 
     def __getitem__(self, launch: object) -> NoReturn:
-        _refuse("a call from JAX is given a grid and a block, which it has already", "call it with its arguments alone")
+        _refuse(
+            "a function made by ptxdsl.jax.call was indexed with a grid and a block, which were already set",
+            "call it with its arguments only",
+        )
 
-    __iter__ = None  # Python would ask for elements
+    __iter__ = None  # otherwise Python would iterate by __getitem__
 
     def __call__(self, *arguments: Any, **named: object) -> Any:
-        """Its outputs. Raises LaunchError for arguments that do not fit."""
+        """Return the outputs. Raises LaunchError for arguments that do not fit."""
         for name in named:
-            message = f"a call from JAX takes its arguments by their places; `{name}` is given by its name"
-            raise CallError(message, at=caller(), help="leave the names out, in the order of the parameters")
+            message = f"a call from JAX takes its arguments by position, but `{name}` is passed by name"
+            raise CallError(
+                message, at=caller(), help="pass the arguments in the order of the parameters, without names"
+            )
         self.check(arguments)
         is_number = [isinstance(argument, NUMBERS) for argument in arguments]
         arrays = [jax.numpy.asarray(a) for a, number in zip(arguments, is_number, strict=True) if not number]
@@ -112,7 +117,7 @@ class _Function:
         return results if len(results) > 1 else results[0]
 
     def _launcher(self, arguments: Sequence[Any], is_number: Sequence[bool]) -> Callable[..., None]:
-        """Puts the numbers among the arrays of a call."""
+        """Return a function of arrays that inserts the numbers of a call."""
         values = [a if number else None for a, number in zip(arguments, is_number, strict=True)]
 
         def launch(*arrays: Any) -> None:
@@ -126,15 +131,15 @@ class _Function:
 def _of_kernel(
     kernel: AnyKernel, grid: Extent, block: Extent, out: Any, constants: dict[str, Any]
 ) -> tuple[Callable[..., None], Sequence[Any], Callable[[Sequence[Any]], None]]:
-    """What launches a kernel, what its outputs are, and what checks its arguments."""
+    """Return the launcher of a kernel, its outputs, and the check of its arguments."""
     variant = usual_variant(kernel, constants)
     parameters = dict(variant.parameters)
     _check_outputs(kernel, out, list(parameters), [name for name in parameters if name in variant.written])
     for name, kind in parameters.items():
         if not isinstance(kind, Pointer | TensorMap | Type):
             _refuse(
-                f"kernel `{kernel.name}`: parameter `{name}` is {kind}, and JAX passes arrays and numbers alone",
-                "write a launcher, a function of arrays and numbers that fills it and launches the kernel",
+                f"kernel `{kernel.name}`: parameter `{name}` is {kind}, but JAX passes only arrays and numbers",
+                "write a launcher, a function of arrays and numbers that builds it and launches the kernel",
             )
     inputs, outputs = [name for name in parameters if name not in out], list(out)
     makers = {f"out['{name}']": make for name, make in out.items()}
@@ -144,14 +149,14 @@ def _of_kernel(
         taken = parameters_unlike(function, inputs)
         if taken is not None:
             _refuse(
-                f"kernel `{kernel.name}` is called from JAX: `{name}` is a function of {taken}; it is called with "
-                f"{', '.join(inputs)}",
+                f"kernel `{kernel.name}` is called from JAX: `{name}` is a function of {taken}, but it is called "
+                f"with {', '.join(inputs)}",
                 f"write `lambda {', '.join(inputs)}: …`",
             )
 
     def check(arguments: Sequence[Any]) -> None:
         if len(arguments) != len(inputs):
-            _refuse(f"kernel `{kernel.name}` takes {len(inputs)} arguments, {len(arguments)} given",
+            _refuse(f"kernel `{kernel.name}` takes {len(inputs)} arguments, got {len(arguments)}",
                     f"call it with ({', '.join(inputs)})")  # fmt: skip
         for name, argument in zip(inputs, arguments, strict=True):
             _check_argument(name, parameters[name], argument)
@@ -165,18 +170,19 @@ def _of_kernel(
 
 
 def _check_output(name: str, make: object) -> None:
-    """Raises LaunchError for what says no shape and type."""
+    """Refuse an output without a shape and a type."""
     if not callable(make) and not (hasattr(make, "shape") and hasattr(make, "dtype")):
         _refuse(f"`{name}` is {make!r}", "pass a shape and a type: `jax.ShapeDtypeStruct((n,), jnp.float32)`")
 
 
 def _check_launcher(launcher: Callable[..., object], arguments: Sequence[object], outputs: Sequence[object]) -> None:
-    """Raises LaunchError for a launcher that does not take its arguments and its outputs."""
+    """Refuse a launcher that does not take its arguments and its outputs."""
     taken = parameters_unlike(launcher, [""] * (len(arguments) + len(outputs)))
     if taken is not None:
         count = f"{counted(len(arguments), 'argument')} and {counted(len(outputs), 'output')}"
         _refuse(
-            f"a launcher of {taken} is called with {count}", "let it take its arguments, then the outputs that it fills"
+            f"a launcher of {taken} is called with {count}",
+            "write it with its arguments first, then the outputs that it fills",
         )
 
 
@@ -184,12 +190,12 @@ def _check_outputs(kernel: AnyKernel, out: Any, parameters: Sequence[str], writt
     if not isinstance(out, Mapping) or not out or not set(out) <= set(written):
         _refuse(
             f"kernel `{kernel.name}` is called from JAX with `out` of {_named(out)}; it writes {_named(written)}",
-            "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+            "name the arrays that it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
         )
     if kept := [name for name in written if name not in out]:
         _refuse(
-            f"kernel `{kernel.name}` writes `{kept[0]}`, which is no output: arrays of JAX do not change",
-            f"name it in `out`, or let the kernel read one array and write another (it takes {', '.join(parameters)})",
+            f"kernel `{kernel.name}` writes `{kept[0]}`, which is not an output, but JAX arrays are immutable",
+            f"name it in `out`, or read one array in the kernel and write another (it takes {', '.join(parameters)})",
         )
 
 
@@ -198,7 +204,7 @@ def _named(names: Any) -> str:
 
 
 def _check_argument(name: str, kind: Any, argument: Any) -> None:
-    """Raises LaunchError for an argument that the launch would refuse, or that is not known yet."""
+    """Refuse an argument that the launch would refuse, or whose value is not known yet."""
     is_number, takes_number = isinstance(argument, NUMBERS), isinstance(kind, Type)
     if takes_number and not is_number:
         _refuse(
@@ -208,7 +214,7 @@ def _check_argument(name: str, kind: Any, argument: Any) -> None:
     if not takes_number and is_number:
         _refuse(f"`{name}` expects {kind}, got the number {argument}", "pass an array")
     if not takes_number and type_of(np.dtype(argument.dtype)) not in elements(kind.element):
-        _refuse(f"`{name}` expects {kind}, got a {XLA.name} array of {argument.dtype}", "convert it by .astype first")
+        _refuse(f"`{name}` expects {kind}, got a {XLA.name} array of {argument.dtype}", "convert it with .astype first")
 
 
 def _refuse(message: str, help: str) -> NoReturn:

@@ -1,7 +1,7 @@
-"""XLA's foreign functions in Python: one function for all calls, to which XLA hands a frame of buffers.
+"""XLA's foreign function interface in Python: one handler for all calls, which gets a frame of buffers from XLA.
 
-The layout of the frame is that of `xla/ffi/api/c_api.h`, whose major version is 0; fields are added behind the others
-alone. On a CPU the buffers become numpy arrays, on a GPU DeviceBuffers, and the call runs on XLA's stream.
+The frame layout follows `xla/ffi/api/c_api.h` with major version 0, where fields are only added at the end. Buffers
+become numpy arrays on a CPU and DeviceBuffers on a GPU, where the call runs on XLA's stream.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from ptxdsl.arrays import XLA, DeviceBuffer
 from ptxdsl.errors import Error, LaunchError
 
 TARGET = "ptxdsl_call"
-MAJOR, METADATA, EXECUTE = 0, 1, 3  # the version of the API, an extension, and a stage
-INVALID_ARGUMENT, INTERNAL = 3, 13  # codes of errors
+MAJOR, METADATA, EXECUTE = 0, 1, 3  # the API version, an extension, and a stage
+INVALID_ARGUMENT, INTERNAL = 3, 13  # error codes
 _BEGIN = (("struct_size", c_size_t), ("extension", c_void_p))  # of every struct
 
 
@@ -48,7 +48,7 @@ class _Buffer(Structure):
 
 
 class _Buffers(Structure):
-    """Arguments, or results."""
+    """Arguments or results."""
 
     _fields_ = (*_BEGIN, ("size", c_int64), ("types", c_void_p), ("buffers", POINTER(POINTER(_Buffer))))
 
@@ -96,35 +96,35 @@ class _Frame(Structure):
 
 @dataclass(frozen=True)
 class XlaCall:
-    """What XLA calls: `launch` takes the inputs, then the outputs, whose types and shapes are those of the others."""
+    """A call from XLA: `launch` takes the inputs, then the outputs, with the given shapes and types."""
 
     launch: Callable[..., None]
     inputs: Sequence[jax.ShapeDtypeStruct]
     outputs: Sequence[jax.ShapeDtypeStruct]
-    context: Context = field(default_factory=copy_context)  # settings of `config.using`, for threads of XLA
+    context: Context = field(default_factory=copy_context)  # settings of `config.using`, for XLA's threads
 
     @cached_property
     def kinds(self) -> list[tuple[tuple[int, ...], np.dtype]]:
-        """Shape and type of each input and output."""
+        """The shape and type of each input and output."""
         return [(like.shape, np.dtype(like.dtype)) for like in (*self.inputs, *self.outputs)]
 
     def run(self, arrays: Sequence[object]) -> None:
         self.context.copy().run(self.launch, *arrays)
 
 
-CALLS: list[XlaCall] = []  # compiled programs name them by their positions
+CALLS: list[XlaCall] = []  # compiled programs refer to them by position
 _growing = threading.Lock()
 
 
 def numbered(call: XlaCall) -> int:
-    """Keeps a call, and says by which number a program names it."""
+    """Register a call and return its number in compiled programs."""
     with _growing:
         CALLS.append(call)
         return len(CALLS) - 1
 
 
 class _Request:
-    """What XLA asks for: its frame, read as 8-byte words, since fields of ctypes take ten times as long."""
+    """A request of XLA: its frame, read as 8-byte words, since ctypes fields take ten times as long."""
 
     __slots__ = ("address", "words")
 
@@ -137,7 +137,7 @@ class _Request:
 
     @property
     def is_question(self) -> bool:
-        """Whether XLA wants to be told the version of the API."""
+        """True if XLA asks for the version of the API."""
         extension = self.words[_EXTENSION]
         return bool(extension) and _Extension.from_address(extension).type == METADATA
 
@@ -146,19 +146,19 @@ class _Request:
         return self.words[_STAGE] & 0xFFFFFFFF == EXECUTE
 
     def addresses(self, buffers: int) -> list[int]:
-        """Where the buffers lie, arguments or results: 0 for those without memory."""
+        """Return the addresses of the buffers, arguments or results; 0 for a buffer without memory."""
         count, pointers = self.words[buffers + _COUNT], self.words[buffers + _POINTERS]
         return [_Word.from_address(buffer + _DATA).value for buffer in _words(count).from_address(pointers)]
 
     @property
     def call(self) -> XlaCall:
-        """Raises LaunchError for one that this process has not."""
+        """The requested call. Raises LaunchError for a call of another process."""
         scalar = _Word.from_address(self.words[_ATTRIBUTES + _VALUES]).value
         number = _Word.from_address(_Word.from_address(scalar + _VALUE).value).value
         if not 0 <= number < len(CALLS):
             raise LaunchError(
                 f"the program was compiled in another process, which has the kernel of call {number}",
-                help="trace and compile it in this one: kernels are not part of a serialized program",
+                help="trace and compile it in this process: kernels are not part of a serialized program",
             )
         return CALLS[number]
 
@@ -199,7 +199,7 @@ def _run_on_gpu(request: _Request, call: XlaCall) -> None:
     stream = _StreamArguments(_STREAM_SIZE, None, context, None)
     ordinal = _DeviceArguments(_DEVICE_SIZE, None, context, 0)
     if get_stream(stream) or (driver.device_count() > 1 and get_device(ordinal)):
-        raise LaunchError("XLA names no stream and no GPU for the call")
+        raise LaunchError("XLA returned no stream or no GPU for the call")
     addresses = request.addresses(_ARGUMENTS) + request.addresses(_RESULTS)
     device = ordinal.ordinal
     arrays = [DeviceBuffer(a, *kind, device) for a, kind in zip(addresses, call.kinds, strict=True)]
@@ -213,15 +213,15 @@ _STREAM_SIZE, _DEVICE_SIZE = ctypes.sizeof(_StreamArguments), ctypes.sizeof(_Dev
 
 @cache
 def _functions(api: int) -> tuple[Callable[..., int | None], Callable[..., int | None]]:
-    """What XLA offers to ask for the stream and for the GPU of a call; it stays where it is."""
+    """Return XLA's functions for the stream and the GPU of a call; the API table never moves."""
     offered = _Api.from_address(api)
     if offered.struct_size < ctypes.sizeof(_Api):
-        raise LaunchError("this jaxlib does not say on which GPU XLA runs a call", help="install a newer one")
+        raise LaunchError("this jaxlib cannot report the GPU of a call", help="install a newer jaxlib")
     return offered.get_stream, offered.get_device
 
 
 def _handler(run: Callable[[_Request, XlaCall], None]) -> Any:
-    """The function that XLA calls: with a frame to carry out, or to be told the version of the API."""
+    """Return the function that XLA calls, with a frame to run or a request for the API version."""
 
     def handle(address: int) -> int | None:
         request = _Request(address)
@@ -241,11 +241,11 @@ def _handler(run: Callable[[_Request, XlaCall], None]) -> Any:
 
 
 def _describe(frame: _Frame) -> None:
-    """Says that we are of XLA's version, since the fields used here are in all of this major one."""
+    """Report XLA's own version, since the fields used here exist in every version with this major number."""
     known, ours = frame.api.contents.version, frame.extension.contents.metadata.contents
     ours.version.major, ours.version.minor, ours.traits = MAJOR, known.minor, 0
 
 
-HANDLERS = {"cpu": _handler(_run_on_host), "CUDA": _handler(_run_on_gpu)}  # which live as long as XLA
+HANDLERS = {"cpu": _handler(_run_on_host), "CUDA": _handler(_run_on_gpu)}  # must live as long as XLA
 for _platform, _function in HANDLERS.items():
     jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(_function), platform=_platform)

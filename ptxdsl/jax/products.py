@@ -16,7 +16,7 @@ from ptxdsl.kernels.product.operands import INPUTS, outputs
 
 
 def _struct(a: Any, b: Any) -> jax.ShapeDtypeStruct:
-    """The output of a product. Raises LaunchError for shapes and types that have none."""
+    """Return the output of a product. Raises LaunchError for unsupported shapes and types."""
     kind = type_of(np.dtype(a.dtype))
     if a.ndim not in (2, 3) or a.ndim != b.ndim or a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         raise LaunchError(
@@ -41,11 +41,13 @@ def _gemm(a: Any, b: Any) -> Any:
 
 
 @public
-@called_elsewhere(out="JAX makes its outputs; ptxdsl.kernels.gemm takes `out=`", c="add it to the result")
+@called_elsewhere(
+    out="leave it out: JAX allocates its outputs; ptxdsl.kernels.gemm takes `out=`", c="add it to the result"
+)
 def gemm(a: Any, b: Any) -> Any:
-    """a @ b of (M, K) and (K, N), or of batches of them, of the types that ptxdsl.kernels.gemm takes.
+    """Return a @ b of (M, K) and (K, N), or of batches of them, for the types that ptxdsl.kernels.gemm takes.
 
-    Sums are float32; the result is of the type of a and b, of integers int32. Its gradients are products too.
+    Accumulators are float32. The result has the type of a and b, or int32 for integers. The gradients are products too.
     Raises LaunchError for arrays that do not fit.
     """
     return _differentiable(a, b)

@@ -58,7 +58,7 @@ def link(*parts: Linkable, **constants: object) -> LinkedProgram:
     """
     if not parts:
         help = "pass kernels and the modules that define what they call"
-        raise LinkError("pd.link without parts", at=here().location, help=help)
+        raise LinkError("pd.link needs at least one part", at=here().location, help=help)
     sources = [_source(part, number) for number, part in enumerate(parts, start=1)]
     program = LinkedProgram(sources, constants)
     program.joined(None)
@@ -114,7 +114,7 @@ def _source(part: object, number: int) -> Source:
 
 @dataclass(eq=False, slots=True)
 class Joined:
-    """The program for a target, and what it was made of."""
+    """The program for a target, and the variants and parameters that it was made of."""
 
     variants: list[Variant | None]
     text: str
@@ -123,9 +123,10 @@ class Joined:
 
 
 class LinkedProgram:
-    """What `pd.link` makes: `program[name]` is a kernel or a variable; one cubin, and one program on the emulator.
+    """The result of `pd.link`: `program[name]` is a kernel or a variable; one cubin, and one program on the emulator.
 
-    Where a kernel is traced anew because what it reads of Python has changed, variables begin anew, too.
+    If a kernel is traced again because Python values that it reads have changed, the variables are initialised again,
+    too.
     """
 
     def __init__(self, sources: Sequence[Source], constants: Mapping[str, object]) -> None:
@@ -139,7 +140,7 @@ class LinkedProgram:
         known = [name for s in self._sources if isinstance(s, TracedSource) for name in s.kernel.signature.constants]
         for name in self._constants:
             if name not in known:
-                help = f"they take {', '.join(known)}" if known else "they have none"
+                help = f"their constants are {', '.join(known)}" if known else "they have no constants"
                 if name in _ARGUMENTS:
                     help = _ARGUMENTS[name]
                 raise LinkError(f"no kernel of the link has a constant `{name}`", at=here().location, help=help)
@@ -151,7 +152,7 @@ class LinkedProgram:
         return f"<linked program with {', '.join(self.kernels)}>"
 
     def joined(self, arch: str | None) -> Joined:
-        """The program for a target; joined anew where a kernel among its parts has changed."""
+        """Return the program for a target; join it again if a kernel among its parts has changed."""
         arch = arch or self._default_arch()
         variants = [self._variant(source, arch) for source in self._sources]
         known = self._joined.get(arch)
@@ -164,7 +165,7 @@ class LinkedProgram:
         return program
 
     def _default_arch(self) -> str:
-        """The target where nobody names one: the most that a part was made for."""
+        """Return the default target: the setting, else the highest target of a part."""
         if asked := config.current().arch:
             return asked
         named = [source.target for source in self._sources if isinstance(source, TextSource)]
@@ -197,7 +198,9 @@ class LinkedProgram:
         return Joined(variants, text, read, parameters)
 
     def _check_externs(self, variant: Variant) -> None:
-        """Refuses functions of the link that a kernel declares otherwise: PTX tells an f32 from a u32 no more."""
+        """Refuse a kernel that declares a function of the link with other types, since PTX does not separate f32 from
+        u32.
+        """
         functions = {s.function.name: s.function for s in self._sources if isinstance(s, FunctionSource)}
         for extern in variant.notes.externs:
             if extern.name not in functions:
@@ -205,14 +208,14 @@ class LinkedProgram:
             defined = functions[extern.name].interface({})[0].note(extern.location)
             if defined != extern:
                 raise LinkError(
-                    f"`{extern.name}` is declared as {extern.words} by kernel `{variant.name}` ({extern.location}); "
+                    f"kernel `{variant.name}` declares `{extern.name}` as {extern.words} ({extern.location}), but "
                     f"the function is {defined.words}",
                     at=here().location,
                     help=f"write `{defined.declaration}`",
                 )
 
     def variant(self, name: str, arch: str | None) -> Variant:
-        """A kernel of the program for a target."""
+        """Return a kernel of the program for a target."""
         joined = self.joined(arch)
         parameters, dynamic_bytes = joined.parameters[name]
         variant = Variant(
@@ -232,7 +235,7 @@ class LinkedProgram:
 
     @property
     def traced(self) -> tuple[Kernel, ...]:
-        """Those among its parts that `pd.kernel` made."""
+        """The parts made by `pd.kernel`."""
         return tuple(source.kernel for source in self._sources if isinstance(source, TracedSource))
 
     @property
@@ -248,11 +251,11 @@ class LinkedProgram:
         return iter(self.kernels)
 
     def kernel(self, name: str) -> LinkedKernel:
-        """A kernel by its name."""
+        """Return a kernel by its name."""
         return self._kernels.setdefault(name, LinkedKernel(self, name))
 
     def __call__(self, *arguments: object, **constants: object) -> NoReturn:
-        message = "a linked program is called, which is not one kernel"
+        message = "a linked program cannot be called, since it is not a kernel"
         raise LinkError(message, at=here().location, help=self._as_launched())
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -265,9 +268,9 @@ class LinkedProgram:
         return f'take the kernel first: `program["{name or next(iter(self.kernels), "kernel")}"][grid, block](…)`'
 
     def __getitem__(self, name: object) -> Any:
-        """A kernel, which is launched, or a variable, which is read and written."""
+        """Return a kernel, to launch, or a variable, to read and write."""
         if not isinstance(name, str):
-            message = f"a linked program is indexed by {name!r}, which is no name"
+            message = f"the index of a linked program must be a name, got {name!r}"
             raise LinkError(message, at=here().location, help=self._as_launched())
         if name in self.kernels:
             return self.kernel(name)
@@ -275,18 +278,18 @@ class LinkedProgram:
             if variable.name == name:
                 shared: ModuleVariable = module_variables.ModuleVariable(self._memory, variable)
                 return shared
-        variables = f"; its variables: {', '.join(self.variables)}" if self.variables else ""
+        variables = f"; its variables are {', '.join(self.variables)}" if self.variables else ""
         message = f"the linked program has no kernel or variable `{name}`"
         raise Error(message, at=here().location, help=f"it has {', '.join(self.kernels) or 'no kernels'}{variables}")
 
     @public
     def ptx(self, arch: str | None = None) -> str:
-        """The text of the whole program."""
+        """Return the PTX text of the whole program."""
         return self.joined(arch).text
 
     @public
     def cubin(self, arch: str | None = None) -> Cubin:
-        """The machine code of all kernels."""
+        """Return the machine code of all kernels."""
         return self._memory.image(arch or self._default_arch()).cubin
 
 
@@ -296,7 +299,7 @@ def _rank(arch: str) -> tuple[int, str]:
 
 
 class LinkedKernel(AnyKernel):
-    """A kernel of a linked program, launched and emulated as any other."""
+    """A kernel of a linked program, launched and emulated like any other."""
 
     def __init__(self, program: LinkedProgram, name: str) -> None:
         super().__init__()
@@ -311,8 +314,11 @@ class LinkedKernel(AnyKernel):
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         if constants:
-            message = f"kernel `{self.name}` is linked, and its constants are chosen; {', '.join(constants)} given"
-            help = "give them to pd.link: `pd.link(…, tile=64)`"
+            message = (
+                f"kernel `{self.name}` is linked, so its constants are fixed, but the launch sets "
+                f"{', '.join(constants)}"
+            )
+            help = "pass them to pd.link: `pd.link(…, tile=64)`"
             raise LaunchError(message, at=here().location, help=help)
         joined = self.program.joined(arch)
         known = self._variants.get(arch or "")

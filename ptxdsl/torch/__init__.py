@@ -1,8 +1,8 @@
-"""Kernels in torch: operators that compile and differentiate, and the products that ship as such.
+"""Kernels in torch: operators that compile and differentiate, and ready-made matrix products and convolution.
 
-    from ptxdsl.torch import gemm, op
+from ptxdsl.torch import gemm, op
 
-It imports torch, and is imported only where somebody asks for it: `import ptxdsl` does not.
+This package imports torch; `import ptxdsl` does not import it.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Convolution as an operator of torch, with its gradients, which are convolutions too."""
+"""Convolution as a torch operator, with its gradients, which are convolutions too."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from ptxdsl.kernels.reorder.lines import THREADS, WORD_BYTES
 from ptxdsl.torch.operator import op
 from ptxdsl.torch.products import output_dtype
 
-# pad is (before, after) along the height, then along the width; stride and dilation are of (height, width).
+# pad is (before, after) along the height, then along the width; stride and dilation are (height, width).
 Numbers: TypeAlias = Sequence[int]
-WIDE = 8  # channels: copies of 16 bytes of 16-bit elements
+WIDE = 8  # channels: 16-byte copies of 16-bit elements
 
 
 def _conv2d(x: Tensor, w: Tensor, bias: Tensor | None, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
-    """x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K)."""
+    """Return x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K)."""
     beside: dict[str, Any] = {} if bias is None else {"epilogue": add, "operands": (per_column(bias),)}
     return conv.conv2d(x, w, pad=_pairs(pad), stride=tuple(stride), dilation=tuple(dilation), **beside)
 
@@ -61,26 +61,27 @@ conv2d_nhwc = op("ptxdsl::conv2d", _conv2d, fake=_conv2d_fake, backward=_backwar
 
 @public
 @called_elsewhere(
-    padding="it is `pad=` here: one number, or one for height and one for width",
-    groups="there are none here: all channels meet all filters; call it for each group",
+    padding="use `pad=`: one number, or one for height and one for width",
+    groups="grouped convolution is not supported; call conv2d once per group",
 )
 def conv2d(
     x: Tensor, w: Tensor, bias: Tensor | None = None, *, pad: Any = 0, stride: Any = 1, dilation: Any = 1
 ) -> Tensor:
-    """x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K).
+    """Return x ∗ w + bias: images (N, H, W, C), filters (K, R, S, C), bias (K,), output (N, P, Q, K).
 
     `pad`, `stride` and `dilation` are one number, or one for height and one for width; either of `pad` may be a pair
-    (before, after). Raises LaunchError for what is none of these.
+    (before, after). Raises LaunchError for any other value.
     """
     moves = window_of(pad, stride, dilation)
     return conv2d_nhwc(x, w, bias, [*moves.pad[0], *moves.pad[1]], list(moves.stride), list(moves.dilation))
 
 
 def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
-    """The gradient of images of `size`: a convolution of that of the output, with the filters turned round.
+    """Return the gradient of images of `size`: a convolution of the output gradient with the flipped filters.
 
-    A stride leaves zeros between the pixels of the gradient, or of the result of windows of one pixel; what it skipped
-    at the end is padded. A kernel of its own, where there is one, reads the filters as they are.
+    For a stride above 1, zeros are inserted between the pixels of the output gradient, or between those of the result
+    for 1 x 1 filters; pixels that the stride skipped at the end are padded. If conv2d_dgrad supports the shape, it
+    reads the filters without flipping them.
     """
     if tuple(w.shape[1:3]) == (1, 1) and max(stride) > 1 and not any(pad):
         return _dilated(_dx(gradient, w, gradient.shape[1:3], pad, (1, 1), dilation), stride, size)
@@ -105,7 +106,7 @@ def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Number
 
 
 def _dilated(pixels: Tensor, stride: Numbers, size: Numbers) -> Tensor:
-    """Images of `size`, with pixels at multiples of `stride` and zeros between and behind them."""
+    """Return images of `size`, with pixels at multiples of `stride` and zeros elsewhere."""
     n, p, q, channels = pixels.shape
     words, rest = divmod(channels * pixels.element_size(), WORD_BYTES)
     if rest or not pixels.numel() or not pixels.is_contiguous() or pixels.data_ptr() % WORD_BYTES:
@@ -123,8 +124,11 @@ def _dx_fake(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: N
 
 
 def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Numbers, dilation: Numbers) -> Tensor:
-    """The gradient of filters of `size`: by a kernel of its own where there is one. Else it is a convolution of the
-    images by that of the output, in which the channels are the images, and stride and dilation are exchanged."""
+    """Return the gradient of filters of `size`, by conv2d_wgrad if it supports the shape.
+
+    Otherwise it is a convolution of the images with the output gradient, in which channels and images trade places, and
+    so do stride and dilation.
+    """
     moves = Window(_pairs(pad), (stride[0], stride[1]), (dilation[0], dilation[1]))
     filters = gradient.shape[3], size[0], size[1], x.shape[3]
     if _are_plain(gradient, x) and takes_wgrad(type_of(x.dtype), tuple(x.shape), filters, moves, _device(x)):
@@ -135,17 +139,17 @@ def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Number
 
 
 def _are_plain(*tensors: Tensor) -> bool:
-    """Whether they are of one type, and without gaps."""
+    """True if the tensors have the same type and are contiguous."""
     return all(tensor.is_contiguous() and tensor.dtype is tensors[0].dtype for tensor in tensors)
 
 
 def _device(tensor: Tensor) -> int | None:
-    """The number of its GPU; None in host memory."""
+    """Return the number of its GPU; None in host memory."""
     return tensor.get_device() if tensor.is_cuda else None
 
 
 def _images_last(x: Tensor) -> Tensor:
-    """(C, H, W, N) of (N, H, W, C), with images of zeros up to a multiple of WIDE."""
+    """Permute (N, H, W, C) to (C, H, W, N), and pad with zero images to a multiple of WIDE."""
     missing = -x.shape[0] % WIDE
     return torch.nn.functional.pad(x.permute(3, 1, 2, 0), (0, missing)).contiguous()
 

@@ -1,4 +1,4 @@
-"""Modules of torch whose products are those of ptxdsl: a linear layer, and a mixture of experts."""
+"""torch modules that use the matrix products of ptxdsl: a linear layer and a mixture of experts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxdsl.torch.routing import check_chosen, combine, dispatch, route
 
 
 def lowered(x: Tensor) -> Tensor:
-    """x in the type of torch.autocast, where that is in force."""
+    """Convert x to the type of torch.autocast if it is enabled."""
     kind = x.device.type
     return x.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else x
 
 
 class Linear(nn.Linear):
-    """torch.nn.Linear by `linear`: the same parameters, the same state. They are converted to the type of x."""
+    """torch.nn.Linear computed by `linear`: the same parameters and state, converted to the type of x."""
 
     def forward(self, x: Tensor) -> Tensor:
         x = lowered(x)
@@ -27,7 +27,7 @@ class Linear(nn.Linear):
 
 
 class Experts(nn.Module):
-    """As many two-layer networks as there are groups of rows: `experts(rows, ends)`, (rows, width) to the same.
+    """One two-layer network per group of rows: `experts(rows, ends)` maps (rows, width) to (rows, width).
 
     The weights are `up` (experts, width, hidden) and `down` (experts, hidden, width), converted to the type of rows.
     """
@@ -55,7 +55,7 @@ class Experts(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Each token goes through `chosen` of the experts, those that `router` scores best: (tokens, width) to the same."""
+    """Send each token through the `chosen` experts with the best `router` scores; the shape (tokens, width) stays."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A kernel as an operator of torch: its schema, the outputs that are made for it, and its launch."""
+"""A kernel as a torch operator: its schema, the outputs to allocate, and its launch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ TORCH_TYPES = frozenset(
 
 @dataclass(frozen=True)
 class KernelCall:
-    """A kernel and how it is launched by the arguments of an operator: those of the kernel less its outputs.
+    """A kernel and its launch from the arguments of an operator, which are those of the kernel without its outputs.
 
-    `positions` says of each parameter which argument it is, or ~n for the output number n; `outputs` make these.
+    `positions` has one entry per parameter: the number of an argument, or ~n for output n. `outputs` allocate the
+    outputs.
     """
 
     kernel: AnyKernel
@@ -38,14 +39,14 @@ class KernelCall:
     schema: str
 
     def empty(self, *arguments: Any) -> Any:
-        """The outputs, not set: what the operator returns for fake tensors."""
+        """Return uninitialised outputs, as the operator does for fake tensors."""
         return _result([make(*arguments) for make in self.outputs])
 
     def run(self, *arguments: Any) -> Any:
-        """Makes the outputs, launches the kernel and returns them."""
+        """Allocate the outputs, launch the kernel and return the outputs."""
         outputs = [make(*arguments) for make in self.outputs]
         for output in outputs:
-            if output is None:  # it would be a null pointer to the kernel
+            if output is None:  # the kernel would get a null pointer
                 self._refuse_outputs(outputs)
         grid = self.grid(*arguments) if callable(self.grid) else self.grid
         block = self.block(*arguments) if callable(self.block) else self.block
@@ -56,7 +57,7 @@ class KernelCall:
     def _refuse_outputs(self, outputs: list[Any]) -> NoReturn:
         names = [name for name, _ in usual_variant(self.kernel, self.constants).parameters]
         name = names[self.positions.index(~outputs.index(None))]
-        _refuse(f"the function that makes the output `{name}` returns None", "let it return an empty tensor")
+        _refuse(f"the function that allocates the output `{name}` returned None", "return an empty tensor")
 
 
 def call_of(
@@ -67,10 +68,10 @@ def call_of(
     out: Mapping[str, Callable[..., Any]],
     constants: Mapping[str, object],
 ) -> KernelCall:
-    """How an operator launches a kernel. Raises LaunchError where torch cannot give what the kernel takes."""
+    """Return the launch of an operator. Raises LaunchError if torch cannot pass what the kernel takes."""
     if grid is None or block is None:
         _refuse(
-            f"operator `{name}` launches kernel `{kernel.name}`, and has no `{'grid' if grid is None else 'block'}`",
+            f"operator `{name}` launches kernel `{kernel.name}`, but has no `{'grid' if grid is None else 'block'}`",
             "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
         )
     variant = usual_variant(kernel, constants)
@@ -93,7 +94,7 @@ def call_of(
 
 
 def _result(outputs: list[Any]) -> Any:
-    """What an operator with these outputs returns."""
+    """Return the result of an operator with these outputs."""
     return tuple(outputs) if len(outputs) > 1 else outputs[0] if outputs else None
 
 
@@ -102,32 +103,34 @@ def _returned(count: int) -> str:
 
 
 def _schema_type(operator: str, called: str, kind: object) -> str:
-    """What torch calls an argument for a parameter. Raises LaunchError where it has no such argument."""
+    """Return the schema type of a parameter. Raises LaunchError if torch has no such type."""
     if isinstance(kind, Pointer | TensorMap):
         if not TORCH_TYPES.isdisjoint(elements(kind.element)):
             return "Tensor"
         _refuse(
-            f"operator `{operator}`: parameter `{called}` is {kind}, and torch has no tensors of {kind.element}",
-            "let the kernel take a pointer to another type, such as the bits of these: ptr[b8], ptr[b32]",
+            f"operator `{operator}`: parameter `{called}` is {kind}, but torch has no tensors of {kind.element}",
+            "use a pointer to the bits of this type in the kernel, such as ptr[b8] or ptr[b32]",
         )
     if isinstance(kind, Type):
         return "bool" if kind is pred else "float" if kind.is_float else "SymInt"
     _refuse(
-        f"operator `{operator}`: parameter `{called}` is {kind}, and torch passes tensors and numbers alone",
-        "write a launcher, a function of tensors and numbers that fills it and launches the kernel",
+        f"operator `{operator}`: parameter `{called}` is {kind}, but torch passes only tensors and numbers",
+        "write a launcher, a function of tensors and numbers that builds it and launches the kernel",
     )
 
 
 def _check_takes(name: str, option: str, function: object, inputs: Sequence[str], written: Sequence[str]) -> None:
-    """Raises LaunchError for a function that does not take the arguments of an operator; `written` are pointers that
-    may be meant as its outputs."""
+    """Refuse a function that does not take the arguments of an operator.
+
+    `written` are pointers that may have been meant as its outputs.
+    """
     taken = parameters_unlike(function, inputs)
     if taken is not None:
         help = f"write `lambda {', '.join(inputs)}: …`"
         if written:
             help += f", or name its outputs: `out={{'{written[0]}': …}}`"
         passed = ", ".join(inputs) or "nothing"
-        _refuse(f"operator `{name}`: `{option}` is a function of {taken}; it is called with {passed}", help)
+        _refuse(f"operator `{name}`: `{option}` is a function of {taken}, but it is called with {passed}", help)
 
 
 def _check_outputs(
@@ -135,14 +138,15 @@ def _check_outputs(
 ) -> None:
     if not isinstance(out, Mapping):
         _refuse(
-            f"operator `{name}` is made with out={out!r}",
+            f"operator `{name}` has out={out!r}, which is not a dict",
             "pass a dict of its outputs, such as `{'y': lambda x: torch.empty_like(x)}`",
         )
     for called, make in out.items():
         if called not in parameters:
             _refuse(
-                f"operator `{name}` has the output `{called}`; kernel `{kernel.name}` takes {', '.join(parameters)}",
-                "name pointers of the kernel",
+                f"operator `{name}` has the output `{called}`, but kernel `{kernel.name}` takes "
+                f"{', '.join(parameters)}",
+                "name pointer parameters of the kernel",
             )
         if called not in written:
             _refuse(
@@ -151,7 +155,7 @@ def _check_outputs(
             )
         if not callable(make):
             _refuse(
-                f"operator `{name}`: the output `{called}` is made by {make!r}",
+                f"operator `{name}`: the output `{called}` is {make!r}, which is not a function",
                 "pass a function of the operator's arguments, such as `lambda x: torch.empty_like(x)`",
             )
 

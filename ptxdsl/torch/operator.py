@@ -1,8 +1,8 @@
-"""Operators of torch that a launcher or a kernel carries out, and eager calls that leave out torch's dispatcher.
+"""torch operators backed by a launcher or a kernel, with eager calls that bypass torch's dispatcher.
 
-The dispatcher knows each operator as a `torch.library.custom_op`, with what fake tensors and autograd need: compiled
-graphs, exports, `vmap` and tensor subclasses go through it. It costs more than a launch. So an eager call with plain
-tensors calls the launcher itself, within an autograd function where a gradient is wanted.
+Each operator is registered as a `torch.library.custom_op` with a fake and a gradient: compiled graphs, exports, `vmap`
+and tensor subclasses go through the dispatcher. The dispatcher costs more than a launch, so an eager call with plain
+tensors calls the launcher directly, inside an autograd function if a gradient is needed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from ptxdsl.tracers import untraceable
 
 Launcher: TypeAlias = Callable[..., Any]
 PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, type(None)})
-_MENDS = {
-    "out": "operators make their outputs, as autograd wants it; the functions of ptxdsl.kernels take `out=`",
-    "bias": "`linear` of ptxdsl.torch adds one",
+_FIXES = {
+    "out": "leave it out: operators allocate their outputs, as autograd requires; the functions of ptxdsl.kernels "
+    "take `out=`",
+    "bias": "use `linear` of ptxdsl.torch, which adds a bias",
 }
 
 
 def save_arguments(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    """`ctx.saved_tensors` are the tensors among the arguments and None, `ctx.options` the others, in their order."""
+    """Save tensor arguments, and None, in `ctx.saved_tensors` and the others in `ctx.options`, in order."""
     is_kept = [argument is None or isinstance(argument, torch.Tensor) for argument in inputs]
     ctx.save_for_backward(*(a for a, kept in zip(inputs, is_kept, strict=True) if kept))
     ctx.options = tuple(a for a, kept in zip(inputs, is_kept, strict=True) if not kept)
 
 
 def saver(tensors: tuple[int, ...], count: int) -> Launcher:
-    """The same for an operator of so many arguments, of which these are tensors or None: it asks for no types, which
-    takes as long as an autograd function itself."""
+    """Return a faster `save_arguments` for an operator of `count` arguments, of which `tensors` are tensors or None.
+
+    It does not check types, which takes as long as an autograd function itself.
+    """
     others = [n for n in range(count) if n not in tensors]
     if not others:
 
@@ -61,10 +64,10 @@ def saver(tensors: tuple[int, ...], count: int) -> Launcher:
 
 
 class Operator:
-    """A function of tensors: `operator(x, 2)` in eager code and in compiled code; made by `op`.
+    """A function of tensors, made by `op`: `operator(x, 2)` works in eager and in compiled code.
 
-    `dispatched` is the operator that torch knows by `name`, for `torch.library.opcheck` and graphs; `launcher` is the
-    function that computes it.
+    `dispatched` is the operator registered with torch as `name`, for `torch.library.opcheck` and graphs; `launcher` is
+    the function that computes it.
     """
 
     def __init__(
@@ -100,9 +103,9 @@ class Operator:
         return f"<operator {self.name}>"
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Computes it: directly with plain tensors, else as torch's dispatcher has it.
+        """Compute the operator: directly for plain tensors, else through torch's dispatcher.
 
-        Raises LaunchError where the launcher does.
+        Raises LaunchError if the launcher does.
         """
         if torch.compiler.is_compiling() or not self._is_direct or _is_observed():
             if forward_mode._current_level >= 0:
@@ -129,15 +132,15 @@ class Operator:
         return result
 
     def _positional(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """All arguments in their order, defaults filled in. Raises CallError for one that is unknown or missing."""
+        """Return all arguments in order, with defaults. Raises CallError for an unknown or missing argument."""
         names, values = self._names, {**dict(zip(self._names, arguments, strict=False)), **named}
         takes, help, wrong = f"it takes {listed(names or ['nothing'])}", None, ""
         if unknown := [name for name in named if name not in names]:
-            wrong, help = f"takes no `{unknown[0]}`; {takes}", meant(unknown[0], names, _MENDS)
+            wrong, help = f"takes no `{unknown[0]}`; {takes}", meant(unknown[0], names, _FIXES)
         elif len(arguments) > len(names):
-            wrong = f"takes {len(names)} arguments; {len(arguments)} given; {takes}"
+            wrong = f"takes {len(names)} arguments, got {len(arguments)}; {takes}"
         elif twice := [name for name in names[: len(arguments)] if name in named]:
-            wrong = f"has `{twice[0]}` twice, by position and by name"
+            wrong = f"got `{twice[0]}` twice, by position and by name"
         elif missing := [name for name in names if name not in values and name not in self._defaults]:
             wrong = f"lacks {listed(f'`{name}`' for name in missing)}; {takes}"
         if wrong:
@@ -145,41 +148,41 @@ class Operator:
         return tuple(values.get(name, self._defaults.get(name)) for name in names)
 
     def _refuse_argument(self, number: int, value: object) -> NoReturn:
-        """Refuses what is no tensor."""
+        """Raise the error for an argument that is not a tensor."""
         kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-        help = "pass a tensor: torch.from_numpy(…), or the functions of ptxdsl.kernels, which take arrays"
-        message = f"`{self._names[number]}` of operator `{self.name}` is a tensor; found a value of type {kind}"
+        help = "pass a tensor: torch.from_numpy(…), or call the functions of ptxdsl.kernels, which take arrays"
+        message = f"`{self._names[number]}` of operator `{self.name}` must be a tensor, got a value of type {kind}"
         raise CallError(message, at=caller(), help=help)
 
-    @untraceable("operators of ptxdsl have no derivative in forward mode; take the gradient in reverse")
+    @untraceable("operators of ptxdsl have no forward-mode derivative; take the gradient in reverse mode")
     def _check_tangents(self, *arguments: object) -> None:
-        """Raises LaunchError for a tensor whose derivative torch's dispatcher would take for zero, without a word."""
+        """Refuse a tensor with a forward-mode tangent, which torch's dispatcher would silently drop."""
         if any(isinstance(argument, torch.Tensor) and _has_tangent(argument) for argument in arguments):
             raise LaunchError(
-                f"operator `{self.name}` has no derivative in forward mode (torch.func.jvp, jacfwd, dual tensors)",
+                f"operator `{self.name}` has no forward-mode derivative (torch.func.jvp, jacfwd, dual tensors)",
                 at=here().location,
-                help="take the gradient in reverse: `y.backward()` or `torch.autograd.grad(y, x)`",
+                help="take the gradient in reverse mode: `y.backward()` or `torch.autograd.grad(y, x)`",
             )
 
     def __getitem__(self, launch: object) -> NoReturn:
         raise LaunchError(
-            f"operator `{self.name}` is given a grid and a block, which it has already",
+            f"operator `{self.name}` was indexed with a grid and a block, which were already set when it was made",
             at=here().location,
-            help=f"call it with its arguments alone: ({', '.join(self._names)})",
+            help=f"call it with its arguments only: ({', '.join(self._names)})",
         )
 
-    __iter__ = None  # Python would ask for elements
+    __iter__ = None  # otherwise Python would iterate by __getitem__
 
 
 class _Replaced(Operator):
-    """An operator whose name another one has now: torch's dispatcher knows the other one alone."""
+    """An operator whose name was registered again; torch's dispatcher knows only the newer one."""
 
-    @untraceable("an operator of ptxdsl was made again since; call the one that was made last")
+    @untraceable("an operator of ptxdsl was redefined; call the newer one")
     def __call__(self, *arguments: Any, **named: Any) -> NoReturn:
         raise LaunchError(
-            f"operator `{self.name}` was made again since, and this is the one before",
+            f"operator `{self.name}` was redefined, and this is the old one",
             at=here().location,
-            help="call the one that was made last, or make this one with another name",
+            help="call the newer one, or give this one another name",
         )
 
 
@@ -187,10 +190,10 @@ _OPERATORS: WeakValueDictionary[str, Operator] = WeakValueDictionary()
 
 
 def _has_tangent(tensor: torch.Tensor) -> bool:
-    """Whether it is the dual tensor of a transform that is under way, whatever others are wrapped around it."""
+    """True if the tensor is a dual tensor of an active transform, possibly wrapped by other transforms."""
     functions = torch._C._functorch
     while True:
-        with suppress(RuntimeError):  # a batched tensor cannot be asked, the one in it can
+        with suppress(RuntimeError):  # a batched tensor raises; the tensor inside it is checked next
             if forward_mode.unpack_dual(tensor).tangent is not None:
                 return True
         if not functions.is_functorch_wrapped_tensor(tensor):
@@ -199,7 +202,7 @@ def _has_tangent(tensor: torch.Tensor) -> bool:
 
 
 def _is_observed() -> bool:
-    """Whether torch looks on at what eager code does: fake tensors, tracing, functional transforms, forward mode."""
+    """True if torch intercepts eager code: fake tensors, tracing, functional transforms, forward mode."""
     return bool(
         torch._C._len_torch_dispatch_stack()
         or torch._C._len_torch_function_stack()
@@ -211,7 +214,7 @@ def _is_observed() -> bool:
 def _autograd_function(
     name: str, launcher: Launcher, backward: Launcher | None, setup_context: Launcher
 ) -> Callable[..., Any]:
-    """The launcher, with its gradient where it has one."""
+    """Return the launcher as an autograd function, with its gradient if it has one."""
     if backward is None:
         return _without_gradient(name, launcher)
 
@@ -228,19 +231,19 @@ def _autograd_function(
 
 
 def _without_gradient(name: str, launcher: Launcher) -> Callable[..., Any]:
-    """As torch's dispatcher has it: the result wants a gradient, and backward() then says that there is none."""
+    """Return the launcher with a backward that raises, as torch's dispatcher does: the result requires a gradient."""
 
     def backward(ctx: Any, *gradients: Any) -> Any:
         raise LaunchError(
             f"operator `{name}` has no gradient",
-            help="make it with `backward=`, or call it with `x.detach()` or within `torch.no_grad()`",
+            help="pass `backward=` when making it, or call it with `x.detach()` or inside `torch.no_grad()`",
         )
 
     return _autograd_function(name, launcher, backward, lambda ctx, inputs, output: None)
 
 
 class OperatorOptions(TypedDict, total=False):
-    """What `op` takes by name, to editors."""
+    """The keyword arguments of `op`, for editors."""
 
     fake: Launcher | None
     mutates: Collection[str]
@@ -262,11 +265,11 @@ def op(name: str, **options: Unpack[OperatorOptions]) -> Callable[[Launcher], Op
 
 @public
 @called_elsewhere(
-    **dict.fromkeys(("bwd", "vjp", "grad", "gradient", "backward_fn"), "it is `backward=` here: f(ctx, *gradients)"),
-    **dict.fromkeys(("device_types", "device"), "leave it out: it runs where its tensors are"),
-    **dict.fromkeys(("outputs", "outs", "out_shape"), "it is `out={'y': lambda x: torch.empty_like(x)}` here"),
-    mutates_args="it is `mutates=` here, of launchers; what a kernel writes beside its outputs is known",
-    schema="it follows from the kernel's parameters, or from the annotations of the launcher",
+    **dict.fromkeys(("bwd", "vjp", "grad", "gradient", "backward_fn"), "use `backward=`: f(ctx, *gradients)"),
+    **dict.fromkeys(("device_types", "device"), "leave it out: the operator runs on the device of its tensors"),
+    **dict.fromkeys(("outputs", "outs", "out_shape"), "use `out={'y': lambda x: torch.empty_like(x)}`"),
+    mutates_args="use `mutates=`, for launchers only; for a kernel, the arrays that it writes are known",
+    schema="leave it out: the schema follows from the kernel's parameters, or from the launcher's annotations",
 )
 def op(
     name: str,
@@ -281,23 +284,22 @@ def op(
     backward: Launcher | None = None,
     setup_context: Launcher | None = None,
 ) -> Operator | Callable[[Launcher], Operator]:
-    """An operator of torch, `namespace::name`: of a launcher or of a kernel. Returns it; without `target`, a decorator.
+    """Make a torch operator `namespace::name` of a launcher or a kernel; without `target`, return a decorator.
 
-    A launcher is a function with annotations of `torch.Tensor`, int, float, bool or str that makes its outputs and
-    launches kernels; `fake` takes the same arguments and returns empty tensors as it would, and `mutates` names the
-    arguments that it writes. None of its outputs may share memory with an argument.
+    A launcher is a function annotated with `torch.Tensor`, int, float, bool or str that allocates its outputs and
+    launches kernels. `fake` takes the same arguments and returns empty tensors like its outputs, and `mutates` names
+    the arguments that it writes. No output may share memory with an argument.
 
-    A kernel is launched with `grid` and `block`, numbers or functions of the operator's arguments. `out` names the
-    pointers that are its outputs, with a function of the other arguments each that makes an empty tensor: it is the
-    fake, too. Pointers that are written and not in `out` are tensors that the operator mutates. `constants` are the
-    kernel's.
+    A kernel is launched with `grid` and `block`, numbers or functions of the operator's arguments. `out` maps each
+    output pointer to a function of the other arguments that returns an empty tensor, which is also the fake. Pointers
+    that are written and not in `out` are tensors that the operator mutates. `constants` are those of the kernel.
 
-    `backward(ctx, *gradients)` returns a gradient for each argument, None where there is none. It finds what
-    `setup_context(ctx, inputs, output)` left; without that, `ctx.saved_tensors` are the tensors among the arguments
-    and `ctx.options` the others. Build it of operators, and it compiles as well.
+    `backward(ctx, *gradients)` returns one gradient per argument, or None. It reads what `setup_context(ctx, inputs,
+    output)` saved; by default, `ctx.saved_tensors` are the tensors among the arguments and `ctx.options` the others. A
+    backward that consists of operators also compiles.
 
-    Raises LaunchError for a kernel that takes what torch cannot give, a launcher without `fake`, and a gradient of
-    what is mutated.
+    Raises LaunchError for a kernel that takes a parameter that torch cannot pass, a launcher without `fake`, and a
+    gradient of an operator that mutates its arguments.
     """
     _check_name(name)
     if target is None:
@@ -310,9 +312,10 @@ def op(
         return _of_launcher(name, target, fake or _nothing, mutates, backward, context)
     if fake or mutates:
         raise LaunchError(
-            f"operator `{name}` is a kernel, and is made with {'`fake`' if fake else '`mutates`'}",
+            f"operator `{name}` is made of a kernel, which does not take {'`fake`' if fake else '`mutates`'}",
             at=here().location,
-            help="name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; what else it writes is mutated",
+            help="name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; the other arrays that it writes are "
+            "mutated",
         )
     call: KernelCall = call_of(name, target, grid, block, out or {}, constants or {})
     _check_gradient(name, backward, setup_context, call.mutated)
@@ -322,7 +325,7 @@ def op(
 def _of_launcher(
     name: str, target: Launcher, fake: Launcher, mutates: Collection[str], backward: Launcher | None, context: Launcher
 ) -> Operator:
-    """An operator whose schema follows from annotations. Raises LaunchError for what torch cannot pass."""
+    """Return an operator whose schema follows from annotations. Raises LaunchError for an unsupported type."""
     try:
         return Operator(name, target, fake, mutates, None, backward, context)
     except ValueError as error:
@@ -332,44 +335,47 @@ def _of_launcher(
         raise LaunchError(
             f"operator `{name}`: {why.partition(' The valid types are')[0].partition(' Got func')[0]}",
             at=here().location,
-            help="annotate arguments and result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
+            help="annotate the arguments and the result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
         ) from None
 
 
 def _nothing(*arguments: object) -> None:
-    """The fake of a launcher that only mutates."""
+    """The fake of a launcher that only mutates its arguments."""
 
 
 def _check_name(name: str) -> None:
     parts = name.split("::") if isinstance(name, str) else ()
     if len(parts) != 2 or not all(part.isidentifier() for part in parts):
         raise LaunchError(
-            f"an operator is called {name!r}", at=here().location, help='torch takes "namespace::name", two identifiers'
+            f"the operator name {name!r} is not valid",
+            at=here().location,
+            help='use "namespace::name", two identifiers',
         )
 
 
 def _check_launcher(
     name: str, target: Launcher, fake: Launcher | None, mutates: Collection[str], *of_kernels: object
 ) -> None:
-    """Raises LaunchError for what is no launcher, has no fake or has options of kernels."""
+    """Refuse a target that is not a launcher, a launcher without a fake, and options of kernels."""
     if not callable(target) or isinstance(target, type):
         raise LaunchError(
-            f"operator `{name}` is made of {target!r}",
+            f"operator `{name}` is made of {target!r}, which is neither a kernel nor a function",
             at=here().location,
             help="pass a kernel (@pd.kernel) or a function that launches kernels",
         )
     if any(option is not None for option in of_kernels):
         raise LaunchError(
-            f"operator `{name}` is a launcher, and is made with `grid`, `block`, `out` or `constants`",
+            f"operator `{name}` is made of a launcher, which does not take `grid`, `block`, `out` or `constants`",
             at=here().location,
-            help="the launcher itself makes its outputs and launches its kernels: leave these out",
+            help="leave these out: the launcher itself allocates its outputs and launches its kernels",
         )
     returns = inspect.signature(target).return_annotation
     if fake is None and not (mutates and returns in (None, "None")):
         raise LaunchError(
-            f"operator `{name}` has no fake: nothing says which outputs it gives where tensors have no memory",
+            f"operator `{name}` has no `fake`, so its outputs are unknown when tensors have no memory",
             at=here().location,
-            help="pass `fake=lambda x: torch.empty_like(x)`, or what gives empty tensors as its outputs are",
+            help="pass `fake=lambda x: torch.empty_like(x)`, or another function that returns empty tensors like "
+            "its outputs",
         )
 
 
@@ -378,19 +384,19 @@ def _check_gradient(
 ) -> None:
     if backward is not None and not callable(backward):
         raise LaunchError(
-            f"operator `{name}` is made with backward={backward!r}",
+            f"operator `{name}` has backward={backward!r}, which is not a function",
             at=here().location,
-            help="pass a function `backward(ctx, *gradients)`, which returns a gradient for each argument",
+            help="pass a function `backward(ctx, *gradients)` that returns one gradient per argument",
         )
     if setup_context is not None and backward is None:
         raise LaunchError(
-            f"operator `{name}` is made with `setup_context`, and has no gradient that needs it",
+            f"operator `{name}` has `setup_context`, but no `backward` that uses it",
             at=here().location,
             help="pass `backward=` too",
         )
     if backward and mutated:
         raise LaunchError(
-            f"operator `{name}` writes {', '.join(f'`{m}`' for m in mutated)} and has a `backward`",
+            f"operator `{name}` writes {', '.join(f'`{m}`' for m in mutated)}, so it cannot have a `backward`",
             at=here().location,
-            help="autograd differentiates operators that make their outputs: let it return a new tensor",
+            help="return a new tensor instead: autograd differentiates only operators that allocate their outputs",
         )

@@ -1,4 +1,4 @@
-"""Matrix products as operators of torch, with their gradients, which are matrix products too."""
+"""Matrix products as torch operators, with their gradients, which are matrix products too."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from ptxdsl.torch.operator import op
 
 
 def output_dtype(tensor: Tensor) -> torch.dtype:
-    """The type of a product of such tensors; their own where there is none, which the launch refuses."""
+    """Return the output type of a product of such tensors; an unsupported type is returned as is, and the launch
+    refuses it.
+    """
     kind = type_of(tensor.dtype)
     dtype: torch.dtype = getattr(torch, describe_type(outputs(kind)[0])) if kind in INPUTS else tensor.dtype
     return dtype
 
 
 def _gemm(a: Tensor, b: Tensor) -> Tensor:
-    """a @ b of (M, K) and (K, N), or of batches of these; each row- or column-major."""
+    """Return a @ b of (M, K) and (K, N), or of batches of these; each row- or column-major."""
     out: Tensor = products.gemm(a, b)
     return out
 
@@ -46,7 +48,7 @@ def _gemm_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _of_rank(matrix: Tensor, gradient: Tensor) -> Tensor:
-    """The gradient of a matrix that may be one for all of a batch."""
+    """Reduce the gradient of a matrix that is broadcast over a batch."""
     return gradient.sum(0) if gradient.dim() > matrix.dim() else gradient
 
 
@@ -54,12 +56,12 @@ gemm = op("ptxdsl::gemm", _gemm, fake=_gemm_fake, backward=_gemm_backward)
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x @ weight.T + bias of (rows, K), (N, K) and (N,), in one kernel."""
+    """Return x @ weight.T + bias of (rows, K), (N, K) and (N,), in one kernel."""
     try:
         if bias is None:
             return _gemm(x, weight.mT)
         out: Tensor = products.gemm(x, weight.mT, epilogue=add, operands=(per_column(bias),))
-    except LaunchError as error:  # of a product, whose arguments have other names
+    except LaunchError as error:  # raised by the product, whose arguments have other names
         message = error.message.replace("`a`", "`x`").replace("`b`", "`weight.T`")
         raise LaunchError(message, at=error.at, help=error.help) from None
     return out
@@ -83,7 +85,7 @@ linear_rows = op("ptxdsl::linear", _linear, fake=_linear_fake, backward=_linear_
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """x @ weight.T + bias, as torch.nn.functional.linear: x of (…, K), weight (N, K), bias (N,)."""
+    """Return x @ weight.T + bias, like torch.nn.functional.linear: x of (…, K), weight (N, K), bias (N,)."""
     if x.dim() == 2:
         return linear_rows(x, weight, bias)
     rows: Tensor = linear_rows(x.reshape(-1, x.shape[-1]), weight, bias)
@@ -91,8 +93,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _ragged(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
-    """The rows of each group of a by the matrix of that group: (rows, K), (groups, K, N) and int32 (groups,), which
-    says where each group ends. Rows behind the last group are not set."""
+    """Multiply the rows of each group of a by the matrix of that group.
+
+    The shapes are (rows, K), (groups, K, N) and int32 (groups,), the end of each group. Rows past the last group are
+    uninitialised.
+    """
     out: Tensor = groups.grouped_gemm_ragged(a, b, offsets)
     return out
 
@@ -115,7 +120,7 @@ grouped_gemm_ragged = op("ptxdsl::grouped_gemm_ragged", _ragged, fake=_ragged_fa
 
 
 def _ragged_rows(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
-    """The same with zeros in the rows behind the last group, which a gradient has there."""
+    """Return `_ragged` with zeros in the rows past the last group, which a gradient needs."""
     out = a.new_zeros((a.shape[0], b.shape[2]))
     return groups.grouped_gemm_ragged(a, b, offsets, out=out)
 
@@ -124,7 +129,7 @@ ragged_rows = op("ptxdsl::grouped_gemm_ragged_rows", _ragged_rows, fake=_ragged_
 
 
 def _ragged_k(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
-    """a[rows of i].T @ b[rows of i] for each group i: (rows, M) and (rows, N) to (groups, M, N)."""
+    """Return a[rows of i].T @ b[rows of i] for each group i: (rows, M) and (rows, N) to (groups, M, N)."""
     return ragged_k.grouped_gemm_ragged_k(a, b, offsets)
 
 

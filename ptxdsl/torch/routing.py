@@ -1,4 +1,4 @@
-"""Tokens on their way to experts and back, as operators of torch: each is one kernel of `kernels.reorder.routing`."""
+"""Route tokens to experts and back with torch operators, one kernel of `kernels.reorder.routing` each."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ TYPES = torch.float16, torch.bfloat16, torch.float32  # of rows that these kerne
 
 
 def _sort(chosen: Tensor, experts: int) -> tuple[Tensor, Tensor]:
-    """Of chosen, int64 of any shape, an expert each: the number of each entry when they are sorted by expert, those of
-    one expert in their order, and where the entries of each expert end; both int32."""
+    """Sort the entries of `chosen`, int64 experts of any shape, by expert; the sort is stable.
+
+    Return the position of each entry in sorted order, and the end of each expert's entries, both int32.
+    """
     if not 0 < experts <= COUNTERS:
-        raise LaunchError(f"`experts` is {experts}; a block counts 1 to {COUNTERS} of them", help="sort by torch.sort")
+        raise LaunchError(f"`experts` is {experts}; the sort kernel supports 1 to {COUNTERS}", help="use torch.sort")
     rank, ends = _sort_fake(chosen, experts)
     warps = min(MOST_WARPS, 1 << (COUNTERS // experts).bit_length() - 1)
     sort_kernel[1, LANES * warps](chosen.contiguous(), rank, ends, chosen.numel(), experts=experts, warps=warps)
@@ -46,18 +48,21 @@ sort_by_expert = op("ptxdsl::sort_by_expert", _sort, fake=_sort_fake)
 
 
 def _access(*rows: Tensor) -> dict[str, Any]:
-    """The constants of kernels that move such rows: their type, and how many bytes a thread moves at a time."""
+    """Return the constants of kernels that move these rows: their type, and the bytes that a thread moves at a time."""
     dtype, size = rows[0].dtype, rows[0].element_size()
     if dtype not in TYPES:
         raise LaunchError(
-            f"rows are {dtype}; those of float16, bfloat16 and float32 are moved", help="convert them before"
+            f"rows of {dtype} are not supported; they must be float16, bfloat16 or float32", help="convert them first"
         )
     is_wide = rows[0].shape[1] * size % WORD_BYTES == 0 and all(each.data_ptr() % WORD_BYTES == 0 for each in rows)
     return {"type": type_of(dtype), "access": WORD_BYTES if is_wide else size}
 
 
 def _spread(tokens: Tensor, rank: Tensor) -> Tensor:
-    """rows[rank[t, j]] = tokens[t]: (tokens, width) and int32 (tokens, chosen), no number twice, to (rows, width)."""
+    """Return rows with rows[rank[t, j]] = tokens[t]: (tokens, width) and int32 (tokens, chosen) to (rows, width).
+
+    The entries of rank are unique.
+    """
     tokens, rank = tokens.contiguous(), rank.contiguous()
     rows = _spread_fake(tokens, rank)
     if rows.numel():
@@ -78,7 +83,7 @@ spread = op("ptxdsl::spread", _spread, fake=_spread_fake, backward=_spread_backw
 
 
 def _gather(rows: Tensor, rank: Tensor) -> Tensor:
-    """The sum over j of rows[rank[t, j]], added up in float32."""
+    """Return the sum over j of rows[rank[t, j]], accumulated in float32."""
     rows, rank = rows.contiguous(), rank.contiguous()
     out = _gather_fake(rows, rank)
     if out.numel():
@@ -95,7 +100,10 @@ gather_rows = op("ptxdsl::gather_rows", _gather, fake=_gather_fake)
 
 
 def _combine(rows: Tensor, rank: Tensor, weights: Tensor) -> Tensor:
-    """The sum over j of weights[t, j] * rows[rank[t, j]], added up in float32: weights are float32 (tokens, chosen)."""
+    """Return the sum over j of weights[t, j] * rows[rank[t, j]], accumulated in float32.
+
+    The weights are float32 (tokens, chosen).
+    """
     rows, rank, weights = rows.contiguous(), rank.contiguous(), weights.contiguous()
     out = _combine_fake(rows, rank, weights)
     if out.numel():
@@ -117,7 +125,7 @@ combine_rows = op("ptxdsl::combine_rows", _combine, fake=_combine_fake, backward
 
 
 def _gradients(gradient: Tensor, rows: Tensor, rank: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Of rows and weights, given that of what they are combined to."""
+    """Return the gradients of rows and weights from that of the combined rows."""
     gradient, rows, rank, weights = (each.contiguous() for each in (gradient, rows, rank, weights))
     of_rows, of_weights = _gradients_fake(gradient, rows, rank, weights)
     if of_weights.numel():
@@ -136,8 +144,11 @@ combine_gradients = op("ptxdsl::combine_gradients", _gradients, fake=_gradients_
 
 
 class Routes(NamedTuple):
-    """Where rows go that are sorted by expert: `rank` (tokens, chosen) says which rows are a token's, `ends` where
-    those of each expert end (both int32), `weights` (tokens, chosen) what each choice counts, float32."""
+    """The destinations of rows sorted by expert.
+
+    `rank` (tokens, chosen) are the rows of each token and `ends` the end of each expert's rows, both int32; `weights`
+    (tokens, chosen) are the float32 weights of each choice.
+    """
 
     rank: Tensor
     ends: Tensor
@@ -145,22 +156,26 @@ class Routes(NamedTuple):
 
 
 def check_chosen(chosen: object, experts: int) -> None:
-    """Raises LaunchError for a number of experts of each token that is none, or more than there are."""
+    """Refuse a number of experts per token that is less than 1 or more than the number of experts."""
     if isinstance(chosen, bool) or not isinstance(chosen, int | torch.SymInt):
-        raise LaunchError(f"`chosen` is {chosen!r}; it counts the experts of a token", help="pass an int, such as 2")
+        raise LaunchError(
+            f"`chosen` is {chosen!r}; it must be the number of experts per token", help="pass an int, such as 2"
+        )
     if not 0 < chosen <= experts:
         many = f"there {'is' if experts == 1 else 'are'} {counted(experts, 'expert')}"
         raise LaunchError(f"`chosen` is {chosen}; {many}", help=f"choose 1 to {experts} for each token")
 
 
 def route(scores: Tensor, chosen: int) -> Routes:
-    """The best experts of each token by scores (tokens, experts). The host waits for nothing.
+    """Return the best experts of each token by scores (tokens, experts), without waiting on the host.
 
-    Raises LaunchError for scores of other dimensions, and for more of them than there are experts.
+    Raises LaunchError for scores of another rank, and if `chosen` exceeds the number of experts.
     """
     if scores.dim() != 2:
         shape = tuple(scores.shape)
-        raise LaunchError(f"`scores` has the shape {shape}; it is (tokens, experts)", help="reshape it")
+        raise LaunchError(
+            f"`scores` has the shape {shape}; it must be (tokens, experts)", help="reshape it to two dimensions"
+        )
     check_chosen(chosen, scores.shape[1])
     best, experts = scores.topk(chosen, dim=-1)
     rank, ends = sort_by_expert(experts, scores.shape[1])
@@ -168,12 +183,12 @@ def route(scores: Tensor, chosen: int) -> Routes:
 
 
 def dispatch(tokens: Tensor, routes: Routes) -> Tensor:
-    """The rows of tokens (tokens, width), sorted by expert: (tokens * chosen, width)."""
+    """Return the rows of tokens (tokens, width), sorted by expert: (tokens * chosen, width)."""
     rows: Tensor = spread(tokens, routes.rank)
     return rows
 
 
 def combine(rows: Tensor, routes: Routes) -> Tensor:
-    """The rows of each token, (tokens, width), each times its weight, added up."""
+    """Return the weighted sum of the rows of each token, (tokens, width)."""
     combined: Tensor = combine_rows(rows, routes.rank, routes.weights)
     return combined

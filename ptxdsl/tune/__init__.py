@@ -1,4 +1,4 @@
-"""Constants of kernels chosen by measuring: what fits is timed on the GPU at hand, and the best is kept on disk."""
+"""Choose kernel constants by measurement: time the configurations that fit on this GPU and keep the best on disk."""
 
 from ptxdsl.tune.tuned import TunedKernel, autotune
 

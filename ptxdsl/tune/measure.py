@@ -1,4 +1,4 @@
-"""The best of several ways to launch: what the disk remembers, else what is timed."""
+"""Choose the fastest of several configurations: the one recorded on disk, else by timing them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ptxdsl.tune import records
 from ptxdsl.tune.progress import TuningProgress
 from ptxdsl.tune.records import TuningRecord
 
-COARSE, FINE = 3, 9  # rounds: for all, then for those that are close
-CLOSE = 1.2  # times the best
+COARSE, FINE = 3, 9  # rounds: of all candidates, then of the close ones
+CLOSE = 1.2  # times the best time
 
 
 @dataclass(frozen=True)
 class TuningOption:
-    """One way to launch: its name, what launches, and the PTX of its kernel."""
+    """A candidate: its label, the function that launches it, and the PTX of its kernel."""
 
     label: str
     run: Run
@@ -29,7 +29,7 @@ class TuningOption:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is tuned: a kernel, by its name and what tells it from others of that name, for a key on a GPU."""
+    """The key of a tuning result: kernel, GPU and key values, and `code`, which separates kernels of one name."""
 
     kernel: str
     gpu: str
@@ -38,12 +38,12 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """Of its entry on disk."""
+        """The name of its entry on disk."""
         return records.name_of(self.kernel, self.gpu, self.key, self.code)
 
 
 def remembered(subject: Subject, options: Sequence[TuningOption]) -> TuningOption | None:
-    """The option that an earlier process found best, if its kernel is still the same."""
+    """Return the candidate that an earlier process found best, if its kernel is unchanged."""
     record = records.load(config.current().cache_dir, subject.name)
     option = next((each for each in options if record is not None and each.label == record.config), None)
     if option is None or record is None or records.digest_of(option.text()) != record.text:
@@ -58,10 +58,10 @@ def best_of(
     prepare: Run | None = None,
     most_seconds: float = inf,
 ) -> TuningOption:
-    """The option that takes the least time, which is kept on disk. `prepare` goes before each launch.
+    """Return the fastest candidate and store it on disk. `prepare` runs before each launch.
 
-    Those that the GPU cannot launch are left out, and those that `most_seconds` have passed before. Raises LaunchError
-    where there is none that it can.
+    Candidates that the GPU cannot launch are skipped, and so are the remaining ones after `most_seconds`. Raises
+    LaunchError if none can be launched.
     """
     timed = _timed(subject, options, clock, prepare, most_seconds)
     least = min(time for time, _ in timed)
@@ -78,8 +78,10 @@ def best_of(
 def _timed(
     subject: Subject, options: Sequence[TuningOption], clock: LaunchClock, prepare: Run | None, most_seconds: float
 ) -> list[tuple[float, TuningOption]]:
-    """A first time of each that can be launched, told while it goes on: most of it passes while kernels are assembled.
-    The first one is timed however long that takes."""
+    """Time each candidate that can be launched with a few rounds, and show progress, since assembling takes long.
+
+    The first candidate is timed regardless of `most_seconds`.
+    """
     timed: list[tuple[float, TuningOption]] = []
     reasons: list[str] = []
     begun = perf_counter()
@@ -90,7 +92,7 @@ def _timed(
             try:
                 if prepare is not None:
                     prepare()
-                option.run()  # assembled and loaded
+                option.run()  # assembles and loads it
             except Error as error:
                 reasons.append(f"{option.label}: {error.message}")
                 progress.skip()
@@ -101,6 +103,6 @@ def _timed(
     if not timed:
         raise LaunchError(
             f"no configuration of `{subject.kernel}` can be launched on {subject.gpu}:\n  " + "\n  ".join(reasons),
-            help="give it smaller tiles, fewer stages or fewer threads",
+            help="use smaller tiles, fewer stages or fewer threads",
         )
     return timed

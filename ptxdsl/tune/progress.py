@@ -1,4 +1,4 @@
-"""A line that says how far tuning is: by rich where that is installed, and nothing where stderr is no terminal."""
+"""Show tuning progress on one line, with rich if it is installed; show nothing if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class TuningProgress:
-    """`with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)` for each of 8."""
+    """The progress of tuning: `with TuningProgress("saxpy", 8) as progress: progress.tell("tile=64", 12.3)`."""
 
     def __init__(self, subject: str, total: int) -> None:
         self.subject, self.total, self.count = subject, total, 0
@@ -36,12 +36,12 @@ class TuningProgress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     def tell(self, label: str, microseconds: float) -> None:
-        """One more was timed."""
+        """Count a candidate that was timed."""
         self.best = min(filter(None, (self.best, (microseconds, label))))
         self._count_one()
 
     def skip(self) -> None:
-        """One more was tried, and cannot be launched."""
+        """Count a candidate that cannot be launched."""
         self._count_one()
 
     def _count_one(self) -> None:

@@ -1,4 +1,4 @@
-"""What was found best, on disk beside the cubins: by kernel, GPU and key, with the text of the kernel."""
+"""Tuning results on disk, next to the cubins: by kernel, GPU and key, with a digest of the kernel's text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ptxdsl.assemble import cache
 
-_FORMAT = "tuning 1"  # part of the name of an entry
+_FORMAT = "tuning 1"  # part of the entry name
 _SOURCE = re.compile(r"^\s*\.(?:loc|file)\b.*\n", re.MULTILINE)
 
 
@@ -27,12 +27,12 @@ class TuningRecord:
 
 
 def name_of(kernel: str, gpu: str, key: str, code: str) -> str:
-    """The name of an entry. `code` tells kernels of one name apart."""
+    """Return the name of an entry. `code` separates kernels of one name."""
     return cache.key((_FORMAT, kernel, gpu, key, code))
 
 
 def digest_of(ptx: str) -> str:
-    """A digest of PTX that does not change when its source moves to other lines."""
+    """Return a digest of PTX that does not depend on source line numbers."""
     return hashlib.sha256(_SOURCE.sub("", ptx).encode()).hexdigest()
 
 
@@ -42,12 +42,12 @@ def load(folder: Path | None, name: str) -> TuningRecord | None:
 
 
 def store(folder: Path | None, name: str, record: TuningRecord) -> bool:
-    """Keeps a record, in the stead of an older one; False where nothing can be kept."""
+    """Store a record, replacing an older one. Return False if it cannot be stored."""
     return cache.store(folder, name, json.dumps({"tuning": asdict(record)}).encode() + b"\n")
 
 
 def read(content: bytes) -> TuningRecord | None:
-    """A record; None where the bytes are something else."""
+    """Decode a record; None if the bytes are not one."""
     try:
         return TuningRecord(**json.loads(content)["tuning"])
     except (ValueError, KeyError, TypeError):

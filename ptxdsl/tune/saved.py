@@ -1,4 +1,4 @@
-"""The arrays that a kernel writes, as they were before it was tuned."""
+"""Save and restore the arrays that a kernel writes while it is tuned."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from ptxdsl.runtime.variant import Variant
 
 @contextmanager
 def saved(variant: Variant, arguments: Sequence[object], device: int, stream: int) -> Iterator[Run]:
-    """Copies of the arrays on a GPU that a kernel writes, for the body of a `with`; yields what puts them back, which
-    is done at its end, too."""
+    """Copy the arrays on a GPU that a kernel writes, and yield a function that restores them.
+
+    The arrays are also restored at the end of the `with` body.
+    """
     signature = variant.signature
     values = signature.check(signature.flat(arguments), device, may_overlap=True)
     spans = [array.span for _, array, written in signature.arrays(values) if written]
@@ -22,17 +24,24 @@ def saved(variant: Variant, arguments: Sequence[object], device: int, stream: in
 
     def restore() -> None:
         for copy, start, size in copies:
-            call("restoring what was tuned", driver.cuda.cuMemcpyDtoDAsync, start, copy, size, stream)
+            call("restoring the arrays of a tuned kernel", driver.cuda.cuMemcpyDtoDAsync, start, copy, size, stream)
 
     with driver.on(device):
         try:
             for start, end in spans:
-                copy = int(call("saving what is tuned", driver.cuda.cuMemAlloc, max(1, end - start)))
+                copy = int(call("saving the arrays of a tuned kernel", driver.cuda.cuMemAlloc, max(1, end - start)))
                 copies.append((copy, start, end - start))
-                call("saving what is tuned", driver.cuda.cuMemcpyDtoDAsync, copy, start, end - start, stream)
+                call(
+                    "saving the arrays of a tuned kernel",
+                    driver.cuda.cuMemcpyDtoDAsync,
+                    copy,
+                    start,
+                    end - start,
+                    stream,
+                )
             yield restore
             restore()
-            call("restoring what was tuned", driver.cuda.cuStreamSynchronize, stream)
+            call("restoring the arrays of a tuned kernel", driver.cuda.cuStreamSynchronize, stream)
         finally:
             for copy, _, _ in copies:
                 driver.cuda.cuMemFree(copy)

@@ -1,4 +1,4 @@
-"""`@pd.autotune(configs, key=…)`: a kernel whose constants are those that take the least time, for each key."""
+"""`@pd.autotune(configs, key=…)`: launch a kernel with the fastest of several sets of constants, for each key."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ptxdsl.tune.fitting import never_fits, refused, why_not
 from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
 from ptxdsl.tune.saved import saved
 
-MOST = 16  # configurations that are timed, where a cost says which
+MOST = 16  # configurations to time if there is a cost function
 Config = Mapping[str, Any]
-_PRUNED = "it is `cost=` and `most=` here: a function of constants, and how many of the cheapest are timed"
-_RESTORED = "arrays that the kernel writes are put back before each launch, without a word"
-_TIMED = "how often each is timed follows from how near it is to the best"
+_PRUNED = "use `cost=`, a function of the constants, and `most=`, the number of cheapest configs to time"
+_RESTORED = "leave it out: arrays that the kernel writes are always restored before each launch"
+_TIMED = "leave it out: the number of timed launches is chosen automatically"
 Shaped = int | tuple[int, ...] | Callable[..., int | tuple[int, ...]]
 
 
@@ -36,13 +36,13 @@ class _Ask:
     grid: Shaped
     block: Shaped
     arguments: tuple[Any, ...]
-    options: Mapping[str, Any]  # what is said by name: other constants, the stream
+    options: Mapping[str, Any]  # keyword arguments: other constants, the stream
 
 
 class TunedKernel:
-    """A kernel, and which of several sets of constants it is launched with.
+    """A kernel with several sets of constants, launched with the best one.
 
-    `kernel` is the kernel itself, `best` what was chosen so far: the constants for each (GPU or None, key).
+    `kernel` is the kernel itself. `best` maps each (GPU or None, key) to the constants chosen so far.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class TunedKernel:
         return f"<tuned {self.kernel!r}>"
 
     def __getitem__(self, shape: object) -> TunedLaunch:
-        """`kernel[grid, block]`, where both may be functions of constants, by their names."""
+        """Return `kernel[grid, block]`; both may be functions whose parameters are constants by name."""
         if not isinstance(shape, tuple) or len(shape) != 2:
             raise LaunchError(
-                f"tuned kernel `{self.name}` is indexed by {shape!r}",
+                f"tuned kernel `{self.name}` is indexed by {shape!r}, not by a grid and a block",
                 at=here().location,
                 help=f"write `{self.name}[grid, block](…)`; both may be functions of constants: `lambda tile: …`",
             )
@@ -74,19 +74,19 @@ class TunedKernel:
 
     def __call__(self, *arguments: object, **constants: object) -> NoReturn:
         raise LaunchError(
-            f"tuned kernel `{self.name}` is called without a grid and a block",
+            f"tuned kernel `{self.name}` was called without a grid and a block",
             at=here().location,
             help=f"launch it as `{self.name}[grid, block](…)`",
         )
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and hasattr(Kernel, name):
-            help = f"the kernel itself has, for constants of your choice: `{self.name}.kernel.{name}`"
+            help = f"use the kernel itself, with constants of your choice: `{self.name}.kernel.{name}`"
             raise UnknownAttribute(f"tuned kernel `{self.name}` has no `{name}`", at=here().location, help=help)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def key_of(self, arguments: Sequence[Any], options: Config) -> tuple[Hashable, ...]:
-        """The values of the key: numbers as they are, of arrays the type and shape."""
+        """Return the values of the key: numbers as they are, arrays by type and shape."""
         constants = self.kernel.signature.constants
         return tuple(
             _key_value(arguments[position] if position >= 0 else options.get(name, constants.get(name)))
@@ -94,7 +94,7 @@ class TunedKernel:
         )
 
     def choose(self, ask: _Ask, device: int | None, key: tuple[Hashable, ...]) -> Config:
-        """The constants for a launch. Raises LaunchError where no configuration fits."""
+        """Return the constants for a launch. Raises LaunchError if no configuration fits."""
         fitting = self._cheapest(self._fitting(ask, target(device)), dict(zip(self.key, key, strict=True)))
         if device is None or len(fitting) == 1:
             return fitting[0]
@@ -102,24 +102,26 @@ class TunedKernel:
         described = repr([(name, value) for name, value in zip(self.key, key, strict=True)])
         subject = Subject(self.name, str(driver.device(device).name), described, self._code(options))
         others = {name: value for name, value in ask.options.items() if name in self.kernel.signature.constants}
-        ways = [
+        candidates = [
             TuningOption(label, _launch(self, ask, each), _text(self.kernel, {**others, **each}, device))
             for label, each in options.items()
         ]
-        chosen = remembered(subject, ways) or self._timed(subject, ways, ask, device, {**others, **fitting[0]})
+        chosen = remembered(subject, candidates) or self._timed(
+            subject, candidates, ask, device, {**others, **fitting[0]}
+        )
         return options[chosen.label]
 
     def _timed(
-        self, subject: Subject, ways: Sequence[TuningOption], ask: _Ask, device: int, constants: Config
+        self, subject: Subject, candidates: Sequence[TuningOption], ask: _Ask, device: int, constants: Config
     ) -> TuningOption:
-        """The best way by measuring; the arrays are as before afterwards."""
+        """Time the candidates and return the best; the arrays are restored afterwards."""
         stream = _stream(ask, device)
         variant = self.kernel.variant(target(device), dict(constants))
         with saved(variant, ask.arguments, device, stream) as restore, GpuClock(stream) as clock:
-            return best_of(subject, ways, clock, restore)
+            return best_of(subject, candidates, clock, restore)
 
     def _fitting(self, ask: _Ask, arch: str) -> list[Config]:
-        """The configurations that fit a target. Raises LaunchError for one that never fits, and where none does."""
+        """Return the configurations that fit a target. Raises LaunchError for one that never fits, or if none does."""
         others = {name: value for name, value in ask.options.items() if name in self.kernel.signature.constants}
         reasons: list[str] = []
         fitting = []
@@ -138,20 +140,22 @@ class TunedKernel:
         return fitting
 
     def _refuse(self, each: Config, others: Config, arch: str, reason: str) -> NoReturn:
-        """Refuses a configuration that never fits: at the line of the kernel that says so; what is wrong with all of
-        them is a mistake of the kernel."""
+        """Raise the error of a configuration that never fits, at the line of the kernel that causes it.
+
+        An error that is the same for all configurations is raised as an error of the kernel.
+        """
         message = f"config {self._label(each)} of tuned kernel `{self.name}` never fits: {reason}"
         error = refused(self.kernel, {**others, **each}, arch)
         if error is None:
             raise LaunchError(message, at=here().location, help="leave it out of the configs")
-        told = [refused(self.kernel, {**others, **one}, arch) for one in self.configs]
-        if {other.message if other else "" for other in told} == {error.message}:
+        errors = [refused(self.kernel, {**others, **one}, arch) for one in self.configs]
+        if {other.message if other else "" for other in errors} == {error.message}:
             raise error
-        mend = f"{error.help}; or " if error.help else ""
-        raise LaunchError(message, at=error.at, help=f"{mend}leave it out of the configs")
+        fix = f"{error.help}; or " if error.help else ""
+        raise LaunchError(message, at=error.at, help=f"{fix}leave it out of the configs")
 
     def _cheapest(self, fitting: list[Config], key: Config) -> list[Config]:
-        """Those that should cost least, the cheapest first; as they are where nobody knows."""
+        """Return the `most` cheapest configurations, cheapest first; all of them, unsorted, without a cost function."""
         if self.cost is None:
             return fitting
         names = inspect.signature(self.cost).parameters
@@ -160,9 +164,9 @@ class TunedKernel:
         for each, number in zip(fitting, costs, strict=True):
             if not isinstance(number, int | float | np.number):
                 raise LaunchError(
-                    f"`cost` of tuned kernel `{self.name}` is {number!r} for {self._label(each)}",
+                    f"`cost` of tuned kernel `{self.name}` returned {number!r} for {self._label(each)}",
                     at=here().location,
-                    help="return a number, less for what should take less time",
+                    help="return a number; lower means faster",
                 )
         order = sorted(range(len(fitting)), key=lambda number: costs[number])
         return [fitting[number] for number in order[: self.most]]
@@ -171,14 +175,14 @@ class TunedKernel:
         return ", ".join(f"{name}={value!r}" for name, value in each.items())
 
     def _code(self, options: Mapping[str, Config]) -> str:
-        """What tells the kernel, and what it is tuned among, from others of its name."""
+        """Return a key that separates the kernel and its candidates from other kernels of its name."""
         digest = hashlib.sha256()
         _add_code(digest, self.kernel.signature.function.__code__)
         return f"{digest.hexdigest()} {sorted(options)}"
 
 
 class TunedLaunch:
-    """`kernel[grid, block]` of a tuned kernel, to be called with the arguments."""
+    """The result of `kernel[grid, block]` of a tuned kernel; call it with the arguments to launch."""
 
     __slots__ = ("block", "grid", "tuned")
 
@@ -188,14 +192,16 @@ class TunedLaunch:
     @public
     @UNTRACEABLE
     def __call__(self, *arguments: Any, **options: Any) -> None:
-        """Launches with the best constants, which are found at the first launch with a key. The options are those of
-        any launch; constants that are not tuned are given by name."""
+        """Launch with the best constants, which are measured at the first launch with each key.
+
+        The options are those of any launch. Pass constants that are not tuned by name.
+        """
         tuned = self.tuned
         if len(arguments) != len(tuned.kernel.signature.names):
-            tuned.kernel[1, 1](*arguments, **tuned.configs[0])  # refused in the words of a launch
+            tuned.kernel[1, 1](*arguments, **tuned.configs[0])  # raises the error of a normal launch
         if options and (both := [name for name in options if any(name in each for each in tuned.configs)]):
             raise LaunchError(
-                f"`{both[0]}` of `{tuned.name}` is tuned, and the launch gives it, too",
+                f"`{both[0]}` of `{tuned.name}` is tuned, so a launch cannot set it",
                 at=here().location,
                 help=f"leave it out, or launch the kernel itself: `{tuned.name}.kernel[grid, block](…, {both[0]}=…)`",
             )
@@ -221,7 +227,7 @@ def _text(kernel: Kernel, constants: Config, device: int) -> Callable[[], str]:
 
 
 def _shape(tuned: TunedKernel, name: str, shape: Shaped, constants: Config) -> int | tuple[int, ...]:
-    """A grid or block, which may be a function of constants."""
+    """Return a grid or block; call it with its constants if it is a function."""
     if not callable(shape):
         return shape
     known = {**tuned.kernel.signature.constants, **constants}
@@ -229,9 +235,9 @@ def _shape(tuned: TunedKernel, name: str, shape: Shaped, constants: Config) -> i
     for each in wanted:
         if each not in known:
             raise LaunchError(
-                f"the {name} of `{tuned.name}` is a function of `{each}`, which is no constant of it",
+                f"the {name} of `{tuned.name}` is a function of `{each}`, which is not a constant of the kernel",
                 at=here().location,
-                help=f"it has {', '.join(tuned.kernel.signature.constants)}",
+                help=f"its constants are {', '.join(tuned.kernel.signature.constants)}",
             )
     return shape(**{each: known[each] for each in wanted})
 
@@ -242,7 +248,7 @@ def _key_value(value: Any) -> Hashable:
 
 
 def _stream(ask: _Ask, device: int) -> int:
-    """The stream of a launch."""
+    """Return the stream of a launch."""
     if ask.options.get("stream") is not None:
         return stream_handle(ask.options["stream"])
     libraries = [arrays.library_of(type(argument)) for argument in ask.arguments]
@@ -250,7 +256,7 @@ def _stream(ask: _Ask, device: int) -> int:
 
 
 def _add_code(digest: Any, code: CodeType) -> None:
-    """Adds what a function does, and the functions in it; not where it stands."""
+    """Add the bytecode of a function and its inner functions to a digest, without line numbers."""
     digest.update(code.co_code + repr((code.co_names, code.co_varnames)).encode())
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -264,7 +270,7 @@ def _add_code(digest: Any, code: CodeType) -> None:
     **dict.fromkeys(("warmup", "rep", "do_bench"), _TIMED),
     **dict.fromkeys(("prune_configs_by", "early_config_prune", "perf_model", "top_k"), _PRUNED),
     **dict.fromkeys(("restore_value", "reset_to_zero", "pre_hook", "post_hook"), _RESTORED),
-    cache_results="the best is kept on disk; PTXDSL_CACHE_DIR=off keeps nothing",
+    cache_results="the best config is always cached on disk; PTXDSL_CACHE_DIR=off disables the cache",
 )
 def autotune(
     configs: Iterable[Config],
@@ -273,24 +279,24 @@ def autotune(
     cost: Callable[..., float] | None = None,
     most: int = MOST,
 ) -> Callable[[Kernel], TunedKernel]:
-    """Launches a kernel with those constants of several that take the least time: put it above `@pd.kernel`.
+    """Launch a kernel with the fastest of several sets of constants; put it above `@pd.kernel`.
 
-    `configs` are dicts of constants. For each new value of what `key` names (parameters: numbers, of arrays the type
-    and shape; constants) the first launch on a GPU finds the best: it leaves out what the GPU cannot run, takes the
-    `most` that `cost` says are cheapest, a function of constants and of what is in the key, by their names, and times
-    these: single launches after a rest, on a cold L2 cache. The arrays are put back as they were before each. The best
-    is kept on disk (`ptxdsl cache` lists it), for this kernel's text, GPU and key, and other processes take it from
-    there. A terminal shows how far it is. On the emulator nothing is timed: the cheapest, or else the first config
-    that fits is taken.
+    `configs` are dicts of constants. `key` names parameters and constants. For each new combination of their values
+    (numbers by value, arrays by type and shape), the first launch on a GPU finds the best config. It skips configs that
+    the GPU cannot run, keeps the `most` cheapest by `cost`, and times single launches of these after a rest, with a
+    cold L2 cache. `cost` is a function of constants and key values, by name. Arrays are restored before each launch.
+    The best config is stored on disk (`ptxdsl cache` lists it) by the kernel's text, GPU and key, and other processes
+    reuse it. A terminal shows the progress. On the emulator nothing is timed: the cheapest config is used, or the first
+    that fits.
 
     `kernel[grid, block](…)` launches; grid and block may be functions of constants: `k[lambda tile: n // tile, 128]`.
-    Raises TraceError for a config or a key that the kernel has not, and, at a launch, LaunchError for a config that
-    fits no GPU at all.
+    Raises TraceError for a config or a key that does not match the kernel and, at a launch, LaunchError for a config
+    that fits no GPU at all.
     """
 
     if callable(configs) or isinstance(configs, Kernel):
         raise TraceError(
-            f"pd.autotune takes configs first; found {configs!r}",
+            f"the first argument of pd.autotune must be a list of configs, got {configs!r}",
             at=here().location,
             help="write `@pd.autotune([{'tile': 64}, {'tile': 128}], key=[\"n\"])` above @pd.kernel",
         )
@@ -300,16 +306,16 @@ def autotune(
     def make(kernel: Kernel) -> TunedKernel:
         if not isinstance(kernel, Kernel):
             raise TraceError(
-                f"pd.autotune decorates a kernel; found {kernel!r}",
+                f"pd.autotune decorates a kernel, got {kernel!r}",
                 at=here().location,
-                help="put it above @pd.kernel, which makes one of a function",
+                help="put it above @pd.kernel, which makes a kernel of a function",
             )
         _check_configs(kernel, tried)
         _check_key(kernel, key, tried)
         _check_cost(kernel, cost, key)
         if not isinstance(most, int) or isinstance(most, bool) or most < 1:
             raise TraceError(f"`most` of tuned kernel `{kernel.name}` is {most!r}", at=here().location,
-                             help="say how many configs are timed at most, 1 or more")  # fmt: skip
+                             help="pass the maximum number of configs to time, 1 or more")  # fmt: skip
         return TunedKernel(kernel, [dict(each) for each in tried], key, cost, most)
 
     return make
@@ -324,9 +330,12 @@ def _check_configs(kernel: Kernel, configs: Any) -> None:
         for name in each:
             if name not in constants:
                 raise TraceError(
-                    f"config {number} of tuned kernel `{kernel.name}` gives `{name}`, which is no constant of it",
+                    f"config {number} of tuned kernel `{kernel.name}` sets `{name}`, which is not a constant of the "
+                    "kernel",
                     at=here().location,
-                    help=f"it has {', '.join(constants)}" if constants else "constants are keyword-only parameters",
+                    help=f"its constants are {', '.join(constants)}"
+                    if constants
+                    else "constants are keyword-only parameters",
                 )
 
 
@@ -340,11 +349,11 @@ def _check_key(kernel: Kernel, key: Any, configs: Iterable[Config]) -> None:
     for name in key:
         if name not in (*names, *others):
             tuned = any(name in each for each in configs)
-            why = "is what is tuned" if tuned else "is no argument of it"
+            why = "is a tuned constant" if tuned else "is not an argument of the kernel"
             raise TraceError(
                 f"`key` of tuned kernel `{kernel.name}` names `{name}`, which {why}",
                 at=here().location,
-                help=f"it takes {', '.join((*names, *others))}",
+                help=f"it can name {', '.join((*names, *others))}",
             )
 
 

@@ -71,7 +71,7 @@ def test_what_takes_nvidias_command_is_refused_without_it(monkeypatch):
     with pytest.raises(AssembleError) as refusal:
         fatbin({"sm_90a": b"", "sm_100f": b""})
     assert refusal.value.message == (
-        "machine code for sm_100f is put into a file by the command fatbinary, which is not installed"
+        "packing machine code for sm_100f needs the command fatbinary, which is not installed"
     )
     assert refusal.value.help == "install the CUDA toolkit, or build for targets up to sm_90a"
 
@@ -290,7 +290,7 @@ chosen = Choice(k.signature.function, k.signature, k.options)
 """)
     assert cli.main(["build", f"{source}:chosen", "--arch", "sm_80,sm_90a", "-o", str(tmp_path)]) == 1
     assert capsys.readouterr().err.splitlines() == [
-        "ptxdsl: kernel `k` takes x: ptr[f32] on sm_80 and x: ptr[f32], y: ptr[f32] on sm_90a",
+        "ptxdsl: kernel `k` takes x: ptr[f32] on sm_80, but x: ptr[f32], y: ptr[f32] on sm_90a",
         "  help: build for one of them at a time: a program has one launcher for all of its targets",
     ]
 

@@ -188,28 +188,28 @@ STRUCT = jax.ShapeDtypeStruct((64,), jnp.float32)
 REFUSED = {
     "no grid": (
         (saxpy,), {"block": 1, "out": {"z": STRUCT}},
-        "kernel `saxpy` is called from JAX, and has no `grid`",
+        "kernel `saxpy` is called from JAX without a `grid`",
         "pass `grid=` and `block=`: numbers, or functions of the arguments",
     ),
     "a group": (
         (takes_a_group,), {"grid": 1, "block": 1, "out": {"y": STRUCT}},
-        "kernel `takes_a_group`: parameter `m` is Matrix, and JAX passes arrays and numbers alone",
-        "write a launcher, a function of arrays and numbers that fills it and launches the kernel",
+        "kernel `takes_a_group`: parameter `m` is Matrix, but JAX passes only arrays and numbers",
+        "write a launcher, a function of arrays and numbers that builds it and launches the kernel",
     ),
     "an output that is read": (
         (saxpy,), {"grid": 1, "block": 1, "out": {"x": STRUCT}},
         "kernel `saxpy` is called from JAX with `out` of `x`; it writes `z`",
-        "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+        "name the arrays that it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
     ),
     "an output without a name": (
         (saxpy,), {"grid": 1, "block": 1, "out": STRUCT},
         "kernel `saxpy` is called from JAX with `out` of no names; it writes `z`",
-        "name what it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
+        "name the arrays that it writes: `out={'y': jax.ShapeDtypeStruct((n,), jnp.float32)}`",
     ),
     "an argument that changes": (
         (in_place,), {"grid": 1, "block": 1, "out": {"y": STRUCT}},
-        "kernel `in_place` writes `x`, which is no output: arrays of JAX do not change",
-        "name it in `out`, or let the kernel read one array and write another (it takes x, y)",
+        "kernel `in_place` writes `x`, which is not an output, but JAX arrays are immutable",
+        "name it in `out`, or read one array in the kernel and write another (it takes x, y)",
     ),
     "an output without a type": (
         (saxpy,), {"grid": 1, "block": 1, "out": {"z": (4,)}},
@@ -218,23 +218,23 @@ REFUSED = {
     ),
     "a grid of other arguments": (
         (saxpy,), {"grid": lambda n: n, "block": 1, "out": {"z": STRUCT}},
-        "kernel `saxpy` is called from JAX: `grid` is a function of n; it is called with x, y, a, n",
+        "kernel `saxpy` is called from JAX: `grid` is a function of n, but it is called with x, y, a, n",
         "write `lambda x, y, a, n: …`",
     ),
     "a number": (
         (3,), {"out": STRUCT},
-        "a call from JAX is made of 3",
+        "ptxdsl.jax.call expects a kernel or a launcher, got 3",
         "pass a kernel (@pd.kernel) or a function of arrays and of its outputs",
     ),
     "outputs of a launcher by name": (
         (lambda x, out: None,), {"out": {"z": STRUCT}},
         "a launcher is called from JAX with `out` of `z`",
-        "it is given its outputs by their places: pass a struct, or a sequence of them",
+        "a launcher gets its outputs by position: pass a struct, or a sequence of them",
     ),
     "options of kernels": (
         (lambda x, out: None,), {"grid": 1, "out": STRUCT},
-        "a launcher is called from JAX with `grid`, `block` or `constants`",
-        "the launcher itself launches its kernels: leave these out",
+        "a launcher that is called from JAX does not take `grid`, `block` or `constants`",
+        "leave these out: the launcher itself launches its kernels",
     ),
 }  # fmt: skip
 
@@ -252,29 +252,29 @@ X = np.ones(4, np.float32)
 CALLS = {
     "by name": (
         lambda: scaled(X, X, a=2.0, n=4),
-        "a call from JAX takes its arguments by their places; `a` is given by its name",
-        "leave the names out, in the order of the parameters",
+        "a call from JAX takes its arguments by position, but `a` is passed by name",
+        "pass the arguments in the order of the parameters, without names",
     ),
     "with a grid": (
         lambda: scaled[1, 32](X, X, 2.0, 4),
-        "a call from JAX is given a grid and a block, which it has already",
-        "call it with its arguments alone",
+        "a function made by ptxdsl.jax.call was indexed with a grid and a block, which were already set",
+        "call it with its arguments only",
     ),
     "of a launcher of other arguments": (
         lambda: ours.call(lambda x: None, out=STRUCT)(X),
         "a launcher of x is called with 1 argument and 1 output",
-        "let it take its arguments, then the outputs that it fills",
+        "write it with its arguments first, then the outputs that it fills",
     ),
     "an option of JAX": (
         lambda: ours.call(saxpy, out_shape=STRUCT),
         "call takes no `out_shape`; it takes target, out, grid, block and constants",
-        "it is `out=` here, by jax.ShapeDtypeStruct",
+        "use `out=`, with jax.ShapeDtypeStruct",
     ),
     "of one matrix": (lambda: ours.gemm(X), "gemm lacks `b`; it takes a and b", None),
     "of a product with an output": (
         lambda: ours.gemm(X, X, out=X),
         "gemm takes no `out`; it takes a and b",
-        "JAX makes its outputs; ptxdsl.kernels.gemm takes `out=`",
+        "leave it out: JAX allocates its outputs; ptxdsl.kernels.gemm takes `out=`",
     ),
 }
 
@@ -291,7 +291,7 @@ def test_calls_with_other_arguments_are_refused_in_words(case):
 ARGUMENTS = {
     "too few": (
         lambda x: (x, x, 2.0),
-        "kernel `saxpy` takes 4 arguments, 3 given", "call it with (x, y, a, n)",
+        "kernel `saxpy` takes 4 arguments, got 3", "call it with (x, y, a, n)",
     ),
     "an array for a number": (
         lambda x: (x, x, x[0], 64),
@@ -301,7 +301,7 @@ ARGUMENTS = {
     "a number for an array": (lambda x: (x, 1.0, 2.0, 64), "`y` expects ptr[f32], got the number 1.0", "pass an array"),
     "another type": (
         lambda x: (x, x.astype(jnp.float16), 2.0, 64),
-        "`y` expects ptr[f32], got a jax array of float16", "convert it by .astype first",
+        "`y` expects ptr[f32], got a jax array of float16", "convert it with .astype first",
     ),
 }  # fmt: skip
 

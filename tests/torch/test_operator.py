@@ -144,18 +144,18 @@ X = torch.ones(64)
 WRONG = {
     "few": (lambda: square(X), "lacks `a` and `n`; it takes x, a and n", None),
     "one less": (lambda: square(X, a=2.0), "lacks `n`; it takes x, a and n", None),
-    "many": (lambda: square(X, 2.0, 64, 1), "takes 3 arguments; 4 given; it takes x, a and n", None),
+    "many": (lambda: square(X, 2.0, 64, 1), "takes 3 arguments, got 4; it takes x, a and n", None),
     "unknown": (lambda: square(X, 2.0, 64, b=1), "takes no `b`; it takes x, a and n", None),
     "of a launch": (
         lambda: square(X, 2.0, 64, out=X),
         "takes no `out`; it takes x, a and n",
-        "operators make their outputs, as autograd wants it; the functions of ptxdsl.kernels take `out=`",
+        "leave it out: operators allocate their outputs, as autograd requires; the functions of ptxdsl.kernels take `out=`",
     ),
-    "twice": (lambda: square(X, a=2.0, n=64, x=X), "has `x` twice, by position and by name", None),
+    "twice": (lambda: square(X, a=2.0, n=64, x=X), "got `x` twice, by position and by name", None),
     "indexed": (
         lambda: square[1, 32](X, 2.0, 64),
-        "is given a grid and a block, which it has already",
-        "call it with its arguments alone: (x, a, n)",
+        "was indexed with a grid and a block, which were already set when it was made",
+        "call it with its arguments only: (x, a, n)",
     ),
 }
 
@@ -173,9 +173,12 @@ def test_a_call_with_other_arguments_says_what_it_takes(case):
 def test_what_is_no_tensor_is_refused_by_name(value, kind):
     with pytest.raises(pd.CallError) as raised:
         square(value, 2.0, 64)
-    assert raised.value.message == f"`x` of operator `ptxdsl_tests::square` is a tensor; found a value of type {kind}"
     assert (
-        raised.value.help == "pass a tensor: torch.from_numpy(…), or the functions of ptxdsl.kernels, which take arrays"
+        raised.value.message == f"`x` of operator `ptxdsl_tests::square` must be a tensor, got a value of type {kind}"
+    )
+    assert (
+        raised.value.help
+        == "pass a tensor: torch.from_numpy(…), or call the functions of ptxdsl.kernels, which take arrays"
     )
 
 
@@ -184,8 +187,8 @@ def test_an_output_that_is_none_is_refused():
     operator = op("ptxdsl_tests::none", scaled_square, **options)
     with pytest.raises(LaunchError) as raised:
         operator(X, 2.0, 64)
-    assert raised.value.message == "the function that makes the output `y` returns None"
-    assert raised.value.help == "let it return an empty tensor"
+    assert raised.value.message == "the function that allocates the output `y` returned None"
+    assert raised.value.help == "return an empty tensor"
 
 
 @pytest.mark.parametrize(
@@ -194,18 +197,18 @@ def test_an_output_that_is_none_is_refused():
         (
             lambda: op("a::b", plain, bwd=plain),
             "op takes no `bwd`; it takes name, target, fake, mutates, grid, block, out, constants, backward and setup_context",
-            "it is `backward=` here: f(ctx, *gradients)",
+            "use `backward=`: f(ctx, *gradients)",
         ),
-        (lambda: op(scaled_square), "an operator is called <kernel scaled_square>", 'torch takes "namespace::name", two identifiers'),
+        (lambda: op(scaled_square), "the operator name <kernel scaled_square> is not valid", 'use "namespace::name", two identifiers'),
         (
             lambda: op("a::c", lambda x: x, fake=plain),
             "operator `a::c`: Parameter x must have a type annotation.",
-            "annotate arguments and result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
+            "annotate the arguments and the result: `def launcher(x: torch.Tensor, n: int) -> torch.Tensor`",
         ),
         (
             lambda: conv2d(X, X, padding=1),
             "conv2d takes no `padding`; it takes x, w, bias, pad, stride and dilation",
-            "it is `pad=` here: one number, or one for height and one for width",
+            "use `pad=`: one number, or one for height and one for width",
         ),
     ],
 )  # fmt: skip
@@ -231,7 +234,9 @@ def test_backward_of_an_operator_without_one():
     with pytest.raises(LaunchError) as raised:
         halves(x)[0].sum().backward()
     assert raised.value.message == "operator `ptxdsl_tests::halves` has no gradient"
-    assert raised.value.help == "make it with `backward=`, or call it with `x.detach()` or within `torch.no_grad()`"
+    assert (
+        raised.value.help == "pass `backward=` when making it, or call it with `x.detach()` or inside `torch.no_grad()`"
+    )
     assert "halves(x)[0].sum().backward()" in str(raised.value)
 
 
@@ -262,28 +267,28 @@ def plain(x: torch.Tensor) -> torch.Tensor:
 REFUSED = {
     "a group": (
         (takes_a_group,), {"grid": 1, "block": 1},
-        "operator `a::b`: parameter `m` is Matrix, and torch passes tensors and numbers alone",
-        "write a launcher, a function of tensors and numbers that fills it and launches the kernel",
+        "operator `a::b`: parameter `m` is Matrix, but torch passes only tensors and numbers",
+        "write a launcher, a function of tensors and numbers that builds it and launches the kernel",
     ),
     "no fake": (
         (plain,), {},
-        "operator `a::b` has no fake: nothing says which outputs it gives where tensors have no memory",
-        "pass `fake=lambda x: torch.empty_like(x)`, or what gives empty tensors as its outputs are",
+        "operator `a::b` has no `fake`, so its outputs are unknown when tensors have no memory",
+        "pass `fake=lambda x: torch.empty_like(x)`, or another function that returns empty tensors like its outputs",
     ),
     "no block": (
         (double_in_place,), {"grid": 1},
-        "operator `a::b` launches kernel `double_in_place`, and has no `block`",
+        "operator `a::b` launches kernel `double_in_place`, but has no `block`",
         "pass `grid=` and `block=`: numbers, or functions of the operator's arguments",
     ),
     "a fake of a kernel": (
         (double_in_place,), {"fake": plain},
-        "operator `a::b` is a kernel, and is made with `fake`",
-        "name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; what else it writes is mutated",
+        "operator `a::b` is made of a kernel, which does not take `fake`",
+        "name its outputs by `out={'y': lambda x: torch.empty_like(x)}`; the other arrays that it writes are mutated",
     ),
     "an unknown output": (
         (double_in_place,), {"grid": 1, "block": 1, "out": {"z": plain}},
-        "operator `a::b` has the output `z`; kernel `double_in_place` takes x",
-        "name pointers of the kernel",
+        "operator `a::b` has the output `z`, but kernel `double_in_place` takes x",
+        "name pointer parameters of the kernel",
     ),
     "an output that is read": (
         (scaled_square,), {"grid": 1, "block": 1, "out": {"x": plain}},
@@ -297,51 +302,51 @@ REFUSED = {
     ),
     "an output that nothing makes": (
         (double_in_place,), {"grid": 1, "block": 1, "out": {"x": 3}},
-        "operator `a::b`: the output `x` is made by 3",
+        "operator `a::b`: the output `x` is 3, which is not a function",
         "pass a function of the operator's arguments, such as `lambda x: torch.empty_like(x)`",
     ),
     "a gradient of what is mutated": (
         (double_in_place,), {"grid": 1, "block": 1, "backward": plain},
-        "operator `a::b` writes `x` and has a `backward`",
-        "autograd differentiates operators that make their outputs: let it return a new tensor",
+        "operator `a::b` writes `x`, so it cannot have a `backward`",
+        "return a new tensor instead: autograd differentiates only operators that allocate their outputs",
     ),
     "options of kernels": (
         (plain,), {"fake": plain, "grid": 1},
-        "operator `a::b` is a launcher, and is made with `grid`, `block`, `out` or `constants`",
-        "the launcher itself makes its outputs and launches its kernels: leave these out",
+        "operator `a::b` is made of a launcher, which does not take `grid`, `block`, `out` or `constants`",
+        "leave these out: the launcher itself allocates its outputs and launches its kernels",
     ),
     "outputs as a list": (
         (scaled_square,), {"grid": 1, "block": 1, "out": ["y"]},
-        "operator `a::b` is made with out=['y']",
+        "operator `a::b` has out=['y'], which is not a dict",
         "pass a dict of its outputs, such as `{'y': lambda x: torch.empty_like(x)}`",
     ),
     "a grid of other arguments": (
         (scaled_square,), {"grid": lambda n: n, "block": 1, "out": {"y": lambda x, a, n: x}},
-        "operator `a::b`: `grid` is a function of n; it is called with x, a, n",
+        "operator `a::b`: `grid` is a function of n, but it is called with x, a, n",
         "write `lambda x, a, n: …`",
     ),
     "an output of other arguments": (
         (scaled_square,), {"grid": 1, "block": 1, "out": {"y": lambda x: x}},
-        "operator `a::b`: `out['y']` is a function of x; it is called with x, a, n",
+        "operator `a::b`: `out['y']` is a function of x, but it is called with x, a, n",
         "write `lambda x, a, n: …`",
     ),
     "no outputs": (
         (scaled_square,), {"grid": lambda x, a, n: n, "block": 1},
-        "operator `a::b`: `grid` is a function of x, a, n; it is called with x, y, a, n",
+        "operator `a::b`: `grid` is a function of x, a, n, but it is called with x, y, a, n",
         "write `lambda x, y, a, n: …`, or name its outputs: `out={'y': …}`",
     ),
     "a gradient that is no function": (
         (scaled_square,), {"grid": 1, "block": 1, "out": {"y": lambda x, a, n: x}, "backward": 3},
-        "operator `a::b` is made with backward=3",
-        "pass a function `backward(ctx, *gradients)`, which returns a gradient for each argument",
+        "operator `a::b` has backward=3, which is not a function",
+        "pass a function `backward(ctx, *gradients)` that returns one gradient per argument",
     ),
     "a context without a gradient": (
         (plain,), {"fake": plain, "setup_context": plain},
-        "operator `a::b` is made with `setup_context`, and has no gradient that needs it",
+        "operator `a::b` has `setup_context`, but no `backward` that uses it",
         "pass `backward=` too",
     ),
-    "a class": ((int,), {}, "operator `a::b` is made of <class 'int'>", "pass a kernel (@pd.kernel) or a function that launches kernels"),
-    "a number": ((3,), {}, "operator `a::b` is made of 3", "pass a kernel (@pd.kernel) or a function that launches kernels"),
+    "a class": ((int,), {}, "operator `a::b` is made of <class 'int'>, which is neither a kernel nor a function", "pass a kernel (@pd.kernel) or a function that launches kernels"),
+    "a number": ((3,), {}, "operator `a::b` is made of 3, which is neither a kernel nor a function", "pass a kernel (@pd.kernel) or a function that launches kernels"),
 }  # fmt: skip
 
 
@@ -376,9 +381,9 @@ class TestForwardMode:
         with pytest.raises(LaunchError) as refused:
             FORWARD[case](lambda x: square(x, a=2.0, n=8), torch.randn(8))
         assert refused.value.message == (
-            "operator `ptxdsl_tests::square` has no derivative in forward mode (torch.func.jvp, jacfwd, dual tensors)"
+            "operator `ptxdsl_tests::square` has no forward-mode derivative (torch.func.jvp, jacfwd, dual tensors)"
         )
-        assert refused.value.help == "take the gradient in reverse: `y.backward()` or `torch.autograd.grad(y, x)`"
+        assert refused.value.help == "take the gradient in reverse mode: `y.backward()` or `torch.autograd.grad(y, x)`"
         assert "test_operator.py" in str(refused.value)
 
     def test_a_compiled_function_cannot_have_it_either(self):
@@ -388,7 +393,7 @@ class TestForwardMode:
         )
         with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
             compiled(torch.randn(8))
-        sentence = "operators of ptxdsl have no derivative in forward mode; take the gradient in reverse"
+        sentence = "operators of ptxdsl have no forward-mode derivative; take the gradient in reverse mode"
         assert f"(reason: {sentence})" in str(refused.value)
 
     def test_what_has_no_tangent_may_be_beside_it(self):
@@ -406,12 +411,12 @@ def test_an_operator_whose_name_another_one_has_is_not_called():
     assert x.tolist() == [2] * 8
     with pytest.raises(LaunchError) as refused:
         first(x, 2.0, 8)
-    assert refused.value.message == "operator `ptxdsl_tests::again` was made again since, and this is the one before"
-    assert refused.value.help == "call the one that was made last, or make this one with another name"
+    assert refused.value.message == "operator `ptxdsl_tests::again` was redefined, and this is the old one"
+    assert refused.value.help == "call the newer one, or give this one another name"
     assert "test_operator.py" in str(refused.value)
     with pytest.raises(torch._dynamo.exc.Unsupported) as refused:
         torch.compile(lambda x: first(x, 2.0, 8), fullgraph=True, backend="eager")(x)
-    assert "an operator of ptxdsl was made again since; call the one that was made last" in str(refused.value)
+    assert "an operator of ptxdsl was redefined; call the newer one" in str(refused.value)
 
 
 def test_an_operator_that_could_not_be_made_leaves_the_one_before():
@@ -433,8 +438,8 @@ def test_s4_lie_in_int8():
 def test_a_name_that_torch_does_not_take(name):
     with pytest.raises(LaunchError) as raised:
         op(name, plain, fake=plain)
-    assert raised.value.message == f"an operator is called {name!r}"
-    assert raised.value.help == 'torch takes "namespace::name", two identifiers'
+    assert raised.value.message == f"the operator name {name!r} is not valid"
+    assert raised.value.help == 'use "namespace::name", two identifiers'
 
 
 def test_pd_torch_is_the_module():

@@ -70,15 +70,15 @@ def test_opcheck(name):
 def test_too_many_experts():
     with pytest.raises(LaunchError) as raised:
         routing.sort_by_expert(torch.zeros(4, dtype=torch.int64), 8193)
-    assert raised.value.message == "`experts` is 8193; a block counts 1 to 8192 of them"
-    assert raised.value.help == "sort by torch.sort"
+    assert raised.value.message == "`experts` is 8193; the sort kernel supports 1 to 8192"
+    assert raised.value.help == "use torch.sort"
 
 
 def test_rows_of_another_type():
     with pytest.raises(LaunchError) as raised:
         routing.spread(torch.zeros(3, 8, dtype=torch.float64), torch.tensor(RANK, dtype=torch.int32))
-    assert raised.value.message == "rows are torch.float64; those of float16, bfloat16 and float32 are moved"
-    assert raised.value.help == "convert them before"
+    assert raised.value.message == "rows of torch.float64 are not supported; they must be float16, bfloat16 or float32"
+    assert raised.value.help == "convert them first"
 
 
 ROUTES = {
@@ -89,14 +89,14 @@ ROUTES = {
         lambda: ours.route(torch.randn(4, 1), 0), "`chosen` is 0; there is 1 expert", "choose 1 to 1 for each token",
     ),
     "no int": (
-        lambda: ours.route(torch.randn(4, 3), 1.5), "`chosen` is 1.5; it counts the experts of a token",
+        lambda: ours.route(torch.randn(4, 3), 1.5), "`chosen` is 1.5; it must be the number of experts per token",
         "pass an int, such as 2",
     ),
     "of a module": (
         lambda: ours.MixtureOfExperts(3, 5, 16, 16), "`chosen` is 5; there are 3 experts", "choose 1 to 3 for each token",
     ),
     "scores of a token": (
-        lambda: ours.route(torch.randn(4), 1), "`scores` has the shape (4,); it is (tokens, experts)", "reshape it",
+        lambda: ours.route(torch.randn(4), 1), "`scores` has the shape (4,); it must be (tokens, experts)", "reshape it to two dimensions",
     ),
     "a misspelt name": (lambda: ours.gem, "ptxdsl.torch has no `gem`", "did you mean `gemm`?"),
     "a name of torch": (lambda: ours.addmm, "ptxdsl.torch has no `addmm`", "`gemm` is the product of two matrices"),

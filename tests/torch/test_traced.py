@@ -47,7 +47,7 @@ def grouped(a):
 
 X, A = torch.ones(32), torch.ones(16, 16)
 OPERATOR = (
-    'torch cannot look into a launch of ptxdsl; make an operator of the kernel, `f = ptxdsl.torch.op("my::f", kernel, '
+    'torch cannot trace through a ptxdsl launch; make the kernel an operator, `f = ptxdsl.torch.op("my::f", kernel, '
     "grid=…, block=…, out={…})`, and call f(…); without fullgraph=True the launch runs between two graphs"
 )
 UNTRACEABLE = {

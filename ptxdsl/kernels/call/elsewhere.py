@@ -23,8 +23,8 @@ _PRODUCTS = {
 }
 _ADDED = "pass the array that is added to as `c=` and `out=`, with beta=1"
 _OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
-_PADDED = "it is `pad=` here: one number, or one for height and one for width"
-_GROUPED = "there are none here: all channels meet all filters; call it for each group"
+_PADDED = "use `pad=`: one number, or one for height and one for width"
+_GROUPED = "grouped convolution is not supported; call conv2d once per group"
 _STRIDED = "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels"
 
 

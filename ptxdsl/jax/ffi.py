@@ -83,7 +83,7 @@ _GetDevice = ctypes.CFUNCTYPE(c_void_p, POINTER(_DeviceArguments))
 class _Api(Structure):
     _fields_ = (
         *_BEGIN, ("version", _Version), ("internal", c_void_p), ("make_error", _MakeError),
-        ("between", c_void_p * 3), ("get_stream", _GetStream), ("behind", c_void_p * 12), ("get_device", _GetDevice),
+        ("between", c_void_p * 3), ("get_stream", _GetStream), ("after", c_void_p * 12), ("get_device", _GetDevice),
     )  # fmt: skip
 
 

@@ -76,7 +76,7 @@ class Variant:
 
     @property
     def notes(self) -> KernelNotes:
-        """What Python knows about the kernel in addition to its text, for messages; a cached kernel is traced again."""
+        """Information about the kernel that its text lacks, for messages; a cached kernel is traced again to get it."""
         return NO_NOTES if isinstance(self.program, ir.PtxModule) else self._traced.notes
 
     @cached_property

@@ -111,8 +111,8 @@ def test_nothing_is_left_out(monkeypatch):
 @pytest.mark.parametrize(
     "parts, message",
     [
-        ({"ProblemMaps": NotAcquired}, "takes the tensor map"),
-        ({"ProblemMaps": OutNotAcquired}, "takes the tensor map"),
+        ({"ProblemMaps": NotAcquired}, "reads the tensor map"),
+        ({"ProblemMaps": OutNotAcquired}, "reads the tensor map"),
         ({"ProblemTileQueue": NotTold}, "queue"),
         ({"ProblemTileQueue": NotReleased}, "wait"),
     ],

@@ -31,10 +31,11 @@ def test_quiet():
 
 @pytest.fixture
 def project(tmp_path):
-    """Our settings and conftest, for tests that a test writes."""
+    """Our settings, conftest and tiers, for tests that a test writes."""
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    for name in ("conftest.py", "tiers.py"):
+        shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
     (tmp_path / "noisy.py").write_text(NOISY)
     (tmp_path / "tests" / "test_it.py").write_text(TESTS)
     return tmp_path

@@ -1,9 +1,11 @@
-"""PTX that other compilers print: names in nested scopes, pragmas, negated predicates, signed numbers, blank tensor maps."""
+"""Input from elsewhere: PTX that other compilers print, reductions that an H200 measured, malformed arrays."""
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels.gemm import gemm
+from ptxdsl.layout import Layout, make_tiled_copy
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 FILLER = ".visible .entry filler() { .reg .b32 %r<65536>; ret; }\n"
@@ -103,3 +105,64 @@ END: ret;
     out = np.zeros(1, np.uint32)
     assert not pd.emulate(pd.parse(text)["k"], 1, 32, out).findings
     assert out[0] == 28
+
+
+def reduction(operation):
+    """Return a kernel that combines 8 x 16 values with a tensor through a tensor map."""
+    copy = make_tiled_copy(f"cp.reduce.async.bulk.tensor.global.shared.{operation}", Layout((8, 16), (16, 1)), bits=32)
+
+    @pd.kernel(arch="sm_90a", reqntid=32)
+    def reduce(y: pd.TensorMap.of(pd.f32, copy), value: pd.f32):
+        tile = y.shared()
+        for i in range(4):
+            tile[(pd.tid.x + 32 * i) // 16, (pd.tid.x + 32 * i) % 16] = value
+        pd.ptx.fence.proxy.async_.shared__cta()
+        pd.ptx.bar.sync(0)
+        with pd.if_(pd.tid.x == 0):
+            copy.copy(y, (0, 0), tile, commit=True)
+            pd.ptx.cp.async_.bulk.wait_group(0)
+
+    return reduce
+
+
+@pytest.mark.parametrize("name", ["and", "or", "xor"])
+def test_a_tensor_reduction_of_bits_takes_floats_as_bits(name):
+    y = np.full((8, 16), 7, np.float32)
+    reduction(name)[1, 32](y, 3.0)
+    bits = getattr(np, f"bitwise_{name}")(np.float32(7).view(np.uint32), np.float32(3).view(np.uint32))
+    assert (y.view(np.uint32) == bits).all()
+
+
+def test_a_tensor_reduction_adds_subnormals():
+    """An H200 keeps them here, and flushes them in red.global.add.f32 alone."""
+    y = np.full((8, 16), 2.0**-130, np.float32)
+    reduction("add")[1, 32](y, 2.0**-130)
+    assert (y == np.float32(2.0**-129)).all()
+
+
+class Interface:
+    def __init__(self, **fields):
+        self.__cuda_array_interface__ = fields
+
+
+class Capsule:
+    def __dlpack__(self, **_):
+        return 5
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@pytest.mark.parametrize(
+    "broken, reason",
+    [
+        (Interface(shape=(8, 8)), "its __cuda_array_interface__ is malformed: it lacks 'typestr'"),
+        (Interface(typestr="<f2", shape=(8, 8)), "its __cuda_array_interface__ is malformed: it lacks 'data'"),
+        (Capsule(), "its __dlpack__ returned int, not a capsule"),
+    ],
+    ids=["no type", "no data", "no capsule"],
+)
+def test_a_malformed_array_is_refused(broken, reason):
+    with pytest.raises(pd.LaunchError) as refused:
+        gemm(broken, np.ones((8, 8), np.float16))
+    assert reason in refused.value.message

@@ -1,7 +1,7 @@
-"""Arithmetic that reads the same on ints, on numpy arrays and on traced registers.
+"""Arithmetic shared by ints, numpy arrays and traced registers.
 
-A traced register is any object with Python's operators, whose comparisons have a method `select(a, b)`. Registers are
-unsigned: nothing here goes below zero on the way to a result.
+A traced register is any object with Python's operators whose comparisons have a method `select(a, b)`. Registers are
+unsigned, so no intermediate result may be negative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ptxdsl.layout.number import Computed, Number
 
 
 def is_int(value: object) -> TypeGuard[int]:
-    """Whether a number is known here; a bool is no size."""
+    """True if `value` is an integer constant; a bool is not a size."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -24,7 +24,7 @@ def all_ints(values: Iterable[object]) -> bool:
 
 
 def where(condition: Computed, a: Number, b: Number) -> Computed:
-    """`a` where the condition holds, else `b`. Traced, one of them has a type."""
+    """Return `a` where the condition holds, otherwise `b`. If traced, at least one of them has a type."""
     if isinstance(condition, bool | np.bool_):
         return a if condition else b
     if isinstance(condition, np.ndarray):
@@ -45,20 +45,20 @@ def ceil_div(value: Number, divisor: Number) -> Computed:
 
 
 def ceil_shift(value: Number, bits: Number) -> Computed:
-    """ceil(value / 2**bits) of a value of 1 or more; of 0 where `bits` is 0."""
+    """Return ceil(value / 2**bits) for a value of 1 or more; `value` may be 0 if `bits` is 0."""
     return ((value - 1) >> bits) + 1
 
 
 def low_bits(value: Number, bits: Number) -> Computed:
-    """value % 2**bits."""
+    """Return value % 2**bits."""
     return value & ((1 << bits) - 1) if is_int(bits) else value - ((value >> bits) << bits)
 
 
 def counted(number: int, noun: str) -> str:
-    """1 tile, 2 tiles."""
+    """Format a count with its noun: 1 tile, 2 tiles."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def constant_like(value: Number, number: Number) -> Computed:
-    """A number of the kind that `value` is: a traced one has its type, and takes no instruction."""
+    """Return `number` as the same kind as `value`; a traced one has the type of `value` and takes no instruction."""
     return value * 0 + number

@@ -1,4 +1,4 @@
-"""Convolutions as GEMMs: which (M, N, K) an implicit-GEMM kernel computes."""
+"""Convolutions as implicit GEMMs: the (M, N, K) that a kernel computes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import OPERATIONS, GemmShape, sizes
 
 Pads: TypeAlias = "Sequence[int | tuple[int, int]]"
-"""What is added on both sides of each dimension, or before and after it."""
+"""The padding of each dimension: one size for both sides, or a pair (before, after)."""
 
 
 class ConvProblem:
-    """What 2- and 3-dimensional convolutions share."""
+    """The base of 2- and 3-dimensional convolutions."""
 
     N: int
     C: int
@@ -39,8 +39,8 @@ class ConvProblem:
                 object.__setattr__(self, name, largest)
             elif not 0 <= value <= largest:
                 raise ScheduleError(
-                    f"{type(self).__name__}: {name} is {value}, and the input gives 0 to {largest}",
-                    help=f"leave {name} out: it is then {largest}",
+                    f"{type(self).__name__}: {name} is {value}, but the input allows 0 to {largest}",
+                    help=f"leave {name} out to use {largest}",
                 )
 
     def _check(self) -> None:
@@ -58,14 +58,14 @@ class ConvProblem:
         if self.C % self.groups or self.K % self.groups:
             raise ScheduleError(
                 f"{problem}: {self.groups} groups do not divide C = {self.C} and K = {self.K}",
-                help="groups split the channels of input and output evenly",
+                help="C and K must be multiples of the number of groups",
             )
 
     def _values(self, names: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(getattr(self, name) for name in names)
 
     def _largest_outputs(self) -> list[int]:
-        """How often the dilated window fits into each padded dimension."""
+        """Return the number of positions of the dilated window in each padded dimension."""
         pads = _pairs(self.pad)
         padded = [x + a + b for x, a, b in zip(self._values(self.inputs), pads[::2], pads[1::2], strict=True)]
         reach = [(r - 1) * d + 1 for r, d in zip(self._values(self.window), self.dilation, strict=True)]
@@ -73,21 +73,21 @@ class ConvProblem:
 
     @property
     def input_size(self) -> int:
-        """Pixels (voxels) of all images of the input: N·H·W."""
+        """The number of pixels (voxels) of all input images: N·H·W."""
         return self.N * prod(self._values(self.inputs))
 
     @property
     def output_size(self) -> int:
-        """N·P·Q."""
+        """The number of pixels (voxels) of all output images: N·P·Q."""
         return self.N * prod(self._values(self.outputs))
 
     @property
     def window_size(self) -> int:
-        """R·S."""
+        """The number of filter positions: R·S."""
         return prod(self._values(self.window))
 
     def implicit_gemm(self, op: str) -> GemmShape:
-        """(M, N, K): fprop is (NPQ, K, RSC), dgrad and deconv (NHW, C, RSK), wgrad (K, RSC, NPQ)."""
+        """Return (M, N, K): fprop is (NPQ, K, RSC), dgrad and deconv are (NHW, C, RSK), wgrad is (K, RSC, NPQ)."""
         self._check_operation(op)
         if op == "fprop":
             return GemmShape(self.output_size, self.K, self.window_size * self.C // self.groups)
@@ -96,7 +96,9 @@ class ConvProblem:
         return GemmShape(self.input_size, self.C, self.window_size * self.K)
 
     def k_iterations(self, op: str, tile_k: int) -> int:
-        """Steps of `tile_k` in one slice of split-K; at each place of the filter, channels fill whole steps."""
+        """Return the K iterations of `tile_k` in one slice of split-K; the channels of each filter position are rounded
+        up to whole iterations.
+        """
         self._check_operation(op)
         sizes((tile_k,), "the tile", ("K",), least=1)
         if op == "wgrad":
@@ -106,25 +108,25 @@ class ConvProblem:
 
     @property
     def before(self) -> list[int]:
-        """What is added before each dimension."""
+        """The padding before each dimension."""
         return _pairs(self.pad)[::2]
 
     @property
     def after(self) -> list[int]:
-        """What is added behind each dimension."""
+        """The padding after each dimension."""
         return _pairs(self.pad)[1::2]
 
     def _check_operation(self, op: str) -> None:
         if op not in OPERATIONS:
-            raise ScheduleError(f"a convolution has no operation {op!r}", help=f"say one of {', '.join(OPERATIONS)}")
+            raise ScheduleError(f"a convolution has no operation {op!r}", help=f"use one of {', '.join(OPERATIONS)}")
         if op != "fprop" and self.groups > 1:
             raise ScheduleError(
-                f"{op} with {self.groups} groups is no single GEMM", help="make one problem of each group"
+                f"{op} with {self.groups} groups is not a single GEMM", help="create one problem for each group"
             )
 
 
 def _pairs(pad: Pads) -> list[int]:
-    """What is added before and after each dimension, in a row."""
+    """Return the padding before and after each dimension as a flat list."""
     return [side for p in pad for side in (p if isinstance(p, Sequence) else (p, p))]
 
 
@@ -132,8 +134,8 @@ def _pairs(pad: Pads) -> list[int]:
 class Conv2dProblem(ConvProblem):
     """A convolution of NHWC images with KRSC filters to an NPQK output.
 
-    `pad` gives for H and W what is added on both sides, or a pair (before, after). P and Q are the largest that fit
-    where they are not given. Raises ScheduleError for sizes that make no convolution.
+    `pad` gives for H and W the padding of both sides, or a pair (before, after). P and Q default to the largest valid
+    sizes. Raises ScheduleError for invalid sizes.
     """
 
     N: int
@@ -156,12 +158,12 @@ class Conv2dProblem(ConvProblem):
     outputs = ("P", "Q")
 
     def strided_dgrad_rows(self, tile_m: int) -> int:
-        """Tiles along M of the part of dgrad that belongs to one place of the stride."""
+        """Return the number of tiles along M for one stride phase of dgrad."""
         rows = self.N * ceil_div(self.H, self.stride[0]) * ceil_div(self.W, self.stride[1])
         return ceil_div(rows, tile_m)
 
     def strided_dgrad_start(self, r: int, s: int) -> tuple[int, int]:
-        """The first (h, w) that the filter place (r, s) contributes to in a strided dgrad."""
+        """Return the first (h, w) that filter position (r, s) contributes to in a strided dgrad."""
         steps = zip((r, s), self.before, self.stride, strict=True)
         h, w = (abs(stride - (pad % stride - at)) % stride for at, pad, stride in steps)
         return h, w
@@ -169,7 +171,7 @@ class Conv2dProblem(ConvProblem):
 
 @dataclass(frozen=True)
 class Conv3dProblem(ConvProblem):
-    """A convolution of NDHWC volumes with KTRSC filters to an NZPQK output; as Conv2dProblem, without groups."""
+    """A convolution of NDHWC volumes with KTRSC filters to an NZPQK output; like Conv2dProblem, without groups."""
 
     N: int
     D: int

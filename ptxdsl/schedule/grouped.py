@@ -1,4 +1,4 @@
-"""Grouped GEMM: problems of any sizes as one row of tiles, dealt to persistent blocks."""
+"""Grouped GEMM: the tiles of problems of any sizes, distributed to persistent blocks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ptxdsl.schedule.problems import MOST_TILES, Problems, check_block, sizes
 from ptxdsl.schedule.timeline import Span, Timeline
 
 MODES = ("device", "host")
-LEAST_ITERATIONS = 4  # of a part of a tile's K: less would not pay for adding the parts up
-PARTS_OF_A_RUN = 8  # of one length, from which on it is quicker to deal them together
+LEAST_ITERATIONS = 4  # K iterations of a part of a tile; shorter parts do not pay for their reduction
+PARTS_OF_A_RUN = 8  # run length from which parts of equal cost are assigned faster together
 
 
 class GroupedTile(NamedTuple):
-    """Which problem, which tile of it, and where that lies along m and n."""
+    """A tile of one of the problems, and its index along m and n."""
 
     problem: int
     tile: int
@@ -30,7 +30,9 @@ class GroupedTile(NamedTuple):
 
 
 class WorkColumns(NamedTuple):
-    """One array for each: what the blocks do, block by block, in order. K is counted in iterations of the tile's K."""
+    """The work of all blocks, block by block and in order, as one array per field. K is counted in iterations of the
+    tile's K.
+    """
 
     block: np.ndarray
     problem: np.ndarray
@@ -40,9 +42,10 @@ class WorkColumns(NamedTuple):
 
 
 def tile_of(tile: Number, tiles_n: Number, tiles_m: Number | None = None, strip: int = 1) -> tuple[Computed, Computed]:
-    """The (m, n) of a tile's number in its problem of `tiles_m` by `tiles_n` tiles.
+    """Return the (m, n) of a tile index in its problem of `tiles_m` by `tiles_n` tiles.
 
-    Row by row; in strips of `strip` rows, each column of which comes before the next one, if that is more than 1.
+    Tiles are numbered row by row. If `strip` is more than 1, they are numbered in strips of `strip` rows, column by
+    column inside a strip.
     """
     if strip == 1:
         row = tile // tiles_n
@@ -56,15 +59,15 @@ def tile_of(tile: Number, tiles_n: Number, tiles_m: Number | None = None, strip:
 
 
 class GroupedProblemVisitor:
-    """Deals the tiles of `problems`, a list of (M, N, K), to `blocks` persistent blocks.
+    """Distribute the tiles of `problems`, a list of (M, N, K), to `blocks` persistent blocks.
 
-    The problems' tiles make one row: problem after problem, inside of a problem row by row, or in strips of `strip`
-    rows (see `tile_of`). Block b takes the tiles b, b + blocks, b + 2·blocks, … . With mode="device" a warp finds its
-    problem in the kernel; with mode="host" the kernel reads `table`. sort=True takes the problems with the longest K
-    first. balance="k" deals by K-iterations instead: the longest tile to the least loaded block; tiles that are longer
-    than a block's fair share in parts, and so those left for a last round that would leave blocks without a tile.
+    The tiles of all problems are numbered consecutively, problem after problem; inside a problem they are numbered row
+    by row, or in strips of `strip` rows (see `tile_of`). Block b computes the tiles b, b + blocks, b + 2·blocks, … .
+    With mode="device" a warp finds its problem in the kernel; with mode="host" the kernel reads `table`. sort=True
+    orders the problems by descending K. balance="k" balances K iterations instead: the longest tile goes to the least
+    loaded block. It splits tiles that are longer than a block's fair share, and the tiles of a last partial wave.
 
-    Problem numbers are those of the caller's list, sorted or not. Raises ScheduleError for sizes that make no sense.
+    Problem numbers refer to the caller's list, sorted or not. Raises ScheduleError for invalid sizes.
     """
 
     def __init__(
@@ -103,37 +106,37 @@ class GroupedProblemVisitor:
             raise ScheduleError(f"balance is {self.balance!r}", help='take "k", or leave it out')
         if self.balance and self.mode == "device":
             raise ScheduleError(
-                'balance="k" cannot be found in the kernel: it depends on the load of all blocks',
-                help='take mode="host", which hands the kernel a table',
+                'balance="k" cannot be computed in the kernel: it depends on the load of all blocks',
+                help='use mode="host", which passes a table to the kernel',
             )
 
     @classmethod
     def of_sizes(
         cls, m: Sequence[int], n: Sequence[int], k: Sequence[int], tile: Extents, blocks: int, **options: Any
     ) -> GroupedProblemVisitor:
-        """The same from a list of all M, one of all N and one of all K."""
+        """Create a visitor from a list of all M, one of all N and one of all K."""
         if not len(m) == len(n) == len(k):
             raise ScheduleError(
                 f"lists of different length: {len(m)} sizes M, {len(n)} sizes N, {len(k)} sizes K",
-                help="give each problem one size in each list",
+                help="give each list one size for each problem",
             )
         return cls(list(zip(m, n, k, strict=True)), tile, blocks, **options)
 
     def _count(self) -> np.ndarray:
-        """How many tiles each problem has."""
+        """Return the number of tiles of each problem."""
         return self._tiles_m * self._tiles_n
 
     def _positions(self, where: np.ndarray, tile: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The (m, n) of tiles, each of the problem that is `where` in the order."""
+        """Return the (m, n) of tiles; `where` is the position of each tile's problem in the order."""
         return tile_of(tile, self._tiles_n[where], self._tiles_m[where], self.strip)
 
     @property
     def total(self) -> int:
-        """The tiles of all problems."""
+        """The number of tiles of all problems."""
         return int(self._ends[-1]) if len(self._ends) else 0
 
     def tiles(self, block: int) -> list[GroupedTile]:
-        """What one block computes, in order; a tile in parts is there for each of them."""
+        """Return the tiles that one block computes, in order; a split tile appears once for each of its parts."""
         check_block(block, self.blocks)
         if self.balance:
             where, tile = (part[self._parts[0] == block] for part in self._parts[1:3])
@@ -146,13 +149,13 @@ class GroupedProblemVisitor:
 
     @property
     def work(self) -> WorkColumns:
-        """What all blocks do."""
+        """The work of all blocks."""
         block, where, tile, begin, end = self._parts
         return WorkColumns(block, self._numbers[where], tile, begin, end)
 
     @cached_property
     def _parts(self) -> tuple[np.ndarray, ...]:
-        """As `work`, with places in the order instead of problem numbers."""
+        """The columns of `work`, with positions in the order instead of problem numbers."""
         where = np.arange(len(self._counts)).repeat(self._counts)
         tile = np.arange(self.total) - self._starts[where]
         iterations = self._iterations[where]
@@ -166,23 +169,25 @@ class GroupedProblemVisitor:
 
     @property
     def load(self) -> np.ndarray:
-        """K-iterations of each block."""
+        """The K iterations of each block."""
         work = self.work
         lengths = work.k_end - work.k_begin
         return np.bincount(work.block, weights=lengths, minlength=self.blocks).astype(np.int64)
 
     @cached_property
     def table(self) -> np.ndarray:
-        """What the kernel reads with mode="host": int32 (blocks, entries, 2) or, with balance="k", (…, 4).
+        """The table that the kernel reads with mode="host": int32 (blocks, entries, 2) or, with balance="k", (…, 4).
 
-        An entry is (problem, first tile of the problem in the row of all tiles); the i-th entry of block b is for tile
-        b + i·blocks. With balance="k" it is (problem, tile, first and last K-iteration, half-open), and unused entries
-        have the problem -1.
+        An entry is (problem, index of the problem's first tile); entry i of block b describes tile b + i·blocks. With
+        balance="k" it is (problem, tile, first K iteration, end of the K iterations), and unused entries have the
+        problem -1.
         """
         return self._table_of_parts() if self.balance else self._table_of_rounds()
 
     def _table_of_rounds(self) -> np.ndarray:
-        """An entry is moved as one number: the problem in its low half, the first tile in the high one."""
+        """Return the table of whole tiles; an entry is moved as one integer, with the problem in its low half and the
+        first tile in its high half.
+        """
         total, rounds = self.total, -(-self.total // self.blocks)
         entries = np.zeros(rounds * self.blocks, "<i8")
         entries[:total] = (self._numbers | self._starts << 32).repeat(self._counts)
@@ -198,11 +203,11 @@ class GroupedProblemVisitor:
 
     @property
     def workspace_bytes(self) -> int:
-        """Of the table that the kernel reads; 0 with mode="device"."""
+        """The size in bytes of the table that the kernel reads; 0 with mode="device"."""
         return self.table.nbytes if self.mode == "host" else 0
 
     def timeline(self) -> Timeline:
-        """The blocks over K-iterations, to look at."""
+        """Return a timeline of the blocks over K iterations."""
         work = self.work
         rows: list[list[Span]] = [[] for _ in range(self.blocks)]
         columns = (column.tolist() for column in work)
@@ -213,12 +218,12 @@ class GroupedProblemVisitor:
 
 
 def _shapes(problems: Problems) -> np.ndarray:
-    """int64 (problems, 3), checked."""
+    """Return the validated problems as int64 (problems, 3)."""
     if not len(problems):
         return np.empty((0, 3), np.int64)
     try:
         shapes = np.asarray(problems)
-    except ValueError:  # lists of different length
+    except ValueError:  # lists of different lengths
         shapes = np.empty(0)
     if shapes.ndim != 2 or shapes.shape[1] != 3 or shapes.dtype.kind not in "iu" or shapes.min() < 0:
         _refuse_first(problems)
@@ -226,20 +231,19 @@ def _shapes(problems: Problems) -> np.ndarray:
 
 
 def _refuse_first(problems: Problems) -> None:
-    """Raises for the first problem that is none."""
+    """Raise ScheduleError for the first invalid problem."""
     for number, problem in enumerate(problems):
         sizes(problem, f"problem {number}", ("M", "N", "K"))
 
 
 Parts = tuple[np.ndarray, ...]
-"""(where, tile, k_begin, k_end), one array for each."""
+"""One array for each of (where, tile, k_begin, k_end)."""
 
 
 def _balance(parts: Parts, blocks: int) -> tuple[np.ndarray, Parts]:
-    """The block of each part, and the parts, of tiles none of which is longer than a block's fair share.
+    """Split tiles that are longer than a block's fair share; return the block of each part, and the parts.
 
-    What is left for a last round, in which not every block would have a tile, is cut into parts for all of them, where
-    that gains more than it costs to add these up.
+    The tiles of a last partial wave are split for all blocks if this saves more iterations than the reduction costs.
     """
     total = int((parts[3] - parts[2]).sum())
     parts = _cut(parts, max(LEAST_ITERATIONS, -(-total // blocks)))
@@ -257,12 +261,12 @@ def _balance(parts: Parts, blocks: int) -> tuple[np.ndarray, Parts]:
 
 
 def _longest(block: np.ndarray, lengths: np.ndarray) -> int:
-    """The load of the block with the most to do."""
+    """Return the largest load of a block."""
     return int(np.bincount(block, weights=lengths).max(initial=0))
 
 
 def _cut(parts: Parts, most: int) -> Parts:
-    """The same in even parts of at most `most` iterations, the longest first."""
+    """Split into equal parts of at most `most` iterations, and sort them longest first."""
     begin, lengths = parts[2], parts[3] - parts[2]
     count = np.maximum(1, -(-lengths // most))
     part = np.arange(count.sum()) - (count.cumsum() - count).repeat(count)
@@ -276,8 +280,10 @@ def _sorted(parts: Parts) -> Parts:
 
 
 def _deal_longest_first(lengths: np.ndarray, blocks: int) -> np.ndarray:
-    """The block of each part, the longest of which come first: always the one with the least to do, the first of
-    several. A part without K costs as much as one iteration."""
+    """Return the block of each part, assigning the longest part first to the block with the smallest load.
+
+    Ties go to the first block. A part without K iterations costs as much as one iteration.
+    """
     costs = np.maximum(lengths, 1)
     ends = np.append(np.flatnonzero(np.diff(costs)) + 1, len(costs))
     if len(ends) * PARTS_OF_A_RUN > len(costs):
@@ -301,7 +307,7 @@ def _deal_one_by_one(costs: np.ndarray, blocks: int) -> np.ndarray:
 
 
 def _deal_equal(loads: np.ndarray, cost: int, count: int) -> np.ndarray:
-    """As `_deal_one_by_one` deals `count` parts of one cost: in the order of the loads that they find."""
+    """Assign `count` parts of equal cost with the result of `_deal_one_by_one`, by sorting the loads."""
     blocks = len(loads)
     rounds = min(count, int(loads.max() - loads.min()) // cost + -(-count // blocks) + 1)
     starts = (loads[:, None] + cost * np.arange(rounds)) * blocks + np.arange(blocks)[:, None]

@@ -1,4 +1,4 @@
-"""How many thread blocks are resident at the same time, by arithmetic where no driver can be asked.
+"""Occupancy: the number of resident thread blocks, computed without the driver.
 
 Source: CUDA C++ Programming Guide, "Compute Capabilities".
 """
@@ -14,14 +14,14 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.number import Extents
 from ptxdsl.schedule.problems import Problems, sizes
 
-WARP, QUARTERS = 32, 4  # threads of a warp; a multiprocessor has four parts, each with its own registers
+WARP, QUARTERS = 32, 4  # threads of a warp; sub-partitions of a multiprocessor, each with its own registers
 REGISTERS, REGISTER_UNIT = 65536, 256
-RESERVED_SHARED, SHARED_UNIT = 1024, 128  # bytes of each block
+RESERVED_SHARED, SHARED_UNIT = 1024, 128  # bytes reserved per block; allocation granularity in bytes
 KIB = 1024
 
 
 class Limits(NamedTuple):
-    """Of one multiprocessor."""
+    """The limits of one multiprocessor."""
 
     warps: int
     blocks: int
@@ -38,7 +38,9 @@ LIMITS = {
 
 
 def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 0, arch: str = "sm_90") -> int:
-    """How many blocks of so many threads, registers a thread and bytes of shared memory fit on a multiprocessor."""
+    """Return the number of blocks that fit on a multiprocessor, given threads per block, registers per thread and
+    shared memory per block.
+    """
     names = ("threads", "registers", "shared_bytes")
     threads, registers, shared_bytes = sizes((threads, registers, shared_bytes), "a block", names)
     limits = limits_of(arch)
@@ -51,17 +53,19 @@ def blocks_per_multiprocessor(threads: int, registers: int, shared_bytes: int = 
 
 @cache
 def limits_of(arch: str) -> Limits:
-    """Of a multiprocessor of a target. Raises ScheduleError for one that is not known."""
+    """Return the limits of a multiprocessor of a target. Raises ScheduleError for an unknown target."""
     number = arch.removeprefix("sm_")
     number = number[:-1] if number.endswith(("a", "f")) else number
     if not arch.startswith("sm_") or not number.isdecimal() or int(number) not in LIMITS:
         known = ", ".join(f"sm_{number}" for number in LIMITS)
-        raise ScheduleError(f"the limits of {arch} are not known here", help=f"take one of {known}, or ask the driver")
+        raise ScheduleError(f"the limits of {arch} are unknown", help=f"use one of {known}, or query the driver")
     return LIMITS[int(number)]
 
 
 def sufficient_blocks(problems: Problems, tile: Extents, resident: int) -> int:
-    """How many persistent blocks a group of problems (M, N, K) is worth: one a tile, and no more than are resident."""
+    """Return the number of persistent blocks for a group of problems (M, N, K): one per tile, up to the number of
+    resident blocks.
+    """
     shapes = np.array([sizes(problem, "a problem", ("M", "N", "K")) for problem in problems], np.int64).reshape(-1, 3)
     tile_m, tile_n, _ = sizes(tile, "the tile", ("M", "N", "K"), least=1)
     tiles = int((-(-shapes[:, 0] // tile_m) * -(-shapes[:, 1] // tile_n)).sum())

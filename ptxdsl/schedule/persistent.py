@@ -1,7 +1,7 @@
-"""Persistent schedules: as many blocks as fit at the same time, each of which computes several tiles.
+"""Persistent schedules: one resident wave of blocks, each of which computes several tiles.
 
-Block b of G takes the work items b, b + G, b + 2G, … . An item is a tile, or one outside of the problem that only
-rounding to whole clusters and strips has made, and that must be passed over.
+Block b of G computes the work items b, b + G, b + 2G, … . A work item is a tile, or an out-of-bounds tile from rounding
+up to whole clusters and strips, which a block must skip.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from ptxdsl.schedule.problems import (
 from ptxdsl.schedule.swizzle import STRIPS, TileOffset
 from ptxdsl.schedule.tile_map import COLOURS, Coverage, TileMap
 
-MULTIPROCESSORS_OF_GPC = 18  # the most that a cluster's blocks can share (Hopper)
+MULTIPROCESSORS_OF_GPC = 18  # maximum multiprocessors that one cluster can use (Hopper)
 SWIZZLES = (1, 2, 4, 8)
 
 
 class ClusterRaster(NamedTuple):
-    """The work items of one problem: clusters of (m, n) tiles, in strips 2**log clusters wide.
+    """The work items of one problem: clusters of (m, n) tiles, in strips of 2**log clusters.
 
-    `clusters` is how many there are along m and n, rounded to whole strips. `along` is the axis in which a strip runs,
-    "m" or "n". A NamedTuple of ints on the host; in a kernel `log` and `clusters` may be registers, and `along` a
-    predicate that holds where it is m.
+    `clusters` is the number of clusters along m and n, rounded up to whole strips. `along` is the axis of a strip, "m"
+    or "n". On the host all fields are ints; in a kernel `log` and `clusters` may be registers, and `along` a predicate
+    that is true for m.
     """
 
     cluster: tuple[int, int]
@@ -52,7 +52,7 @@ class ClusterRaster(NamedTuple):
         return self.clusters[0] * self.clusters[1] * (self.cluster[0] * self.cluster[1])
 
     def tile(self, item: Number) -> tuple[Computed, Computed]:
-        """The (m, n) of a work item. The tiles of a cluster are neighbours, across the strip first."""
+        """Return the (m, n) of a work item. The tiles of a cluster are adjacent, across the strip first."""
         down = self.along == "m" if isinstance(self.along, str) else self.along
         across, ahead = (_either(down, *pair, like=item) for pair in (self.cluster[::-1], self.cluster))
         row, in_row = _divide(item, across)
@@ -76,10 +76,10 @@ def _divide(value: Number, divisor: Number) -> tuple[Computed, Computed]:
 
 @dataclass(frozen=True)
 class PersistentScheduler:
-    """How persistent blocks go through the tiles of a problem: the static scheduler of sm_90.
+    """The static tile scheduler of sm_90: the order in which persistent blocks compute the tiles of a problem.
 
-    `cluster` is in tiles along m and n. Strips are up to `max_swizzle` clusters wide, as far as the problem is.
-    `raster` is the axis in which a strip runs, "m" or "n"; "heuristic" takes the shorter one.
+    `cluster` is in tiles along m and n. Strips are up to `max_swizzle` clusters wide, limited by the size of the
+    problem. `raster` is the axis of a strip, "m" or "n"; "heuristic" uses the shorter one.
     """
 
     cluster: tuple[int, int] = (1, 1)
@@ -104,9 +104,9 @@ class PersistentScheduler:
         batches: int = 1,
         max_active_clusters: int = 0,
     ) -> PersistentPlan:
-        """The schedule of one problem (M, N, K), or of `batches` of it.
+        """Return the schedule of one problem (M, N, K), or of `batches` problems of this size.
 
-        `max_active_clusters` is what the driver says can run at the same time; 0 estimates it from `multiprocessors`.
+        `max_active_clusters` is the driver's limit of resident clusters; 0 estimates it from `multiprocessors`.
         """
         m, n, _ = gemm_shape(problem)
         (batches,) = sizes((batches,), "the problem", ("batches",), least=1)
@@ -117,7 +117,7 @@ class PersistentScheduler:
         return PersistentPlan(raster, tiled, self._grid(raster.along, min(count, raster.items * batches)))
 
     def cluster_raster(self, tiles_m: int, tiles_n: int) -> ClusterRaster:
-        """The work items of one problem of so many tiles."""
+        """Return the work items of one problem of `tiles_m` by `tiles_n` tiles."""
         blocks = [_round_up(t, c) for t, c in zip((tiles_m, tiles_n), self.cluster, strict=True)]
         log = max((s for s, least in STRIPS if self.max_swizzle >= 1 << s and min(blocks) >= least), default=0)
         clusters = [_round_up(b, c << log) // c for b, c in zip(blocks, self.cluster, strict=True)]
@@ -125,9 +125,9 @@ class PersistentScheduler:
         return ClusterRaster(self.cluster, along, log, (clusters[0], clusters[1]))
 
     def resident_blocks(self, multiprocessors: int, max_active_clusters: int = 0) -> int:
-        """How many blocks run at the same time, one a multiprocessor, in whole clusters.
+        """Return the number of resident blocks, one per multiprocessor, in whole clusters.
 
-        Raises ScheduleError where not even one cluster does.
+        Raises ScheduleError if not even one cluster fits.
         """
         sizes((multiprocessors,), "the GPU", ("multiprocessors",), least=1)
         sizes((max_active_clusters,), "the GPU", ("max_active_clusters",))
@@ -136,9 +136,9 @@ class PersistentScheduler:
         if estimate < size:
             within = min(multiprocessors, MULTIPROCESSORS_OF_GPC)
             raise ScheduleError(
-                f"a cluster of {self.cluster[0]} x {self.cluster[1]} blocks runs on {size} multiprocessors at a time, "
-                f"and at most {within} of {multiprocessors} share one",
-                help="take a smaller cluster, or say how many clusters run: max_active_clusters=…",
+                f"a cluster of {self.cluster[0]} x {self.cluster[1]} blocks needs {size} multiprocessors, but a "
+                f"cluster can use at most {within} of {multiprocessors}",
+                help="use a smaller cluster, or pass the number of resident clusters: max_active_clusters=…",
             )
         return estimate
 
@@ -154,7 +154,7 @@ class PersistentScheduler:
         return min(multiprocessors, in_gpcs)
 
     def _grid(self, along: str, blocks: int) -> tuple[int, int, int]:
-        """The cluster lies across one axis of the grid; the other one holds as many as there is work for."""
+        """Return the grid: the cluster along one axis, and enough clusters for the work along the other."""
         m, n = self.cluster
         return (m, blocks // m, 1) if along == "n" else (blocks // n, n, 1)
 
@@ -168,7 +168,7 @@ def _round_down(value: int, step: int) -> int:
 
 
 def linear_block(block: BlockIndex, grid: tuple[Number, ...], along: str) -> Computed:
-    """The first work item of a block: its number, where the blocks of a cluster are neighbours."""
+    """Return the first work item of a block, with the blocks of a cluster adjacent."""
     if not isinstance(block, tuple | list):
         return block
     x, y = block[:2]
@@ -177,8 +177,10 @@ def linear_block(block: BlockIndex, grid: tuple[Number, ...], along: str) -> Com
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemMap(TileMap):
-    """Work items instead of blocks, several of which the same block computes: a cell says which. `along` as of the
-    raster."""
+    """The work items of a persistent schedule; a cell also names the block that computes it.
+
+    `along` is that of the raster.
+    """
 
     along: str = "n"
 
@@ -201,7 +203,7 @@ class ItemMap(TileMap):
 
 @dataclass(frozen=True)
 class PersistentPlan:
-    """One problem on a grid of persistent blocks."""
+    """The schedule of one problem on a grid of persistent blocks."""
 
     raster: ClusterRaster
     tiled: TiledShape
@@ -209,16 +211,16 @@ class PersistentPlan:
 
     @property
     def items(self) -> int:
-        """All work items, with those that have no tile."""
+        """The number of work items, including out-of-bounds tiles."""
         return int(self.raster.items * self.tiled.k)
 
     def tile(self, item: Number) -> TileOffset:
-        """The (m, n, batch) of a work item."""
+        """Return the (m, n, batch) of a work item."""
         batch, within = _divide(item, self.raster.items)
         return TileOffset(*self.raster.tile(within), batch)
 
     def tiles(self, block: int | tuple[int, ...]) -> list[TileOffset]:
-        """What a block computes, in order; `block` is its number or its (x, y)."""
+        """Return the tiles that a block computes, in order; `block` is its linear index or its (x, y)."""
         check_position(block, self.grid)
         first = linear_block(block, self.grid, self.raster.along)
         tiles = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
@@ -229,16 +231,16 @@ class PersistentPlan:
         return ItemMap("persistent", self.tiled, self.grid, offsets, "batch", self.raster.along)
 
     def coverage(self) -> Coverage:
-        """As of a swizzle; a work item counts as a block."""
+        """Return the coverage as a swizzle does; a work item counts as a block."""
         return self.map().coverage()
 
 
 @dataclass(frozen=True)
 class GroupScheduler(PersistentScheduler):
-    """Persistent blocks on problems of different sizes, one after another: the group scheduler of sm_90.
+    """The group scheduler of sm_90: persistent blocks that compute problems of different sizes one after another.
 
-    Each problem has strips as wide as it is worth. The items are counted as the blocks walk them, strips and all, so
-    that no problem loses tiles.
+    The strip width is chosen for each problem. Work items include the rounding to whole clusters and strips, so that no
+    tile of a problem is missed.
     """
 
     raster: str = "m"
@@ -251,9 +253,11 @@ class GroupScheduler(PersistentScheduler):
         *,
         max_active_clusters: int = 0,
     ) -> GroupPlan:
-        """The schedule of problems (M, N, K)."""
+        """Return the schedule of problems (M, N, K)."""
         if self.raster == "heuristic":
-            raise ScheduleError("a group of problems has one raster for all", help='take raster="m" or raster="n"')
+            raise ScheduleError(
+                "a group of problems needs one raster for all problems", help='use raster="m" or raster="n"'
+            )
         tile_m, tile_n, *_ = tile_sizes(tile)
         shapes = [gemm_shape(problem) for problem in problems]
         tiled = [TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), 1) for m, n, _ in shapes]
@@ -264,7 +268,7 @@ class GroupScheduler(PersistentScheduler):
 
 
 class GroupTile(NamedTuple):
-    """Which problem of a group, and which tile of it along m and n."""
+    """A tile of a group: its problem, and its index along m and n."""
 
     problem: int
     m: int
@@ -273,7 +277,7 @@ class GroupTile(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Several problems on one grid; `ends` is where the work items of each problem end."""
+    """The schedule of several problems on one grid; `ends` holds the end of each problem's work items."""
 
     rasters: tuple[ClusterRaster, ...]
     tiled: tuple[TiledShape, ...]
@@ -285,7 +289,7 @@ class GroupPlan:
         return self.ends[-1] if self.ends else 0
 
     def tiles(self, block: int | tuple[int, ...]) -> list[GroupTile]:
-        """What a block computes, in order; `block` is its number or its (x, y)."""
+        """Return the tiles that a block computes, in order; `block` is its linear index or its (x, y)."""
         if not self.items:
             return []
         check_position(block, self.grid)
@@ -294,7 +298,7 @@ class GroupPlan:
         return [t for t in tiles if t.m < self.tiled[t.problem].m and t.n < self.tiled[t.problem].n]
 
     def tile(self, item: int) -> GroupTile:
-        """The tile of a work item, which may lie outside of its problem."""
+        """Return the tile of a work item, which may be out of bounds of its problem."""
         problem = int(np.searchsorted(self.ends, item, side="right"))
         start = self.ends[problem - 1] if problem else 0
         return GroupTile(problem, *self.rasters[problem].tile(item - start))

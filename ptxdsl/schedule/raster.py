@@ -1,4 +1,4 @@
-"""Orders of tiles that need the whole tiled shape: rows in groups, and Hilbert's curve."""
+"""Tile orders that depend on the whole tiled shape: grouped rows and the Hilbert curve."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from ptxdsl.schedule.arithmetic import ceil_shift, minimum, where
 from ptxdsl.schedule.problems import TiledShape, sizes
 from ptxdsl.schedule.swizzle import ThreadblockSwizzle, TileOffset, xyz
 
-MOST_ORDER = 10  # of a curve: its length, 4**order, is counted in 32 bits
+MOST_ORDER = 10  # limit of the order, so that 32 bits hold the length of the curve, 4**order
 
 
 class Raster(ThreadblockSwizzle, ABC):
-    """A swizzle whose blocks lie along x in the order of the tiles; z is the slice of K, or the batch."""
+    """A swizzle whose blocks along x follow the order of the tiles; z is the slice of K, or the batch."""
 
     def tile_offset(
         self, block_idx: BlockIndex, log_tile: Number | None = None, tiled_shape: Extents | None = None
     ) -> TileOffset:
-        """The tile of a block; the tiled shape decides, and a log tile says nothing here."""
+        """Return the tile of a block from the tiled shape; the log tile is ignored."""
         if tiled_shape is None:
             raise ScheduleError(
-                f"{self.name}: the order of the tiles depends on how many there are", help="pass tiled_shape=tiled"
+                f"{self.name}: the order of the tiles depends on the tiled shape", help="pass tiled_shape=tiled"
             )
         x, _, z = xyz(block_idx)
         return TileOffset(*self.tile(x, TiledShape(*tiled_shape)), z)
 
     def items(self, tiled: TiledShape) -> Computed:
-        """How many blocks along x have the tiles of one slice, with those that squares add."""
+        """Return the number of blocks along x for one slice, including blocks that pad to whole squares."""
         return self._grid(tiled, 0)[0]
 
     @abstractmethod
     def tile(self, x: Number, tiled: TiledShape) -> tuple[Computed, Computed]:
-        """The (m, n) of a block along x."""
+        """Return the (m, n) of a block along x."""
 
     def _offsets_of_all(self, blocks: BlockIndex, tiled: TiledShape) -> TileOffset:
         return self.tile_offset(blocks, tiled_shape=tiled)
@@ -42,7 +42,7 @@ class Raster(ThreadblockSwizzle, ABC):
 
 @dataclass(frozen=True)
 class GroupedRowsThreadblockSwizzle(Raster):
-    """Strips of `rows` tiles along m: down the rows of a strip first, then along n ("group M"). No block is idle."""
+    """Strips of `rows` tiles along m: the rows of a strip first, then along n ("group M"). No block is idle."""
 
     rows: int = 8
     name = "grouped-rows"
@@ -63,9 +63,9 @@ class GroupedRowsThreadblockSwizzle(Raster):
 
 @dataclass(frozen=True)
 class HilbertThreadblockSwizzle(Raster):
-    """Hilbert's curve in squares of 2**order tiles a side; the squares of a strip go along n, and back in the next.
+    """A Hilbert curve in squares of 2**order tiles per side; strips of squares run along n, in alternating directions.
 
-    Blocks that run at the same time form a compact patch of the output, whatever their number.
+    Blocks of the same wave compute a compact region of the output, whatever their number.
     """
 
     order: int = 3
@@ -75,8 +75,8 @@ class HilbertThreadblockSwizzle(Raster):
         sizes((self.order,), type(self).__name__, ("order",))
         if self.order > MOST_ORDER:
             raise ScheduleError(
-                f"{type(self).__name__}: order is {self.order}, and may be up to {MOST_ORDER}",
-                help=f"a square of order {MOST_ORDER} has {1 << MOST_ORDER} tiles a side",
+                f"{type(self).__name__}: order is {self.order}, but the limit is {MOST_ORDER}",
+                help=f"a square of order {MOST_ORDER} already has {1 << MOST_ORDER} tiles per side",
             )
 
     def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
@@ -94,15 +94,17 @@ class HilbertThreadblockSwizzle(Raster):
 
 
 def hilbert(step: Number, order: int) -> tuple[Computed, Computed]:
-    """The (x, y) after `step` steps on Hilbert's curve through 2**order x 2**order cells, from (0, 0) along x."""
+    """Return the (x, y) after `step` steps on the Hilbert curve of 2**order x 2**order cells, starting at (0, 0) along
+    x.
+    """
     x, y = step & 0, step & 0
     for level in range(order):
         right = (step >> 1) & 1
         up = (step ^ right) & 1
         lower = up ^ 1
-        mirror = (right & lower) * ((1 << level) - 1)  # in the last quarter, turned half around
+        mirror = (right & lower) * ((1 << level) - 1)  # the last quarter is rotated by 180 degrees
         x, y = x ^ mirror, y ^ mirror
-        swap = (x ^ y) * lower  # in the first and last quarter, the curve runs along the other axis
+        swap = (x ^ y) * lower  # the curve runs along the other axis in the first and last quarter
         x, y = (x ^ swap) + (right << level), (y ^ swap) + (up << level)
         step = step >> 2
     return x, y

@@ -1,4 +1,4 @@
-"""What an order of tiles costs in memory traffic: blocks that run at the same time share rows of A and columns of B."""
+"""Memory traffic of a tile order: blocks of the same wave share rows of A and columns of B in the L2 cache."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 @dataclass(frozen=True)
 class Reuse:
-    """Bytes of A and B: what each wave of blocks fetches, and what its blocks would fetch each for itself."""
+    """Bytes of A and B: `fetched` by each wave of blocks, and `alone`, the sum if no block shared them."""
 
     fetched: tuple[int, ...]
     alone: tuple[int, ...]
 
     @property
     def factor(self) -> float:
-        """How often a byte that is fetched into the L2 cache is read from there."""
+        """The average number of times that a byte in the L2 cache is read."""
         return sum(self.alone) / sum(self.fetched) if sum(self.fetched) else 1.0
 
     def __str__(self) -> str:
@@ -34,10 +34,10 @@ class Reuse:
 
 
 def l2_reuse(tiles: TileMap, tile: Extents, k: int, resident: int, element_bytes: int = 2) -> Reuse:
-    """Simulates waves of `resident` blocks that take the tiles in launch order.
+    """Simulate waves of `resident` blocks that compute the tiles in launch order.
 
-    Each block reads `k` elements of every row of A and column of B of its tile. Within a wave each is fetched once;
-    nothing is kept from one wave to the next. Blocks without a tile take no place.
+    Each block reads `k` elements of every row of A and column of B of its tile. Within a wave each row and column is
+    fetched once; the cache is empty at the start of each wave. Blocks without a tile are ignored.
     """
     tile_m, tile_n, *_ = tile_sizes(tile)
     k, resident, element_bytes = sizes((k, resident, element_bytes), "L2 reuse", ("k", "resident", "element_bytes"), 1)
@@ -51,6 +51,6 @@ def l2_reuse(tiles: TileMap, tile: Extents, k: int, resident: int, element_bytes
 
 
 def _distinct(wave: np.ndarray, line: np.ndarray, slices: np.ndarray, waves: int) -> np.ndarray:
-    """How many different (line, slice) each wave has."""
+    """Return the number of distinct (line, slice) pairs of each wave."""
     distinct = np.unique(np.stack([wave, line, slices], axis=1), axis=0)
     return np.bincount(distinct[:, 0], minlength=waves)

@@ -1,4 +1,6 @@
-"""Tiles in strips that are walked to and fro: blocks that work at the same time share rows of A and columns of B."""
+"""Serpentine tile order: strips in alternating directions, so that blocks of the same wave share rows of A and columns
+of B.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,12 @@ from ptxdsl.schedule.arithmetic import minimum, where
 
 
 class Serpentine(NamedTuple):
-    """The `tiles` along m and n of a problem, in strips of `width` tiles of m, the last of them maybe narrower. A strip
-    is walked along n, across the strip first; every second one backwards, where the columns of the last one are still
-    in the L2 cache. A NamedTuple of ints on the host; in a kernel they may be registers."""
+    """The serpentine order of the `tiles` along m and n of a problem, in strips of `width` tiles along m.
+
+    The last strip may be narrower. A strip runs along n, across the strip first. Every second strip runs backwards,
+    because the columns of B at the end of the previous strip are still in the L2 cache. On the host all fields are
+    ints; in a kernel they may be registers.
+    """
 
     tiles: tuple[Computed, Computed]
     width: Computed
@@ -22,7 +27,7 @@ class Serpentine(NamedTuple):
         return self.tiles[0] * self.tiles[1]
 
     def tile(self, item: Number) -> tuple[Computed, Computed]:
-        """The (m, n) of a work item."""
+        """Return the (m, n) of a work item."""
         strip = item // (self.width * self.tiles[1])
         first = strip * self.width
         across = minimum(self.width, self.tiles[0] - first)
@@ -33,9 +38,12 @@ class Serpentine(NamedTuple):
 
 
 def strip_width(blocks: int, tiles: tuple[int, int], tile: Extents) -> int:
-    """The width of strips with which so many blocks at work read the fewest rows of A and columns of B: together they
-    are about a square of the output. All strips are about as wide. Where blocks have several strips at a time they read
-    as much whatever the width, and of strips of one tile those that read the same rows are neighbours."""
+    """Return the strip width with which a wave of `blocks` blocks reads the fewest rows of A and columns of B.
+
+    Such a wave covers about a square of the output, and all strips have about the same width. If a wave covers several
+    strips, the width does not change the traffic, and the width is 1, so that blocks that read the same rows are
+    adjacent.
+    """
     square = sqrt(blocks * tile[1] / tile[0])
     strips = max(1, round(tiles[0] / square))
     width = max(1, -(-tiles[0] // strips))

@@ -1,8 +1,9 @@
-"""Stream-K: whole tiles for most blocks, and the rest of the K-iterations dealt evenly to the blocks of one more wave.
+"""Stream-K: whole tiles for most blocks, and the remaining K iterations distributed evenly to the blocks of one more
+wave.
 
-A data-parallel block computes whole tiles. The stream-K blocks share a row of K-iterations, those of the first tiles:
-each takes an equal length of it, so that a tile may be computed by several blocks (its peers), which add up their parts
-through a workspace. A reduction block adds one fragment of a tile whose peers are many.
+A data-parallel block computes whole tiles. The stream-K blocks share the K iterations of the first tiles, counted
+consecutively: each computes an equal range, so that several blocks (the peers) may compute parts of one tile and reduce
+them through a workspace. If a tile has many peers, separate reduction blocks reduce one fragment of it each.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from ptxdsl.schedule.timeline import Span, Timeline
 
 COHORT_M, COHORT_N = 8, 4
 COHORT = COHORT_M * COHORT_N
-LEAST_COHORT_EFFICIENCY = 0.85  # of data-parallel blocks in cohorts: the others have no tile
-LEAST_ITERATIONS = 2  # of a stream-K block
-# What adding up costs, in K-iterations: a wave of blocks, a peer of a tile, and what peers out of step lose
+LEAST_COHORT_EFFICIENCY = 0.85  # minimum share of data-parallel blocks with a tile when tiles are in cohorts
+LEAST_ITERATIONS = 2  # K iterations of a stream-K block
+# Costs in K iterations: a wave of blocks, a peer of a tile, and the skew of peers that are out of step
 WAVE_COST, PEER_COST, SKEW_COST = 2.0, 2.0, 0.02
 
 
 class TileWork(NamedTuple):
-    """A tile along m and n, and the K-iterations of it that a block does, half-open."""
+    """A tile along m and n, and the range of its K iterations that a block computes."""
 
     m: int
     n: int
@@ -49,9 +50,10 @@ class TileWork(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamKThreadblockSwizzle:
-    """Stream-K on a GPU with so many multiprocessors, of which `available` are free for the kernel (default: all).
+    """Stream-K on a GPU of `multiprocessors`, of which `available` are free for the kernel (default: all).
 
-    `occupancy` is how many blocks one of them holds, `fragments` the pieces in which a reduction adds up a tile.
+    `occupancy` is the number of resident blocks per multiprocessor, `fragments` the number of fragments of a tile that
+    are reduced separately.
     """
 
     multiprocessors: int = 132
@@ -67,8 +69,8 @@ class StreamKThreadblockSwizzle:
             sizes((self.available,), type(self).__name__, ("available",), least=1)
             if all_ints((self.available, self.multiprocessors)) and self.available > self.multiprocessors:
                 raise ScheduleError(
-                    f"{self.available} multiprocessors are available, of {self.multiprocessors}",
-                    help="leave `available` out where all of them are",
+                    f"{self.available} multiprocessors are available, but the GPU has {self.multiprocessors}",
+                    help="leave `available` out if all multiprocessors are available",
                 )
 
     @property
@@ -77,7 +79,7 @@ class StreamKThreadblockSwizzle:
 
     @property
     def resident_blocks(self) -> int:
-        """How many blocks run at the same time."""
+        """The number of resident blocks."""
         return self.free * self.occupancy
 
     def tiled_shape(
@@ -89,7 +91,7 @@ class StreamKThreadblockSwizzle:
         op: str | None = None,
         batches: int = 1,
     ) -> TiledShape:
-        """How many tiles a problem has, and batches. K is not cut here: the plan does that."""
+        """Return the number of tiles and batches of a problem. The plan splits K, not this method."""
         m, n, _ = gemm_shape(problem, op)
         (batches,) = sizes((batches,), "the problem", ("batches",), least=1)
         tile_m, tile_n, *_ = tile_sizes(tile)
@@ -104,10 +106,10 @@ class StreamKThreadblockSwizzle:
         op: str | None = None,
         batches: int = 1,
     ) -> StreamKPlan:
-        """Who does what for a problem (M, N, K) and a tile (M, N, K).
+        """Return the plan for a problem (M, N, K) and a tile (M, N, K).
 
-        split_k > 1 cuts each tile into as many parts instead. Batched problems are not cut: their tiles fill the GPU.
-        Raises ScheduleError where more blocks would wait for each other than can run at the same time.
+        split_k > 1 splits each tile into that number of parts instead. Batched problems are not split, since their
+        tiles fill the GPU. Raises ScheduleError if more blocks would wait for each other than can be resident.
         """
         tiled = self.tiled_shape(problem, tile, op=op, batches=batches)
         tile_k = sizes(tile, "the tile", ("M", "N", "K"), least=1)[2]
@@ -128,19 +130,19 @@ class StreamKThreadblockSwizzle:
     def grid_shape(self, plan: StreamKPlan) -> tuple[int, int, int]:
         if not isinstance(plan, StreamKPlan):
             raise ScheduleError(
-                f"{self.name}: the grid depends on K, and {plan} is how many tiles there are",
+                f"{self.name}: the grid depends on K, but {plan} is only the number of tiles",
                 help="pass the plan: swizzle.grid_shape(swizzle.plan(problem, tile))",
             )
         return plan.grid
 
     def log_tile(self, tiled: Extents) -> int:
-        """0: tiles are numbered row by row, column by column or by cohorts."""
+        """Return 0: tiles are numbered row by row, column by column or by cohorts."""
         return 0
 
     def tile_offset(
         self, tile: Number, log_tile: Number | None = None, tiled_shape: Extents | None = None
     ) -> tuple[Computed, Computed]:
-        """The (m, n) of a tile by its number; `tiled_shape` is the plan."""
+        """Return the (m, n) of a tile index; `tiled_shape` is the plan."""
         if not isinstance(tiled_shape, StreamKPlan):
             raise ScheduleError(
                 f"{self.name}: the order of the tiles is part of the plan",
@@ -157,14 +159,14 @@ class StreamKThreadblockSwizzle:
         if blocks > self.resident_blocks:
             few = f"split K into fewer than {slices} parts, " if slices > 2 else ""
             raise ScheduleError(
-                f"{self.name}: {blocks} blocks would wait for each other's parts, and {self.resident_blocks} can be "
-                f"resident ({self.free} multiprocessors, {self.occupancy} blocks on each)",
-                help=f"leave split_k out, {few}or take SplitKIdentityThreadblockSwizzle, whose blocks wait only for "
-                "those that started before them",
+                f"{self.name}: {blocks} blocks would wait for each other's parts, but only {self.resident_blocks} "
+                f"can be resident ({self.free} multiprocessors, {self.occupancy} blocks on each)",
+                help=f"leave split_k out, {few}or use SplitKIdentityThreadblockSwizzle, whose blocks wait only for "
+                "blocks that started before them",
             )
 
     def _divide(self, tiles: int, iterations: int) -> tuple[int, int]:
-        """(tiles of data-parallel blocks, stream-K blocks)."""
+        """Return (data-parallel tiles, stream-K blocks)."""
         waves, rest = divmod(tiles, self.free)
         if not rest:
             return tiles, 0
@@ -181,7 +183,9 @@ class StreamKThreadblockSwizzle:
         return (tiles - shared, blocks) if saved >= 0 else (tiles, 0)
 
     def _best_blocks(self, tiles: int, iterations: int, occupancy: int, least: int) -> tuple[int, int]:
-        """(iterations saved against whole tiles, stream-K blocks): the most that any number of blocks saves."""
+        """Return (iterations saved compared with whole tiles, stream-K blocks) for the number of blocks that saves the
+        most.
+        """
         all_iterations = tiles * iterations
         most = min(self.free * occupancy, all_iterations // LEAST_ITERATIONS)
         whole = iterations * ceil_div(tiles, self.free)
@@ -189,7 +193,7 @@ class StreamKThreadblockSwizzle:
         return max(tried, default=(-1, 0))
 
     def _cost(self, blocks: int, tiles: int, iterations: int) -> int:
-        """What the stream-K wave takes, in K-iterations, with what it costs to add up the parts."""
+        """Return the cost of the stream-K wave in K iterations, including the reduction."""
         waves = ceil_div(blocks, self.free)
         length = ceil_div(iterations, blocks) * waves
         aligned = blocks % tiles == 0
@@ -199,8 +203,10 @@ class StreamKThreadblockSwizzle:
 
 
 class Share(NamedTuple):
-    """The tiles of a block: `count` of them, from `tile` on; of stream-K tiles the K-iterations from `begin` up to
-    `end`, in the row of all of them."""
+    """The tiles of a block: `count` tiles starting at `tile`.
+
+    For stream-K tiles, `begin` and `end` are the range of K iterations, counted over all stream-K tiles.
+    """
 
     is_stream_k: Computed
     tile: Computed
@@ -210,9 +216,9 @@ class Share(NamedTuple):
 
 
 class StreamKNumbers(NamedTuple):
-    """A plan as numbers, and who does what by them: known ones, or those that a kernel is given (as u32).
+    """A plan as numbers, and the work of each block computed from them; in a kernel the numbers are u32 registers.
 
-    `regions` is 1 or more; `interleaved_blocks` is 0 where blocks do not take turns, `cohorts` 0 or 1.
+    `regions` is 1 or more; `interleaved_blocks` is 0 if blocks are not interleaved; `cohorts` is 0 or 1.
     """
 
     tiles_m: Computed
@@ -236,7 +242,7 @@ class StreamKNumbers(NamedTuple):
     cohort_columns: Computed
 
     def tile_offset(self, tile: Number) -> tuple[Computed, Computed]:
-        """The (m, n) of a tile by its number."""
+        """Return the (m, n) of a tile index."""
         m, n = self._in_cohorts(tile)
         line, across = self._in_lines(tile)
         return where(self.cohorts == 1, m, line), where(self.cohorts == 1, n, across)
@@ -248,7 +254,7 @@ class StreamKNumbers(NamedTuple):
         return row * COHORT_M + position // COHORT_N, column * COHORT_N + position % COHORT_N
 
     def _in_lines(self, tile: Number) -> tuple[Computed, Computed]:
-        """Along the shorter side."""
+        """Return the (m, n) of a tile index for tiles numbered along the shorter side."""
         width = minimum(self.tiles_m, self.tiles_n)
         line = tile // width
         across = tile - line * width
@@ -256,14 +262,14 @@ class StreamKNumbers(NamedTuple):
         return where(upright, across, line), where(upright, line, across)
 
     def mapped(self, block: Number) -> Computed:
-        """The number under which a block of the grid works."""
+        """Return the working index of a block of the grid."""
         turn = (block >> 1) + (block & 1) * self.free
         block = where(block < self.interleaved_blocks, turn, block)
         spread = block % self.regions * self.blocks_per_region + block // self.regions
         return where(block < self.sk_blocks, spread, block)
 
     def extent(self, block: Number) -> tuple[Computed, Computed]:
-        """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
+        """Return the first K iteration of a stream-K block, and the end, counted over all stream-K tiles."""
         region = block // self.blocks_per_region
         position = block - region * self.blocks_per_region
         big = self.big_blocks_per_region
@@ -271,7 +277,7 @@ class StreamKNumbers(NamedTuple):
         return begin, begin + where(position < big, position * 0 + 1, position * 0) + self.iterations_per_block
 
     def block_of(self, iteration: Number) -> Computed:
-        """The stream-K block that does one of all K-iterations."""
+        """Return the stream-K block that computes a K iteration, counted over all stream-K tiles."""
         region = iteration // self.iterations_per_region
         within = iteration - region * self.iterations_per_region
         each, big = self.iterations_per_block, self.big_blocks_per_region
@@ -280,14 +286,15 @@ class StreamKNumbers(NamedTuple):
         return region * self.blocks_per_region + position
 
     def peers(self, tile: Number) -> tuple[Computed, Computed]:
-        """The first and the last of the blocks that compute parts of a stream-K tile."""
+        """Return the first and the last of the blocks that compute parts of a stream-K tile."""
         start = tile * self.iterations
         return self.block_of(start), self.block_of(start + (self.iterations - 1))
 
     def share(self, block: Number) -> Share:
-        """What a stream-K or data-parallel block computes, by its working number; of others, nothing.
+        """Return the tiles of a stream-K or data-parallel block by its working index; other blocks have no tiles.
 
-        A stream-K block goes from its last tile back to its first: what is ended first is not waited for.
+        A stream-K block computes its last tile first, because other blocks do not wait for the tile that it finishes
+        first.
         """
         is_stream_k = block < self.sk_blocks
         begin, end = self.extent(where(is_stream_k, block, block * 0))
@@ -298,7 +305,7 @@ class StreamKNumbers(NamedTuple):
         return Share(is_stream_k, tile, count, begin, end)
 
     def _whole_tiles(self, block: Number) -> tuple[Computed, Computed]:
-        """(the first tile, how many) of a data-parallel block; 0 tiles of others."""
+        """Return (the first tile, the number of tiles) of a data-parallel block; other blocks have 0 tiles."""
         none = block * 0
         is_one = (block >= self.first_dp_block) & (block < self.first_reduction_block)
         position = where(is_one, block - self.first_dp_block, none)
@@ -308,29 +315,29 @@ class StreamKNumbers(NamedTuple):
         return tile, where(is_one, where(later, none + 1, none + self.first_wave_tiles), none)
 
     def following(self, share: Share, tile: Number) -> Computed:
-        """The tile of a block after this one."""
+        """Return the block's next tile."""
         return where(share.is_stream_k, tile - 1, tile + self.free)
 
     def part(self, share: Share, tile: Number) -> tuple[Computed, Computed]:
-        """The first and last (half-open) of the K-iterations of a tile that a block does."""
+        """Return the first K iteration of a tile that a block computes, and the end."""
         start = tile * self.iterations
         begin, end = maximum(share.begin, start) - start, minimum(share.end, start + self.iterations) - start
         return where(share.is_stream_k, begin, start * 0), where(share.is_stream_k, end, start * 0 + self.iterations)
 
     def has(self, share: Share, tile: Number) -> Computed:
-        """Whether a block computes a tile of its share: cohorts reach out of the problem, and over stream-K tiles."""
+        """True if the block computes this tile of its share; cohorts may include out-of-bounds and stream-K tiles."""
         m, n = self.tile_offset(tile)
         return share.is_stream_k | ((tile >= self.sk_tiles) & (m < self.tiles_m) & (n < self.tiles_n))
 
     def reduction(self, block: Number) -> tuple[Computed, Computed]:
-        """The (tile, fragment) that a reduction block adds up, by its working number."""
+        """Return the (tile, fragment) that a reduction block reduces, by its working index."""
         number = block - self.first_reduction_block
         tile = number // self.fragments
         return tile, number - tile * self.fragments
 
 
 class StreamKCoverage(NamedTuple):
-    """(m, n, k-iteration) done, missing and done more than once; blocks that have nothing to do."""
+    """The (m, n, K iteration) computed, missing and computed more than once; and the blocks without work."""
 
     tiles: list[tuple[int, ...]]
     missing: list[tuple[int, ...]]
@@ -340,9 +347,9 @@ class StreamKCoverage(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamKPlan:
-    """Blocks in the order of the grid: stream-K (padded to whole waves), data-parallel, reduction.
+    """The blocks in grid order: stream-K (padded to whole waves), data-parallel, reduction.
 
-    `iterations` is the K-iterations of a tile. The first `sk_tiles` tiles are those of the stream-K blocks.
+    `iterations` is the number of K iterations of a tile. The first `sk_tiles` tiles belong to the stream-K blocks.
     """
 
     swizzle: StreamKThreadblockSwizzle
@@ -351,7 +358,7 @@ class StreamKPlan:
     sk_tiles: int
     sk_blocks: int
     dp_blocks: int
-    first_wave_tiles: int = 1  # of each data-parallel block of the first wave
+    first_wave_tiles: int = 1  # tiles of each data-parallel block of the first wave
     cohorts: bool = False
 
     @property
@@ -368,7 +375,9 @@ class StreamKPlan:
 
     @property
     def regions(self) -> int:
-        """Parts of the row of iterations that no block crosses: the tiles, where each has the same blocks."""
+        """The number of ranges of K iterations that no block crosses: one per tile if all tiles have the same number of
+        blocks.
+        """
         if not self.sk_blocks:
             return 0
         aligned = self.sk_blocks > self.sk_tiles and self.sk_blocks % self.sk_tiles == 0
@@ -384,7 +393,7 @@ class StreamKPlan:
 
     @property
     def iterations_per_block(self) -> int:
-        """Of a stream-K block; the first `big_blocks_per_region` of a region do one more."""
+        """The K iterations of a stream-K block; the first `big_blocks_per_region` of a region compute one more."""
         return self.sk_tiles * self.iterations // max(1, self.sk_blocks)
 
     @property
@@ -393,13 +402,15 @@ class StreamKPlan:
 
     @property
     def reduction_blocks(self) -> int:
-        """One a fragment of each stream-K tile, where many peers meet on a GPU that is not full."""
+        """The number of reduction blocks: one per fragment of each stream-K tile if tiles have many peers and the GPU
+        is not full.
+        """
         apart = self.sk_waves < self.swizzle.occupancy and self.sk_blocks > 2 * self.sk_tiles
         return self.sk_tiles * self.swizzle.fragments if apart else 0
 
     @property
     def interleaved(self) -> bool:
-        """Whether the blocks of the first two waves take turns, so that each multiprocessor gets a stream-K block."""
+        """True if the first two waves are interleaved, so that each multiprocessor gets a stream-K block."""
         swizzle = self.swizzle
         first = self.sk_waves * swizzle.free + self.reduction_blocks
         return swizzle.occupancy > 1 and swizzle.free == swizzle.multiprocessors and first > 2 * swizzle.free
@@ -418,7 +429,7 @@ class StreamKPlan:
 
     @property
     def padding_blocks(self) -> int:
-        """Blocks that only fill the stream-K waves."""
+        """The number of blocks that only pad the stream-K waves."""
         return self.first_dp_block - self.sk_blocks
 
     @property
@@ -434,7 +445,9 @@ class StreamKPlan:
         return -(-self.tiled.m // COHORT_M), -(-self.tiled.n // COHORT_N)
 
     def _arranged(self) -> StreamKPlan:
-        """With data-parallel tiles in cohorts where that pays, else with whole wavesets."""
+        """Return the plan with data-parallel tiles in cohorts if that pays, otherwise with whole groups of `occupancy`
+        waves.
+        """
         rows, columns = self.cohort_shape
         blocks = rows * columns * COHORT
         swizzle = self.swizzle
@@ -448,7 +461,7 @@ class StreamKPlan:
         return replace(self, first_wave_tiles=1 + excess, dp_blocks=self.dp_blocks - excess * swizzle.free)
 
     def _sk_tiles_fill_cohorts(self) -> bool:
-        """Whether the cohorts of the stream-K tiles lie inside of the problem."""
+        """True if the cohorts of the stream-K tiles are within the problem."""
         if not self.sk_tiles:
             return True
         columns = self.cohort_shape[1]
@@ -458,7 +471,7 @@ class StreamKPlan:
 
     @cached_property
     def numbers(self) -> StreamKNumbers:
-        """The plan as its kernel takes it."""
+        """The plan as numbers for its kernel."""
         return StreamKNumbers(
             *(self.tiled.m, self.tiled.n, self.iterations, self.sk_tiles, self.sk_blocks, max(1, self.regions)),
             *(max(1, self.blocks_per_region), max(1, self.iterations_per_region), max(1, self.iterations_per_block)),
@@ -470,23 +483,24 @@ class StreamKPlan:
         )
 
     def tile_offset(self, tile: Number) -> tuple[Computed, Computed]:
-        """The (m, n) of a tile by its number, of an int, an array or a register."""
+        """Return the (m, n) of a tile index: an int, an array or a register."""
         return self.numbers.tile_offset(tile)
 
     def mapped(self, block: Number) -> Computed:
-        """The number under which a block of the grid works."""
+        """Return the working index of a block of the grid."""
         return self.numbers.mapped(block)
 
     def extent(self, block: Number) -> tuple[Computed, Computed]:
-        """The first and last (half-open) of the K-iterations that a stream-K block does, in the row of all of them."""
+        """Return the first K iteration of a stream-K block, and the end, counted over all stream-K tiles."""
         if not self.sk_blocks:
             raise ScheduleError(
-                f"{self.swizzle.name}: all {self.tiles} tiles are computed whole", help="ask plan.sk_blocks before"
+                f"{self.swizzle.name}: there are no stream-K blocks, since all {self.tiles} tiles are computed whole",
+                help="check plan.sk_blocks first",
             )
         return self.numbers.extent(block)
 
     def role(self, block: int) -> str:
-        """What a block of the grid is: "sk", "dp", "reduction", or "idle"."""
+        """Return the role of a block of the grid: "sk", "dp", "reduction", or "idle"."""
         check_block(block, self.grid[0], "blocks")
         mapped = self.mapped(block)
         ends = (self.sk_blocks, self.first_dp_block, self.first_reduction_block, self.active_blocks)
@@ -494,7 +508,7 @@ class StreamKPlan:
         return names[sum(mapped >= end for end in ends)]
 
     def work(self, block: int | tuple[int, ...]) -> list[TileWork]:
-        """The tiles of a block of the grid in its order, with their K-iterations; a reduction block has none."""
+        """Return the tiles of a block of the grid in order, with their K iterations; a reduction block has no tiles."""
         numbers, (x, _, _) = self.numbers, xyz(block)
         if self.role(x) not in ("sk", "dp"):
             return []
@@ -507,14 +521,14 @@ class StreamKPlan:
         return pieces
 
     def peers(self, tile: int) -> range:
-        """The stream-K blocks, by their working numbers, that compute parts of a stream-K tile, the first one first."""
+        """Return the stream-K blocks, by working index, that compute parts of a stream-K tile, in ascending order."""
         if not 0 <= tile < self.sk_tiles:
             return range(0)
         first, last = self.numbers.peers(tile)
         return range(first, last + 1)
 
     def reduction(self, block: int) -> tuple[Computed, Computed]:
-        """The (tile, fragment) that a reduction block adds up."""
+        """Return the (tile, fragment) that a reduction block reduces."""
         return self.numbers.reduction(self.mapped(block))
 
     def coverage(self) -> StreamKCoverage:
@@ -532,7 +546,7 @@ class StreamKPlan:
         return StreamKCoverage(done, missing, repeated, idle)
 
     def timeline(self) -> Timeline:
-        """The multiprocessors' slots over K-iterations: blocks go to whichever is free first."""
+        """Return a timeline of the resident slots over K iterations; each block starts in the first free slot."""
         slots: list[list[Span]] = [[] for _ in range(self.swizzle.resident_blocks)]
         loads = [(0, slot) for slot in range(len(slots))]
         for block in range(self.grid[0]):

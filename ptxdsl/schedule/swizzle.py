@@ -1,8 +1,8 @@
-"""Threadblock swizzles: which tile of the output a thread block computes.
+"""Threadblock swizzles: the output tile that each thread block computes.
 
-A swizzle is arithmetic on block indices. The same lines run on ints, on numpy arrays (all blocks at once: drawings,
-coverage) and on the registers of a kernel. Every grid reaches every tile, and none twice; a block whose tile lies
-outside of the tiled shape has nothing to do and must leave.
+A swizzle is arithmetic on block indices. The same code runs on ints, on numpy arrays (all blocks at once, for pictures
+and coverage) and on the registers of a kernel. Every grid covers every tile exactly once; a block whose tile is outside
+the tiled shape must exit.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ptxdsl.schedule.conv import Conv2dProblem
 from ptxdsl.schedule.problems import ProblemLike, TiledShape, countable, gemm_shape, sizes, slices_of, tile_sizes
 from ptxdsl.schedule.tile_map import Coverage, TileMap
 
-MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # of a grid, along x, y and z
-# Tiles of N that are worth a strip of 2**log tiles: (log, tiles)
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)  # limits of a grid along x, y and z
+# Strip widths as (log2 of the width, minimum tiles of N)
 STRIPS = ((1, 2), (2, 3), (3, 6))
 
 
 class TileOffset(NamedTuple):
-    """Which tile along m and n, and in k: the slice of split-K, or the batch."""
+    """A tile along m and n, and in k the slice of split-K or the batch."""
 
     m: Computed
     n: Computed
@@ -33,46 +33,46 @@ class TileOffset(NamedTuple):
 
 
 class ThreadblockSwizzle:
-    """What all swizzles share. They are hashable values, so that a kernel may be made for one."""
+    """The base of all swizzles. Swizzles are hashable values, so that a kernel can be specialised for one."""
 
     name: str
-    depth = "k"  # what z counts, in pictures
+    depth = "k"  # meaning of z in pictures
 
     @property
     def title(self) -> str:
-        """The name, with the number that the swizzle is made with."""
+        """The name of the swizzle with its parameter."""
         return " ".join([self.name, *map(str, vars(self).values())])
 
     def tiled_shape(
         self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TiledShape:
-        """How many tiles a problem (M, N, K) has, and slices of K (batches, of a batched swizzle).
+        """Return the number of tiles of a problem (M, N, K), and of slices of K (batches for a batched swizzle).
 
-        A convolution is given with its operation, `op`; it brings its own split_k. Raises ScheduleError for sizes that
-        make no sense, and for more than 2**31 tiles.
+        A convolution needs its operation, `op`, and has its own split_k. Raises ScheduleError for invalid sizes, and
+        for more than 2**31 tiles.
         """
         m, n, _ = gemm_shape(problem, op)
         tile_m, tile_n, *_ = tile_sizes(tile)
         return countable(TiledShape(ceil_div(m, tile_m), ceil_div(n, tile_n), slices_of(problem, split_k)))
 
     def log_tile(self, tiled: Extents) -> Computed:
-        """log2 of how many tiles along n, side by side, share their neighbours along x in the grid."""
+        """Return log2 of the number of tiles along n that are adjacent along x in the grid."""
         return constant_like(TiledShape(*tiled).n, 0)
 
     def grid_shape(self, tiled: Extents) -> tuple[Computed, Computed, Computed]:
-        """The blocks along x, y and z. Raises ScheduleError where no launch takes as many."""
+        """Return the blocks along x, y and z. Raises ScheduleError if the grid exceeds the launch limits."""
         return launchable(self.name, self._grid(TiledShape(*tiled), self.log_tile(tiled)))
 
     def tile_offset(
         self, block_idx: BlockIndex, log_tile: Number | None = None, tiled_shape: Extents | None = None
     ) -> TileOffset:
-        """The tile of a block (x, y, z), from the log tile or from the tiled shape of its grid."""
+        """Return the tile of a block (x, y, z), given the log tile or the tiled shape of its grid."""
         return TileOffset(*self._offset(*xyz(block_idx), self._log(log_tile, tiled_shape)))
 
     def map(
         self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TileMap:
-        """All blocks of the grid with their tiles: to look at, or to count with."""
+        """Return all blocks of the grid with their tiles, for pictures and statistics."""
         tiled = self.tiled_shape(problem, tile, split_k, op=op)
         grid = self.grid_shape(tiled)
         x, y, z = launch_order(grid)
@@ -83,8 +83,11 @@ class ThreadblockSwizzle:
     def coverage(
         self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> Coverage:
-        """(tiles, missing, repeated, no_op_blocks): the tiles that the grid computes, those that it misses or computes
-        twice (never any), and the blocks that have no tile."""
+        """Return (tiles, missing, repeated, no_op_blocks).
+
+        These are the tiles that the grid computes, misses, and computes more than once (the last two are always empty),
+        and the blocks without a tile.
+        """
         return self.map(problem, tile, split_k, op=op).coverage()
 
     def _grid(self, tiled: TiledShape, log: Number) -> tuple[Computed, Computed, Computed]:
@@ -103,20 +106,20 @@ class ThreadblockSwizzle:
 
 
 def launchable(name: str, grid: tuple[Number, Number, Number]) -> tuple[Computed, Computed, Computed]:
-    """Refuses a grid that no launch takes."""
+    """Return the grid; raise ScheduleError if it exceeds the launch limits."""
     for axis, blocks, most in zip("xyz", grid, MOST_BLOCKS, strict=True):
         if is_int(blocks) and blocks > most:
-            wide = "take larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle"
-            deep = "cut K into fewer slices; for more batches, take BatchedIdentityThreadblockSwizzle"
+            wide = "use larger tiles, or a schedule with its blocks along x, such as GroupedRowsThreadblockSwizzle"
+            deep = "split K into fewer slices; for more batches, use BatchedIdentityThreadblockSwizzle"
             raise ScheduleError(
-                f"{name}: the grid has {blocks} blocks along {axis}, and a launch takes {most}",
+                f"{name}: the grid has {blocks} blocks along {axis}, but the limit is {most}",
                 help=deep if axis == "z" else wide,
             )
     return grid
 
 
 def xyz(block_idx: BlockIndex) -> tuple[Computed, Computed, Computed]:
-    """A block index as three numbers: of pd.ctaid, or of a tuple, which may leave out y and z."""
+    """Return a block index as three numbers, given pd.ctaid or a tuple, which may omit y and z."""
     if hasattr(block_idx, "x"):
         index = cast(Index3, block_idx)
         return index.x, index.y, index.z
@@ -125,16 +128,16 @@ def xyz(block_idx: BlockIndex) -> tuple[Computed, Computed, Computed]:
 
 
 def launch_order(grid: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """The block indices along each axis of a grid, in the order in which blocks start: x fastest."""
+    """Return the block indices along each axis of a grid in launch order: x fastest."""
     return tuple(axis.ravel() for axis in np.indices(grid[::-1])[::-1])
 
 
 @dataclass(frozen=True)
 class IdentityThreadblockSwizzle(ThreadblockSwizzle):
-    """Strips of up to `n` tiles along n: the blocks of a strip run along n first, then down m.
+    """Strips of up to `n` tiles along n: the blocks of a strip run along n first, then along m.
 
-    The strip is 8, 4 or 2 wide where the problem has at least 6, 3 or 2 tiles along n and `n` allows it. Blocks that
-    run at the same time then share columns of B as well as rows of A in the L2 cache.
+    The strip is 8, 4 or 2 wide if the problem has at least 6, 3 or 2 tiles along n and `n` allows it. Blocks of the
+    same wave then share columns of B as well as rows of A in the L2 cache.
     """
 
     n: int = 1
@@ -165,8 +168,8 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
             return log_tile
         if tiled_shape is None:
             raise ScheduleError(
-                f"{self.name}: a block index alone does not give a tile",
-                help="pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+                f"{self.name}: a block index alone does not determine a tile",
+                help="pass log_tile=swizzle.log_tile(tiled), as for the grid",
             )
         log = self.log_tile(tiled_shape)
         if all_ints(tiled_shape):
@@ -174,9 +177,10 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
         return log
 
     def _check_sound(self, tiled: TiledShape, log: int) -> None:
-        """The tiled shape alone makes one strip of `n` tiles (none for less than `n` tiles); the grid may have others.
+        """Raise ScheduleError if the strip width from the tiled shape differs from that of the grid.
 
-        CUTLASS computes that form whatever the grid is, and misses tiles.
+        The tiled shape alone implies strips of `n` tiles (or of one tile, if there are fewer than `n`). CUTLASS
+        computes this form for any grid, and misses tiles.
         """
         strip = 1 if tiled.m < self.n or tiled.n < self.n else self.n
         if strip != 1 << log:
@@ -185,15 +189,16 @@ class IdentityThreadblockSwizzle(ThreadblockSwizzle):
 
 def _refuse_tiled_shape(swizzle: IdentityThreadblockSwizzle, tiled: TiledShape, strip: int, of_grid: int) -> NoReturn:
     raise ScheduleError(
-        f"{type(swizzle).__name__}({swizzle.n}).tile_offset(tiled_shape=({tiled.m}, {tiled.n}, {tiled.k})) would miss "
-        f"tiles: it takes strips of {strip}, and the grid of {tiled.m} x {tiled.n} tiles has strips of {of_grid}",
-        help="pass log_tile=swizzle.log_tile(tiled), the same as for the grid",
+        f"{type(swizzle).__name__}({swizzle.n}).tile_offset(tiled_shape=({tiled.m}, {tiled.n}, {tiled.k})) would "
+        f"miss tiles: it assumes strips of {strip}, but the grid of {tiled.m} x {tiled.n} tiles has strips of "
+        f"{of_grid}",
+        help="pass log_tile=swizzle.log_tile(tiled), as for the grid",
     )
 
 
 @dataclass(frozen=True)
 class IdentityNoPaddingThreadblockSwizzle(IdentityThreadblockSwizzle):
-    """As Identity, but only strips that divide the tiles along n: no block is without a tile."""
+    """Identity with only strips that divide the tiles along n, so that every block has a tile."""
 
     name = "identity-no-padding"
 
@@ -203,7 +208,7 @@ class IdentityNoPaddingThreadblockSwizzle(IdentityThreadblockSwizzle):
 
 @dataclass(frozen=True)
 class SplitKIdentityThreadblockSwizzle(IdentityThreadblockSwizzle):
-    """As Identity; z of the grid is the slice of K."""
+    """Identity with split-K: z of the grid is the slice of K."""
 
     name = "split-k-identity"
 
@@ -223,14 +228,16 @@ class HorizontalThreadblockSwizzle(ThreadblockSwizzle):
 
 @dataclass(frozen=True)
 class SplitKHorizontalThreadblockSwizzle(HorizontalThreadblockSwizzle):
-    """As Horizontal; z of the grid is the slice of K."""
+    """Horizontal with split-K: z of the grid is the slice of K."""
 
     name = "split-k-horizontal"
 
 
 @dataclass(frozen=True)
 class BatchedIdentityThreadblockSwizzle(ThreadblockSwizzle):
-    """z of the grid is the batch. Past 65535 batches, 2**log_tile neighbours lie along x, and all are computed."""
+    """z of the grid is the batch. Above 65535 batches, 2**log_tile consecutive batches share a z and are adjacent along
+    x.
+    """
 
     name = "batched-identity"
     depth = "batch"
@@ -258,7 +265,7 @@ class GemvShape(NamedTuple):
 
 @dataclass(frozen=True)
 class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
-    """Matrix times vector, batched: problem, tile and tiled shape are (M, N, K, batch); M is one tile."""
+    """Batched matrix-vector product: problem, tile and tiled shape are (M, N, K, batch); M is one tile."""
 
     name = "gemv-batched-strided"
 
@@ -274,7 +281,7 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
         return constant_like(GemvShape(*tiled).n, 0)
 
     def grid_shape(self, tiled: Extents) -> tuple[Computed, Computed, Computed]:
-        """Tiles along n, of the batch, along k."""
+        """Return the tiles along n, along the batch and along k."""
         _, n, k, batch = tiled
         return launchable(self.name, (n, batch, k))
 
@@ -285,7 +292,7 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
         return GemvShape(0, x, z, y)
 
     def batch(self, block_y: Number, thread_y: Number, threads_y: Number) -> Computed:
-        """The batch of a thread in a block of `threads_y` threads along y."""
+        """Return the batch of a thread in a block of `threads_y` threads along y."""
         return threads_y * block_y + thread_y
 
     def map(
@@ -298,18 +305,18 @@ class GemvBatchedStridedThreadblockSwizzle(ThreadblockSwizzle):
 
 
 class _StridedDgrad(ThreadblockSwizzle):
-    """Tiles of the gradient of a strided convolution: each place of the stride has its own rows of tiles."""
+    """The gradient of a strided convolution: each stride phase has its own rows of tiles."""
 
     def tiled_shape(
         self, problem: ProblemLike, tile: Extents, split_k: Number | None = None, *, op: str | None = None
     ) -> TiledShape:
-        """As for dgrad; the problem is a Conv2dProblem."""
+        """Return the tiled shape of dgrad; the problem is a Conv2dProblem."""
         if not isinstance(problem, Conv2dProblem):
             raise ScheduleError(
-                f"{self.name}: {problem!r} is no convolution", help="pass a Conv2dProblem, which knows its stride"
+                f"{self.name} needs a convolution; found {problem!r}", help="pass a Conv2dProblem, which has a stride"
             )
         if op not in (None, "dgrad", "deconv"):
-            raise ScheduleError(f"{self.name} computes dgrad, not {op}", help=f"take another swizzle for {op}")
+            raise ScheduleError(f"{self.name} computes dgrad, not {op}", help=f"use another swizzle for {op}")
         tile_m, tile_n, *_ = tile_sizes(tile)
         _, n, _ = problem.implicit_gemm("dgrad")
         rows = problem.stride[0] * problem.stride[1] * problem.strided_dgrad_rows(tile_m)
@@ -318,21 +325,21 @@ class _StridedDgrad(ThreadblockSwizzle):
 
 @dataclass(frozen=True)
 class StridedDgradIdentityThreadblockSwizzle(_StridedDgrad, IdentityThreadblockSwizzle):
-    """Identity for the gradient of a strided convolution: each place of the stride has whole rows of tiles."""
+    """Identity for the gradient of a strided convolution: each stride phase has whole rows of tiles."""
 
     name = "strided-dgrad-identity"
 
 
 @dataclass(frozen=True)
 class StridedDgradHorizontalThreadblockSwizzle(_StridedDgrad, HorizontalThreadblockSwizzle):
-    """Horizontal for the gradient of a strided convolution: each place of the stride has whole rows of tiles."""
+    """Horizontal for the gradient of a strided convolution: each stride phase has whole rows of tiles."""
 
     name = "strided-dgrad-horizontal"
 
 
 @dataclass(frozen=True)
 class DepthwiseThreadblockSwizzle(IdentityThreadblockSwizzle):
-    """Direct depthwise convolution: the slices go over the pixels, so there is one tile along m."""
+    """Direct depthwise convolution: the slices partition the pixels, so there is one tile along m."""
 
     name = "depthwise"
 

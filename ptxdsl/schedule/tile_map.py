@@ -1,4 +1,4 @@
-"""Every block of a grid with its tile: what is covered, and a picture of it."""
+"""Tile maps: the tile of every block of a grid, its coverage and a picture."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.problems import TiledShape
 
 COLOURS = 8
-MOST_CELLS = 2**16  # of a picture
+MOST_CELLS = 2**16  # cells of a picture
 
 
 class Coverage(NamedTuple):
@@ -29,10 +29,10 @@ class Coverage(NamedTuple):
 
 
 def check_tiles(tiled: TiledShape) -> None:
-    """Refuses tiles that no picture shows."""
+    """Raise ScheduleError if the tiles cannot be drawn."""
     if prod(tiled) > MOST_CELLS:
         raise ScheduleError(
-            f"{prod(tiled)} tiles are too many for a picture, which shows up to {MOST_CELLS}",
+            f"{prod(tiled)} tiles are too many for a picture; the limit is {MOST_CELLS}",
             help="draw a smaller problem",
         )
     if not min(tiled):
@@ -43,9 +43,10 @@ def check_tiles(tiled: TiledShape) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TileMap(Drawable):
-    """`offsets[i]` is the (m, n, k) of the i-th block in launch order; outside of `tiled`, the block has no tile.
+    """The tiles of all blocks: `offsets[i]` is the (m, n, k) of block i in launch order; outside `tiled`, the block has
+    no tile.
 
-    `depth` says what the third number counts: slices of "k", or each "batch".
+    `depth` names the third index: slices of "k", or "batch".
     """
 
     name: str
@@ -56,13 +57,13 @@ class TileMap(Drawable):
 
     @property
     def working(self) -> np.ndarray:
-        """bool: whether each block has a tile."""
+        """A bool for each block: True if it has a tile."""
         inside: np.ndarray = (self.offsets >= 0) & (self.offsets < np.array(self.tiled))
         return np.logical_and.reduce(inside, axis=1)
 
     @property
     def order(self) -> np.ndarray:
-        """The tiles in the order in which they start."""
+        """The tiles in launch order."""
         return self.offsets[self.working]
 
     def coverage(self) -> Coverage:
@@ -76,17 +77,18 @@ class TileMap(Drawable):
         return Coverage(done, missing, repeated, idle)
 
     def _counted_as(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The (x, y, z) under which coverage counts the entries of these numbers."""
+        """Return the (x, y, z) that coverage reports for these entries."""
         return self._blocks(numbers)
 
     def _blocks(self, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
-        """The (x, y, z) of the blocks that compute the entries of these numbers."""
+        """Return the (x, y, z) of the blocks that compute these entries."""
         return np.unravel_index(numbers, self.grid[::-1])[::-1]
 
     def picture(self) -> Picture:
-        """Rows are tiles along m, columns along n; a cell holds the number of its block, and its index if another.
+        """Draw tiles along m as rows and along n as columns; a cell shows its block number, and its index if that
+        differs.
 
-        A colour is an eighth of all blocks, in the order in which they start.
+        A colour is an eighth of all blocks in launch order.
         """
         check_tiles(self.tiled)
         cells = np.full(self.tiled, None, object)
@@ -107,7 +109,7 @@ class TileMap(Drawable):
         return Cell((str(number), *where), number * COLOURS // len(self.offsets), joint=" at ")
 
     def _index(self, number: int) -> str:
-        """The block of one entry, along the axes that have several."""
+        """Return the block index of one entry along the axes with several blocks."""
         axes = [axis for axis, extent in enumerate(self.grid) if extent > 1] or [0]
         index = self._blocks(np.array(number))
         return ",".join(str(index[axis]) for axis in axes)
@@ -119,7 +121,7 @@ class TileMap(Drawable):
         return to_svg(self)
 
     def to_json(self) -> str:
-        """The blocks in launch order, with index, tile, and whether the tile is there."""
+        """Return JSON with the blocks in launch order: index, tile, and whether the tile exists."""
         indices = np.stack(self._blocks(np.arange(len(self.offsets))), axis=1)
         rows = zip(indices.tolist(), self.offsets.tolist(), self.working.tolist(), strict=True)
         blocks = [{"block": block, "tile": tile, "works": works} for block, tile, works in rows]

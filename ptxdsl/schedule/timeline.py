@@ -1,4 +1,4 @@
-"""Who computes what when: a bar for each block, its length in K-iterations."""
+"""Timelines: the work of each block as a bar whose length is in K iterations."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS
 
 TEXT_WIDTH = 72  # characters of the longest bar
-MOST_OF_A_PICTURE = 2**16  # rows, or spans
+MOST_OF_A_PICTURE = 2**16  # limit of rows, and of spans
 # SVG, in pixels
 _LEFT, _TOP, _ROW, _BAR_WIDTH, _MARGIN = 70, 44, 18, 900, 14
 _CHARACTER_WIDTH, _FONT_SIZE, _TICKS = 6.2, 10, 8
 
 
 def check_rows(rows: int, row_name: str, spans: int) -> None:
-    """Refuses what is too much for a picture; asked before the spans are made, with the least that there will be."""
+    """Raise ScheduleError if a picture would be too large; called with a lower bound before the spans are created."""
     for number, name, help in (
         (rows, f"{row_name}s", "draw fewer blocks"),
         (spans, "pieces of work", "draw a smaller problem"),
     ):
         if number > MOST_OF_A_PICTURE:
             raise ScheduleError(
-                f"{number} {name} are too many for a picture, which shows up to {MOST_OF_A_PICTURE}", help=help
+                f"{number} {name} are too many for a picture; the limit is {MOST_OF_A_PICTURE}", help=help
             )
 
 
 class Span(NamedTuple):
-    """A piece of work: its length, what it is called, and what its colour stands for."""
+    """A piece of work: its length, its label, and the group that determines its colour."""
 
     length: int
     label: str
@@ -48,7 +48,9 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """What each block does, one span after another. A row may stand for a place in which blocks follow each other."""
+    """The work of each block, one span after another. A row may stand for a resident slot that several blocks use in
+    turn.
+    """
 
     name: str
     rows: tuple[tuple[Span, ...], ...]
@@ -56,7 +58,7 @@ class Timeline:
 
     @cached_property
     def loads(self) -> list[int]:
-        """K-iterations of each block."""
+        """The K iterations of each block."""
         return [sum(span.length for span in row) for row in self.rows]
 
     @cached_property
@@ -65,7 +67,7 @@ class Timeline:
 
     @property
     def imbalance(self) -> float:
-        """max / mean of the loads: 1.0 where no block waits for another one."""
+        """The maximum load divided by the mean: 1.0 if no block waits for another one."""
         total = sum(self.loads)
         return self.longest * len(self.rows) / total if total else 1.0
 
@@ -77,7 +79,9 @@ class Timeline:
         )
 
     def to_text(self, color: bool | None = None) -> str:
-        """For a terminal; `color=None` paints where stdout is a terminal and NO_COLOR is not set."""
+        """Return text for a terminal; with `color=None`, colours are used if stdout is a terminal and NO_COLOR is not
+        set.
+        """
         self._check_rows()
         if color is None:
             color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -93,7 +97,7 @@ class Timeline:
         check_rows(len(self.rows), self.row_name, sum(map(len, self.rows)))
 
     def _placed(self, row: tuple[Span, ...], width: int) -> Iterator[tuple[Span, int, int]]:
-        """(span, start, extent) in parts of `width`."""
+        """Yield (span, start, extent), scaled to `width`."""
         done = start = 0
         for span in row:
             done += span.length
@@ -141,7 +145,7 @@ class Timeline:
         return self.to_svg()
 
     def to_json(self) -> str:
-        """The loads, their max / mean, and for each block (begin, end, label, group) of all that it does."""
+        """Return JSON with the loads, max / mean, and (begin, end, label, group) of each span of each block."""
         blocks = []
         for row in self.rows:
             ends = accumulate(span.length for span in row)
@@ -151,7 +155,7 @@ class Timeline:
 
 
 def _steps() -> Iterator[int]:
-    """1, 2, 5, 10, 20, 50, …"""
+    """Yield 1, 2, 5, 10, 20, 50, …"""
     return (factor * 10**power for power in count() for factor in (1, 2, 5))
 
 

@@ -1,4 +1,4 @@
-"""Grouped problems of which only a triangle of the output is computed: rank-k and rank-2k updates."""
+"""Grouped problems that compute only a triangle of the output: rank-k and rank-2k updates."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ptxdsl.schedule.problems import Problems
 
 
 class TriangularProblemVisitor(GroupedProblemVisitor):
-    """As GroupedProblemVisitor, for the tiles that touch the lower (or upper) triangle of square problems.
+    """GroupedProblemVisitor for the tiles that touch the lower (or upper) triangle of square problems.
 
-    Tiles that are not square come in groups, as many as make a square. Such a group may reach out of the problem: a
-    tile with m or n outside of it has nothing to do.
+    Tiles that are not square are grouped into squares. A group may extend past the problem; a tile with an
+    out-of-bounds m or n must be skipped.
     """
 
     def __init__(
@@ -34,18 +34,19 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
         if short < 1 or long % short:
             raise ScheduleError(
                 f"the tile is {tile[0]} x {tile[1]}: the longer side must be a multiple of the shorter one",
-                help="take a tile such as 128 x 64",
+                help="use a tile such as 128 x 64",
             )
         self.triangle, self.group = triangle, long // short
         super().__init__(problems, tile, blocks, **options)
         for number, (m, n, _) in enumerate(self.problems.tolist()):
             if m != n:
                 raise ScheduleError(
-                    f"problem {number} is {m} x {n}, and has no triangle", help="M and N of a rank-k update are equal"
+                    f"problem {number} is {m} x {n}, but a triangle needs a square output",
+                    help=("use equal M and N for a rank-k update"),
                 )
 
     def _count(self) -> np.ndarray:
-        """Whole squares on and below the diagonal, times the tiles in each of them."""
+        """Return the number of squares on and below the diagonal, times the tiles of each square."""
         squares = np.minimum(self._tiles_m, self._tiles_n)
         return squares * (squares + 1) // 2 * self.group
 
@@ -61,6 +62,6 @@ class TriangularProblemVisitor(GroupedProblemVisitor):
 
 
 def _triangle_row(number: np.ndarray) -> np.ndarray:
-    """The row of each cell of a triangle that is numbered row by row; exact, as numbers stay below 2**31."""
+    """Return the row of each cell of a triangle numbered row by row; exact for numbers below 2**31."""
     row: np.ndarray = (np.sqrt(8.0 * number + 1) - 1) // 2
     return row.astype(np.int64)

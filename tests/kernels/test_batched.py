@@ -278,8 +278,8 @@ REFUSED = {
     ),
     "a deep grid": (
         lambda: gemm(np.ones((65536, 1, 1), np.float16), B[0, :1, :1], schedule=HorizontalThreadblockSwizzle()),
-        "horizontal: the grid has 65536 blocks along z, and a launch takes 65535",
-        "cut K into fewer slices; for more batches, take BatchedIdentityThreadblockSwizzle",
+        "horizontal: the grid has 65536 blocks along z, but the limit is 65535",
+        "split K into fewer slices; for more batches, use BatchedIdentityThreadblockSwizzle",
     ),
 }
 

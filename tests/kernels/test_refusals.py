@@ -180,12 +180,12 @@ ODD = {
         None,
     ),
     "StreamKThreadblockSwizzle([8])": (
-        "StreamKThreadblockSwizzle: multiprocessors is [8], which is no integer",
-        "sizes are integers",
+        "StreamKThreadblockSwizzle: multiprocessors is [8], which is not an integer",
+        "sizes must be integers",
     ),
     "StreamKThreadblockSwizzle(available=dict())": (
-        "StreamKThreadblockSwizzle: available is {}, which is no integer",
-        "sizes are integers",
+        "StreamKThreadblockSwizzle: available is {}, which is not an integer",
+        "sizes must be integers",
     ),
     "PersistentScheduler(max_swizzle=pair)": (
         "max_swizzle is array([1., 1.], dtype=float32)",

@@ -286,14 +286,14 @@ REFUSED = {
     ),
     "too many slices": (
         {"schedule": SplitKHorizontalThreadblockSwizzle(), "split_k": 65536},
-        "split-k-horizontal: the grid has 65536 blocks along z, and a launch takes 65535",
-        "cut K into fewer slices; for more batches, take BatchedIdentityThreadblockSwizzle",
+        "split-k-horizontal: the grid has 65536 blocks along z, but the limit is 65535",
+        "split K into fewer slices; for more batches, use BatchedIdentityThreadblockSwizzle",
     ),
     "more parts than blocks run": (
         {"schedule": StreamKThreadblockSwizzle(4), "split_k": 3},
-        "stream-k: 12 blocks would wait for each other's parts, and 4 can be resident (4 multiprocessors, 1 blocks on "
+        "stream-k: 12 blocks would wait for each other's parts, but only 4 can be resident (4 multiprocessors, 1 blocks on "
         "each)",
-        "leave split_k out, split K into fewer than 3 parts, or take SplitKIdentityThreadblockSwizzle, whose blocks wait only for those "
+        "leave split_k out, split K into fewer than 3 parts, or use SplitKIdentityThreadblockSwizzle, whose blocks wait only for blocks "
         "that started before them",
     ),
 }  # fmt: skip

@@ -291,7 +291,7 @@ def test_slots_take_blocks_in_turn():
     assert timeline.loads == loads and timeline.loads is timeline.loads  # once, and not for each row
 
 
-TOO_MANY = "are too many for a picture, which shows up to 65536\n  help: draw"
+TOO_MANY = "are too many for a picture; the limit is 65536\n  help: draw"
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ SHAPE, COUNT = "is no shape\n  help: write MxN or MxNxK", "is no number of 1 or 
         ("identity --problem 4x4 --n x", "--n x is no number of 0 or more\n  help: such as --n 8"),
         (
             "identity --problem 4x4 --n 0",
-            "IdentityThreadblockSwizzle: n is 0, and must be 1 or more\n  help: give n a size of 1 or more",
+            "IdentityThreadblockSwizzle: n must be 1 or more; found 0\n  help: set n to 1 or more",
         ),
         ("identity --problem 4x4 --svg /nowhere/a.svg", "/nowhere/a.svg cannot be written: No such file or directory"),
         ("identity --problem 4x4 --svg --json", "--svg and --json both write to stdout\n  help: name a file for each"),

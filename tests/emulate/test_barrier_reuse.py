@@ -56,7 +56,7 @@ def test_two_groups_at_one_barrier_in_words():
 def test_a_count_that_lets_groups_of_warps_through_in_words():
     (finding,) = findings(lambda: pd.ptx.bar.sync(0, 64))
     assert str(finding) == (
-        "barrier: bar.sync: 4 warps are at barrier 0, which counts 64 threads: any of them may complete it\n"
+        "barrier: bar.sync: 128 threads are at barrier 0, which counts 64: any of them may complete it\n"
         "  test_barrier_reuse.py:57 | (finding,) = findings(lambda: pd.ptx.bar.sync(0, 64))\n"
         "                                                           ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"

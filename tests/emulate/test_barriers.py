@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ptxdsl import config
 from tests.emulate.support import clean, only, run
 
 OWN = "ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2;\n"
@@ -139,8 +140,46 @@ def test_a_barrier_that_does_not_exist():
     assert finding.message == "bar.sync: barrier 16 does not exist; a block has barriers 0 to 15"
 
 
-@pytest.mark.usefixtures("lockstep")
-def test_coming_again_before_the_others_have_come():
+@pytest.fixture(params=["lockstep", "skewed", "random:1", "random:2"])
+def every_schedule(request):
+    with config.using(schedule=request.param):
+        yield
+
+
+@pytest.mark.usefixtures("every_schedule")
+def test_a_warp_arrives_and_then_waits():
+    """Hardware counts arrivals, not warps."""
+    body = OWN + "bar.arrive 9, 64;\nbar.sync 9, 64;\nst.global.u32 [%rd2], 1;"
+    x = np.zeros(32, np.uint32)
+    report = run("mov.u32 %r9, %tid.x; setp.ge.u32 %p1, %r9, 32;\n@%p1 ret;" + body, x, block=64)
+    clean(report)
+    assert (x == 1).all()
+
+
+@pytest.mark.usefixtures("every_schedule")
+def test_warps_take_turns_from_an_arrival_at_the_own_barrier():
+    """The first warp starts itself, as FlashAttention-3 starts its warpgroups: each turn adds to one word."""
+    body = """
+        ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32; selp.u32 %r2, 2, 1, %p1;
+        mov.u32 %r3, 3; sub.u32 %r3, %r3, %r2; mov.u32 %r4, 0;
+        and.b32 %r5, %r1, 31; setp.eq.u32 %p2, %r5, 0;
+        @!%p1 bar.arrive 1, 64;
+    LOOP:
+        bar.sync %r2, 64;
+        @!%p2 bra NEXT;
+        ld.global.u32 %r6, [%rd1]; mad.lo.u32 %r6, %r6, 10, %r2; st.global.u32 [%rd1], %r6;
+    NEXT:
+        bar.arrive %r3, 64;
+        add.u32 %r4, %r4, 1; setp.lt.u32 %p3, %r4, 4;
+        @%p3 bra LOOP;
+    """
+    x = np.zeros(1, np.uint32)
+    clean(run(body, x, block=64))
+    assert x[0] == 12121212
+
+
+@pytest.mark.usefixtures("every_schedule")
+def test_a_warp_takes_the_arrival_that_another_waits_for():
     body = """
         mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;
         @%p1 bra OTHER;
@@ -150,8 +189,28 @@ def test_coming_again_before_the_others_have_come():
     OTHER:
         bar.sync 1, 64;
     """
+    assert [f.kind for f in run(body, parameters="", block=64).findings] == ["barrier", "deadlock"]
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_arrivals_of_one_warp_complete_a_barrier_unattended():
+    body = """
+        mov.u32 %r1, %tid.x; setp.ge.u32 %p1, %r1, 32;
+        @%p1 bra OTHER;
+        bar.arrive 1, 64;
+        bar.arrive 1, 64;
+        ret;
+    OTHER:
+        nanosleep.u32 1000;
+        bar.sync 1, 64;
+    """
     report = run(body, parameters="", block=64)
-    assert report.findings[0].message == ("bar.sync: the warp already arrived at barrier 1, which has not completed")
+    assert str(report.findings[0]) == (
+        "barrier: bar.arrive: warp 0 arrives again at barrier 1 and completes it, but no thread waits there\n"
+        "  <ptx>:10\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
+        "  help: make the warps that wait at the barrier signal back (another barrier) before this one arrives again"
+    )
 
 
 @pytest.mark.usefixtures("lockstep")

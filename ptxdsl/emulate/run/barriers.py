@@ -1,4 +1,8 @@
-"""The sixteen barriers of each block. A barrier counts warps, 32 threads each, and is free again when it completes."""
+"""The sixteen barriers of each block.
+
+A barrier counts arrivals of warps, 32 threads each, and is reset when it completes. As in hardware, a warp that arrives
+twice counts twice: FlashAttention-3 lets a warpgroup arrive at its own barrier and then wait there.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ EVERYONE = -1  # a barrier without a count waits for all threads of the block th
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Warps that come to barriers: their slots and numbers, and for each the barrier and the threads it expects."""
+    """Warps that arrive at barriers: the slot and number of each, its barrier, and the threads expected there."""
 
     slot: np.ndarray
     warp: np.ndarray
@@ -29,7 +33,7 @@ class Arrivals:
 
 @dataclass(slots=True)
 class Waiting:
-    """Lanes at a barrier, where they go on, and the instruction whose results they get."""
+    """Lanes that wait at a barrier, the point at which they resume, and the instruction whose result they get."""
 
     barrier: int
     group: Group
@@ -38,11 +42,12 @@ class Waiting:
 
 
 class Barriers:
-    """What has come to the barriers: `came` and `expected` by slot, barrier (and warp)."""
+    """State of the barriers: `came` counts the arrivals of each warp, (slots, barriers, warps), in the current phase;
+    `expected` is the thread count, and `votes` and `voters` the reduction, (slots, barriers)."""
 
     def __init__(self, residents: Residents) -> None:
         self.residents = residents
-        self.came = np.zeros((residents.slots, BARRIERS, residents.warps), bool)
+        self.came = np.zeros((residents.slots, BARRIERS, residents.warps), np.int64)
         self.expected = np.zeros((residents.slots, BARRIERS), np.int64)
         self.votes = np.zeros((residents.slots, BARRIERS), np.int64)
         self.voters = np.zeros((residents.slots, BARRIERS), np.int64)
@@ -50,7 +55,7 @@ class Barriers:
 
     @property
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """All that is known of slots, which stand along the first axis."""
+        """All state, with the slots along the first axis."""
         return self.came, self.expected, self.votes, self.voters
 
     @property
@@ -58,26 +63,27 @@ class Barriers:
         return not self.waiting and not self.came.any()
 
     def suffices(self, x: Executor, come: Arrivals) -> bool:
-        """Whether warps that come complete their barriers by themselves, and nobody else has come there."""
+        """Return True if these warps alone complete their barriers and no other warp has arrived there."""
         coming = np.zeros(self.expected.shape, np.int64)
         np.add.at(coming, (come.slot, come.barrier), WARP)
         alone = not self.came[come.slot, come.barrier].any()
         return alone and bool((coming[come.slot, come.barrier] == self._counts(x, come.slot, come.need)).all())
 
-    def arrive(self, x: Executor, come: Arrivals) -> None:
-        """Warps come to their barriers, each expecting some threads there."""
+    def arrive(self, x: Executor, come: Arrivals, waits: bool) -> None:
+        """Count the arrivals of warps, which wait for the barriers or only arrive, and report inconsistent ones."""
         slot, barrier = come.slot, come.barrier
-        self._check_again(x, barrier, self.came[slot, barrier, come.warp])
         before = self.expected[slot, barrier]
-        self.came[slot, barrier, come.warp] = True
+        np.add.at(self.came, (slot, barrier, come.warp), 1)
         self.expected[slot, barrier] = come.need
         others = np.where(before != 0, before, self.expected[slot, barrier])
         need = self._counts(x, slot, come.need)
         self._check_counts(x, barrier, self._counts(x, slot, others), need)
         self._check_crowd(x, barrier, self.came[slot, barrier].sum(-1), need)
+        if not waits:
+            self._check_unattended(x, come, need)
 
     def _counts(self, x: Executor, slot: np.ndarray, need: np.ndarray) -> np.ndarray:
-        """Threads that barriers wait for."""
+        """Return the number of threads that each barrier waits for."""
         return np.where(need == EVERYONE, x.living_warps()[slot] * WARP, need)
 
     def vote(self, come: Arrivals, values: np.ndarray, active: np.ndarray) -> None:
@@ -85,7 +91,7 @@ class Barriers:
         np.add.at(self.voters, (come.slot, come.barrier), active.sum(-1))
 
     def complete(self, x: Executor) -> None:
-        """Lets those go on whose barriers have all that they expect."""
+        """Reset the barriers that have all their arrivals, and resume the threads that wait there."""
         if not self.came.any():
             return
         present = self.came.sum(-1) * WARP
@@ -101,13 +107,13 @@ class Barriers:
             x.scheduler.add(group)
 
     def of(self, come: Arrivals) -> np.ndarray:
-        """The barriers (slots, barriers) to which warps come."""
+        """Return a mask (slots, barriers) of the barriers at which warps arrive."""
         which = np.zeros(self.expected.shape, bool)
         which[come.slot, come.barrier] = True
         return which
 
     def _tell(self, x: Executor, done: np.ndarray, released: Sequence[tuple[Group, int]]) -> None:
-        """Barriers complete, and lanes that waited there go on."""
+        """Report to observers that barriers complete and that lanes resume."""
         lanes = np.concatenate([group.lanes for group, _ in released] or [np.zeros(0, np.int64)])
         barrier = np.concatenate([np.full(len(g.lanes), b) for g, b in released] or [np.zeros(0, np.int64)])
         warps = np.unique(np.stack([self.residents.slot[lanes], self.residents.warp[lanes], barrier]), axis=1)
@@ -131,28 +137,40 @@ class Barriers:
         slot = self.residents.slot[lanes]
         return outcome(self.votes[slot, entry.barrier], self.voters[slot, entry.barrier], entry.how)
 
-    def _check_again(self, x: Executor, barrier: np.ndarray, again: np.ndarray) -> None:
-        """Reports warps that come a second time."""
-        if again.any():
-            message = f"{x.name}: the warp already arrived at barrier {int(barrier[again][0])}, which has not completed"
-            x.finding_of_warps(
-                "barrier", message, again, "make its count match the threads that arrive, each of them once"
+    def _check_unattended(self, x: Executor, come: Arrivals, need: np.ndarray) -> None:
+        """Report warps whose repeated bar.arrive completes a barrier at which no thread waits.
+
+        The two arrivals were meant for two phases; a thread that waits later waits for another phase.
+        """
+        came = self.came[come.slot, come.barrier]
+        count = came[np.arange(len(came)), come.warp]
+        unattended = (count > 1) & (came.sum(-1) * WARP >= need)
+        for entry in self.waiting if unattended.any() else ():
+            attended = self.residents.slot[entry.group.lanes]
+            unattended &= (come.barrier != entry.barrier) | ~np.isin(come.slot, attended)
+        if unattended.any():
+            n = int(np.argmax(unattended))
+            message = (
+                f"{x.name}: warp {int(come.warp[n])} arrives again at barrier {int(come.barrier[n])} and completes it, "
+                "but no thread waits there"
             )
+            help = "make the warps that wait at the barrier signal back (another barrier) before this one arrives again"
+            x.finding_of_warps("barrier", message, unattended, help)
 
     def _check_crowd(self, x: Executor, barrier: np.ndarray, warps: np.ndarray, need: np.ndarray) -> None:
-        """Reports more warps than a barrier is for: which of them meet is not said."""
+        """Report more arrivals than a barrier counts: which of the warps complete it is undefined."""
         crowd = warps * WARP > need
         if crowd.any():
             n = int(np.argmax(crowd))
             message = (
-                f"{x.name}: {int(warps[n])} warps are at barrier {int(barrier[n])}, which counts {int(need[n])} "
-                "threads: any of them may complete it"
+                f"{x.name}: {int(warps[n]) * WARP} threads are at barrier {int(barrier[n])}, which counts "
+                f"{int(need[n])}: any of them may complete it"
             )
             help = f"count all {int(warps[n]) * WARP}, or give each group of warps its own barrier (0 to 15)"
             x.finding_of_warps("barrier", message, crowd, help)
 
     def _check_counts(self, x: Executor, barrier: np.ndarray, others: np.ndarray, need: np.ndarray) -> None:
-        """Reports counts of threads that do not agree."""
+        """Report thread counts that differ between the arrivals at one barrier."""
         differ = others != need
         if differ.any():
             which = int(np.argmax(differ))
@@ -163,19 +181,19 @@ class Barriers:
             x.finding_of_warps("barrier", message, differ, "pass the same count wherever threads wait at it")
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Slots move to their places among other residents."""
+        """Move slots to their places among other residents."""
         moved = Barriers(residents)
         for target, rows in zip(moved.tables, self.tables, strict=True):
             target[destination] = rows[source]
         self.residents, (self.came, self.expected, self.votes, self.voters) = residents, moved.tables
 
     def describe(self, entry: Waiting, x: Executor) -> str:
-        """What the first block at a barrier lacks."""
+        """Describe what the barrier of the first waiting block lacks."""
         count, need = self._present(entry, x)
         return f"at barrier {entry.barrier}, where {count} of {need} threads have arrived"
 
     def mend(self, x: Executor) -> str:
-        """What would let those go on that wait at the first barrier; empty where nobody waits."""
+        """Return a fix for the first barrier that threads wait at; empty if none wait."""
         if not self.waiting:
             return ""
         entry = self.waiting[0]
@@ -194,5 +212,5 @@ class Barriers:
 
 
 def outcome(votes: np.ndarray, voters: np.ndarray, how: str | None) -> np.ndarray:
-    """The result of a barrier with a reduction."""
+    """Return the result of a barrier with a reduction."""
     return {"popc": votes.astype(np.uint32), "and": votes == voters, "or": votes > 0}[str(how)]

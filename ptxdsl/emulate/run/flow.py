@@ -278,7 +278,7 @@ class Flow(Requests):
         self.memory.private += 1  # they learn of other lanes: a loop with a barrier in it does something
         if arrive:
             self.order(BarrierArrival(come.slot, come.warp, come.barrier))
-        self.barriers.arrive(self, come)
+        self.barriers.arrive(self, come, not arrive)
         if values is not None:
             self.barriers.vote(come, values, self.active)
         if not arrive:

@@ -109,7 +109,7 @@ def test_ptxas_is_known_by_its_file_and_others_by_loading(monkeypatch):
 def test_a_note_is_listed(library, tmp_path, capsys):
     assemble(STORE, "sm_80")
     assert cli.main(["cache"]) == 0
-    assert "the version of a file: nvJitLink 1.0" in capsys.readouterr().out
+    assert "assembler version: nvJitLink 1.0" in capsys.readouterr().out
     cli.main(["cache", "--json"])
     entries = json.loads(capsys.readouterr().out)["entries"]
     assert sorted(str(entry["assembler"]) for entry in entries) == ["None", "nvJitLink 1.0"]

@@ -292,22 +292,22 @@ def test_a_refusal_of_all_launches_is_told_once(check, tmp_path):
 
 
 REFUSED = [
-    (["mine.py:lonely"], "mine.py has no examples of lonely\n  help: write a function example_lonely(rng) that returns (grid, block, *arguments), or say --grid, --block and each --arg"),
+    (["mine.py:lonely"], "mine.py has no example function for lonely\n  help: write a function example_lonely(rng) that returns (grid, block, *arguments), or pass --grid, --block and each --arg"),
     (["mine.py:lonly"], "mine.py has no `lonly`\n  help: did you mean `lonely`?"),
     (["mine.py:lonely", "--grid", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
     (["mine.py:lonely", "--grid", "0"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
     (["mine.py:lonely", "--arg", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128"),
-    (["mine.py", "--grid", "1", "--block", "32"], "mine.py has 3 kernels: say which\n  help: write `mine.py:reversed_rows`; it has reversed_rows, saxpy, lonely"),
-    (["two.ptx", "--grid", "1", "--block", "1"], "two.ptx has 2 kernels: say which\n  help: write two.ptx:a; it has a, b"),
+    (["mine.py", "--grid", "1", "--block", "32"], "mine.py has 3 kernels: name one\n  help: write `mine.py:reversed_rows`; it has reversed_rows, saxpy, lonely"),
+    (["two.ptx", "--grid", "1", "--block", "1"], "two.ptx has 2 kernels: name one\n  help: write two.ptx:a; it has a, b"),
     (["two.ptx:c", "--grid", "1", "--block", "1"], "two.ptx has no kernel `c`\n  help: it has a, b"),
-    (["two.ptx:a"], "PTX has no examples: give two.ptx a launch\n  help: say --grid, --block and each --arg"),
-    (["mine.py:lonely", "--grid", "1,2", "--block", "1"], "--grid 1,2 is no shape\n  help: write X, XxY or XxYxZ"),
-    (["mine.py:lonely", "--grid", "99999999999", "--block", "1"], "--grid 99999999999 is too large: it is at most 2147483647"),
-    (["mine.py", "--seed", "-1"], "--seed -1 is no seed: it is a whole number of 0 or more"),
-    (["mine.py", "--shared", "many", "--grid", "1", "--block", "1"], "--shared many is no number of bytes"),
+    (["two.ptx:a"], "PTX has no example function: two.ptx needs a launch\n  help: pass --grid, --block and each --arg"),
+    (["mine.py:lonely", "--grid", "1,2", "--block", "1"], "--grid 1,2 is not a shape\n  help: write X, XxY or XxYxZ"),
+    (["mine.py:lonely", "--grid", "99999999999", "--block", "1"], "--grid 99999999999 is too large: the limit is 2147483647"),
+    (["mine.py", "--seed", "-1"], "--seed -1 is not a seed: write a whole number of 0 or more"),
+    (["mine.py", "--shared", "many", "--grid", "1", "--block", "1"], "--shared many is not a number of bytes"),
     (["mine.py", "--json", "--sarif"], "two of --json, --sarif and --github write to the same place\n  help: name a file for one"),
     (["mine.py", "--json", "--github"], "two of --json, --sarif and --github write to the same place\n  help: name a file for one"),
-    (["mine.py:lonely", "--grid", "1", "--block", "1", "--arg", "many"], "--arg many is no argument\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (all the same), u32[32]=arange or a file.npy"),
+    (["mine.py:lonely", "--grid", "1", "--block", "1", "--arg", "many"], "--arg many is not an argument\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (every element 0), u32[32]=arange or a file.npy"),
     (["empty.py"], "empty.py has no kernel"),
     (["nowhere.py"], "there is no file nowhere.py"),
 ]  # fmt: skip
@@ -324,8 +324,8 @@ def test_what_cannot_be_meant(check, tmp_path, arguments, text):
 @pytest.mark.parametrize(
     "body, text",
     [
-        ("return None", "example_k returned None; a launch is (grid, block, *arguments)\n  help: return what pd.emulate() takes behind the kernel, keywords as a dict at the end"),
-        ("return 1,", "example_k returned (1,); a launch is (grid, block, *arguments)\n  help: return what pd.emulate() takes behind the kernel, keywords as a dict at the end"),
+        ("return None", "example_k returned None; a launch is (grid, block, *arguments)\n  help: return the arguments of pd.emulate() after the kernel, keyword arguments as a dict at the end"),
+        ("return 1,", "example_k returned (1,); a launch is (grid, block, *arguments)\n  help: return the arguments of pd.emulate() after the kernel, keyword arguments as a dict at the end"),
         ("raise SystemExit(0)", "example_k of mine.py fails: it raised SystemExit: 0 (mine.py:5)"),
         ("1 / 0", "example_k of mine.py fails: ZeroDivisionError: division by zero\n  mine.py:5 | 1 / 0"),
     ],
@@ -339,7 +339,7 @@ def test_an_example_that_makes_no_launch(check, tmp_path, body, text):
 
 def test_an_example_that_takes_no_random_numbers(check, tmp_path):
     (tmp_path / "mine.py").write_text("import ptxdsl as pd\n@pd.kernel\ndef k(): pass\ndef example_k(): return 1, 1\n")
-    text = "example_k of mine.py does not take the random numbers\n  help: write `def example_k(rng):`, which is given a numpy.random.Generator"
+    text = "example_k of mine.py does not take one argument\n  help: write `def example_k(rng):`; rng is a numpy.random.Generator"
     assert vars(check("mine.py")) == {"code": 2, "out": "", "err": f"ptxdsl: {text}\n"}
 
 
@@ -376,10 +376,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         "text, refusal",
         [
-            ("f33[4]", "--arg f33[4]: there is no array of `f33`\n  help: take f32, u8, s64, bf16, …"),
-            ("u4[4]", "--arg u4[4]: there is no array of `u4`\n  help: take f32, u8, s64, bf16, …"),
-            ("u8[4]=300", "--arg u8[4]=300: 300 is no uint8\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (all the same), u32[32]=arange or a file.npy"),
-            ("f32[4]=x", "--arg f32[4]=x: x is no float32\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (all the same), u32[32]=arange or a file.npy"),
+            ("f33[4]", "--arg f33[4]: `f33` is not an element type\n  help: take f32, u8, s64, bf16, …"),
+            ("u4[4]", "--arg u4[4]: `u4` is not an element type\n  help: take f32, u8, s64, bf16, …"),
+            ("u8[4]=300", "--arg u8[4]=300: 300 is not a uint8 value\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (every element 0), u32[32]=arange or a file.npy"),
+            ("f32[4]=x", "--arg f32[4]=x: x is not a float32 value\n  help: write a number, f32[32,8] (random), f32[32,8]=0 (every element 0), u32[32]=arange or a file.npy"),
             ("f32[1000000,1000000]", "--arg f32[1000000,1000000] has more than 4 GiB"),
             ("nowhere.npy", "--arg nowhere.npy cannot be read: No such file or directory"),
         ],

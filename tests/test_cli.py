@@ -186,7 +186,7 @@ REFUSED = [
     ),
     (
         ["dump", "some/where"],
-        "`some/where` is neither a module, a .py file nor a .ptx file\n"
+        "`some/where` is not a module, a .py file or a .ptx file\n"
         "  help: write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin",
     ),
     (["dump", "nothing.py:kernel"], "there is no file nothing.py"),
@@ -195,12 +195,12 @@ REFUSED = [
     (["dump", "{file}:zzz"], "{file} has no `zzz`\n  help: its kernels: scale, needs, mistaken"),
     (
         ["dump", "{file}"],
-        "{file} has 3 kernels: say which\n  help: write `{file}:scale`; it has scale, needs, mistaken",
+        "{file} has 3 kernels: name one\n  help: write `{file}:scale`; it has scale, needs, mistaken",
     ),
     (["dump", "ptxdsl.config"], "ptxdsl.config has no kernel"),
     (
         ["dump", "ptxdsl.kernels:gemm"],
-        "ptxdsl.kernels.gemm has 3 kernels: say which\n"
+        "ptxdsl.kernels.gemm has 3 kernels: name one\n"
         "  help: write `ptxdsl.kernels.gemm:gemm_kernel`; it has gemm_kernel, warpgroup_gemm_kernel, gemm",
     ),
     (
@@ -218,15 +218,15 @@ REFUSED = [
     ),
     (
         ["dump", "{file}:mistaken", "--const", "n=3"],
-        "kernel `mistaken` has no constant `n`\n  help: its parameters are given at each launch",
+        "kernel `mistaken` has no constant `n`\n  help: its parameters are passed at each launch",
     ),
     (
         ["dump", "{file}:scale", "--const", "factor"],
-        "--const factor gives no value\n  help: write --const factor=VALUE",
+        "--const factor has no value\n  help: write --const factor=VALUE",
     ),
     (
         ["dump", "{file}:scale", "--const", "factor=(2"],
-        "(2 is no value: '(' was never closed (<string>, line 1)\n"
+        "(2 is not a value: '(' was never closed (<string>, line 1)\n"
         "  help: write a Python expression, such as 3 or (64, 64)",
     ),
     (
@@ -236,11 +236,11 @@ REFUSED = [
     (["dump", "{file}:scale", "--const", "factor.x=1"], "factor.x: float has no field `x`"),
     (
         ["dump", "{file}:needs"],
-        "constant `count` of kernel `needs` has no default\n  help: give it: --const count=…",
+        "constant `count` of kernel `needs` has no default\n  help: pass --const count=…",
     ),
     (
         ["dump", "{file}:needs", "--const", "count.x=1"],
-        "--const count.x=1: `count` has no default\n  help: give it whole: --const count=…",
+        "--const count.x=1: `count` has no default\n  help: pass the whole value: --const count=…",
     ),
     (
         ["dump", "{file}:scale", "--const", "shape=3"],
@@ -249,7 +249,7 @@ REFUSED = [
     ),
     (
         ["dump", "{file}:scale", "--annotate", "--stage", "sass"],
-        "--annotate shows Python lines in PTX, not in sass\n  help: leave one of them out",
+        "--annotate shows Python lines in PTX, not in sass\n  help: leave out one of the two",
     ),
     (
         ["dump", "{file}:scale", "-o", "no/such/folder"],
@@ -257,7 +257,7 @@ REFUSED = [
     ),
     (
         ["dump", "mine.ptx:scale"],
-        "mine.ptx:scale names a kernel of PTX, which is taken as a whole\n  help: write mine.ptx",
+        "mine.ptx:scale names one kernel of PTX; this command takes the whole file\n  help: write mine.ptx",
     ),
     (["dump", "-", "--const", "n=1"], "--const n=1: PTX has no constants\n  help: leave it out"),
     (
@@ -266,7 +266,7 @@ REFUSED = [
     ),
     (
         ["isa", "zzzzzz"],
-        "the table has no instruction `zzzzzz`\n  help: `ptxdsl isa` lists the instructions that it has",
+        "the table has no instruction `zzzzzz`\n  help: `ptxdsl isa` lists all instructions",
     ),
     (
         ["isa", "add.u33"],
@@ -276,7 +276,7 @@ REFUSED = [
         ["run", "gemm", "--config", "stagse=3"],
         "stagse: GemmConfig has no field `stagse`\n  help: did you mean `stages` or `stagger`?",
     ),
-    (["run", "gemm", "--config", "stages"], "--config stages gives no value\n  help: write --config stages=VALUE"),
+    (["run", "gemm", "--config", "stages"], "--config stages has no value\n  help: write --config stages=VALUE"),
 ]
 
 
@@ -325,7 +325,7 @@ def test_ptx_that_is_none_is_refused_with_its_line(run):
 def test_a_file_that_is_no_text(run, tmp_path):
     (tmp_path / "k.ptx").write_bytes(b"\x7fELF\xff\xfe")
     assert run("dump", f"{tmp_path}/k.ptx").err == (
-        f"ptxdsl: {tmp_path}/k.ptx is not text\n  help: a cubin is read by nvdisasm, not by ptxdsl\n"
+        f"ptxdsl: {tmp_path}/k.ptx is not text\n  help: to disassemble a cubin, use nvdisasm\n"
     )
 
 
@@ -475,7 +475,7 @@ class TestRunGemm:
     def test_bf16_without_ml_dtypes(self, run, monkeypatch):
         monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
         assert run("run", "gemm", "--dtype", "bf16", "--device", "emulator").err == (
-            "ptxdsl: numpy has no bf16 arrays of its own\n  help: pip install 'ptxdsl[dtypes]' (ml_dtypes)\n"
+            "ptxdsl: numpy has no bf16 arrays without ml_dtypes\n  help: pip install 'ptxdsl[dtypes]'\n"
         )
 
     @pytest.mark.gpu
@@ -500,7 +500,7 @@ class TestDemo:
         monkeypatch.setattr(trial, "gemm", lambda a, b, out, config: out.fill(1))
         done = run("demo")
         assert done.code == 1
-        assert done.out.splitlines()[-1].startswith("FAILED: wrong numbers on emulator")
+        assert done.out.splitlines()[-1].startswith("FAILED: wrong result on emulator")
 
     def test_an_error_ends_with_FAILED(self, run, monkeypatch):
         def refused(*arguments, **options):

@@ -45,7 +45,9 @@ def test_entries_are_listed_with_kernels_targets_sizes_and_ages(folder, run):
     lines = out.splitlines()
     assert code == 0
     assert sum("doubled for sm_" in line for line in lines) == 2
-    assert any("2 days" in line for line in lines) and any("of another version, not used" in line for line in lines)
+    assert any("2 days" in line for line in lines) and any(
+        "unused: from another version of ptxdsl" in line for line in lines
+    )
     assert lines[-1].startswith("3 entries kept, ") and lines[-1].endswith(f" bytes, in {folder}")
 
 
@@ -82,14 +84,14 @@ def test_a_cache_that_is_off_is_said(run, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     code, out, err = run()
     assert (code, out) == (2, "")
-    assert "the cache is switched off\n  help: PTXDSL_CACHE_DIR says where it is; it is `off` now" in err
+    assert "the cache is switched off\n  help: PTXDSL_CACHE_DIR is `off`; set it to a folder" in err
 
 
 @pytest.mark.parametrize("days", ["soon", "-1", "inf", "nan"])
 def test_ages_are_numbers_of_days(days, capsys):
     with pytest.raises(SystemExit):
         cli.main(["cache", f"--older-than={days}"])
-    assert f"argument --older-than: '{days}' is no number of days" in capsys.readouterr().err
+    assert f"argument --older-than: '{days}' is not a number of days" in capsys.readouterr().err
 
 
 def test_a_long_list_shows_the_latest_entries(tmp_path, monkeypatch, run):
@@ -98,5 +100,5 @@ def test_a_long_list_shows_the_latest_entries(tmp_path, monkeypatch, run):
         cache.store(tmp_path, cache.key([str(number)]), b"?")
     lines = run()[1].splitlines()
     assert len(lines) == 21 and lines[-1].startswith("25 entries kept, ")
-    assert lines[-1].endswith("; listed are the 20 latest, --all lists all")
+    assert lines[-1].endswith("; the 20 latest are listed, --all lists all")
     assert len(run("--all")[1].splitlines()) == 26

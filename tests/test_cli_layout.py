@@ -137,7 +137,7 @@ def test_every_kind_of_spec_in_every_form(run, spec):
     ),
     (
         ["(64,64):(64,1)", "--a", "wgmma.m64n8k16.f32.bf16", "--b", "wgmma.m64n8k16.f32.bf16"],
-        "--a and --b draw different pictures",
+        "--a and --b cannot be combined",
         "draw each with its own command",
     ),
 ])  # fmt: skip
@@ -211,21 +211,21 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
             "'nonsense' is not a layout, a swizzle or an instruction",
             f"{LAYOUTS}; or an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16",
         ),
-        ([], "SPEC is missing: there is nothing to draw", "give one, as in: ptxdsl layout '(4,8)'"),
+        ([], "SPEC is missing", "give one, as in: ptxdsl layout '(4,8)'"),
         (
             ["(8,8)", "--svg", "(4,4)"],
-            "--svg took (4,4), which reads as a SPEC, for the file to write",
-            "write the SPEC first, as in: ptxdsl layout '(4,4)' --svg FILE; for such a file, ./(4,4)",
+            "--svg takes (4,4) as the file to write, but it is a SPEC",
+            "write the SPEC first, as in: ptxdsl layout '(4,4)' --svg FILE; for a file of that name, ./(4,4)",
         ),
         (
             ["--svg", "(8,8)"],
-            "--svg took (8,8), which reads as a SPEC, for the file to write",
-            "write the SPEC first, as in: ptxdsl layout '(8,8)' --svg FILE; for such a file, ./(8,8)",
+            "--svg takes (8,8) as the file to write, but it is a SPEC",
+            "write the SPEC first, as in: ptxdsl layout '(8,8)' --svg FILE; for a file of that name, ./(8,8)",
         ),
         (
             ["--latex", "mma.m16n8k16"],
-            "--latex took mma.m16n8k16, which reads as a SPEC, for the file to write",
-            "write the SPEC first, as in: ptxdsl layout 'mma.m16n8k16' --latex FILE; for such a file, ./mma.m16n8k16",
+            "--latex takes mma.m16n8k16 as the file to write, but it is a SPEC",
+            "write the SPEC first, as in: ptxdsl layout 'mma.m16n8k16' --latex FILE; for a file of that name, ./mma.m16n8k16",
         ),
         (["ldmatrix.x3"], "there is no copy atom 'ldmatrix.x3'", COPIES),
         (
@@ -247,13 +247,13 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         ),
         (
             ["Sw<3,3,3>", "--banks", "ldmatrix.x4"],
-            "--banks ldmatrix.x4 is an access to a layout; Sw<3,3,3> is none",
+            "--banks ldmatrix.x4 needs a layout; Sw<3,3,3> is not a layout",
             "write 'Sw<3,3,3> o 0 o SHAPE:STRIDE'",
         ),
         (
             ["ldmatrix.x4", "--banks", "ldmatrix.x4"],
-            "--banks ldmatrix.x4 is an access to a layout; ldmatrix.x4 is none",
-            "give it a layout as SPEC",
+            "--banks ldmatrix.x4 needs a layout; ldmatrix.x4 is not a layout",
+            "pass a layout as SPEC",
         ),
         (
             ["(12,64):(64,1)", "--banks", "ldmatrix.x4"],
@@ -284,7 +284,7 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         (["4", "--svg", "b", "--latex", "b"], "--svg and --latex both write to b", "name a file for each"),
         (
             ["4", "--latex", "a.tex", "-o", "b"],
-            "-o b is left without a drawing: --latex names its own file",
+            "-o b is not used: --latex names its own file",
             "leave out -o",
         ),
     ],
@@ -336,7 +336,7 @@ def test_the_boxes_of_a_tile_are_drawn(run):
     ),
     (
         ["(64,64)", "--boxes", "cp.async.bulk.tensor.shared.global", "--banks", "ldmatrix.x4"],
-        "--banks and --boxes draw different pictures",
+        "--banks and --boxes cannot be combined",
         "draw each with its own command",
     ),
 ])  # fmt: skip
@@ -360,8 +360,8 @@ def test_the_descriptor_of_a_tile_of_several_boxes_is_drawn(run):
     ),
     (
         "TensorMap(bf17, (8, 64))",
-        "'TensorMap(bf17, (8, 64))' is no tensor map",
-        "write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128), or TensorMap.tiled(…), as they print themselves",
+        "'TensorMap(bf17, (8, 64))' is not a tensor map",
+        "write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128) or TensorMap.tiled(…), as their repr does",
     ),
 ])  # fmt: skip
 def test_what_is_no_tensor_map_is_refused(run, spec, message, help):

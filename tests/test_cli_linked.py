@@ -87,7 +87,7 @@ def test_a_parsed_kernel(run):
         (
             "dump",
             ":both",
-            "ptxdsl: `both` of linked.py has 2 kernels: say which\n"
+            "ptxdsl: `both` of linked.py has 2 kernels: name one\n"
             "  help: write `linked.py:both.doubled`; it has both.doubled, both.other\n",
         ),
     ],
@@ -100,6 +100,6 @@ def test_refusals(run, command, target, refusal):
 
 def test_constants_belong_to_the_link(run):
     assert run("dump", ":program.doubled", "--const", "n=1")[2] == (
-        "ptxdsl: --const n=1: kernel `doubled` is made, with its constants\n"
-        "  help: those of linked kernels are given to pd.link, and PTX has none\n"
+        "ptxdsl: --const n=1: the constants of kernel `doubled` are fixed\n"
+        "  help: pass constants of linked kernels to pd.link; PTX has no constants\n"
     )

@@ -29,18 +29,18 @@ LAUNCH = "--grid 1 --block 32"
 WHOLE = f"{LAUNCH} --arg f32[32] --arg f32[32] --arg 1.0 --arg 32"
 FEW = "ptxdsl: saxpy takes 4 arguments, got 1\n  help: call it with (x: ptr[f32], y: ptr[f32], a: f32, n: u32)\n"
 REFUSED = {
-    "check k.py --schedule=random": "ptxdsl check: error: there is no option --schedule; it is a setting, "
+    "check k.py --schedule=random": "ptxdsl check: error: there is no option --schedule; it is a setting: put "
     "PTXDSL_SCHEDULE=random in front of the command\n",
     "check --gird 8 k.py": "ptxdsl check: error: there is no option --gird; did you mean `--grid`?\n",
     "dump k.py --annotat2=1": "ptxdsl dump: error: there is no option --annotat2; did you mean `--annotate`?\n",
-    "dump k.py more": "ptxdsl dump: error: there is nothing that takes more\n",
+    "dump k.py more": "ptxdsl dump: error: unexpected arguments: more\n",
     "build k.py --arch sm_80 sm_90a": (
-        "ptxdsl build: error: there is nothing that takes sm_90a; targets are joined by commas, without blanks\n"
+        "ptxdsl build: error: unexpected arguments: sm_90a; separate targets by commas, without spaces\n"
     ),
     "build k.py --target sm_80": "ptxdsl build: error: there is no option --target; did you mean `--arch`?\n",
     "check --json k.py": (
-        "ptxdsl check: error: the following arguments are required: TARGET; write it before --json, which takes the word "
-        "behind it\n"
+        "ptxdsl check: error: the following arguments are required: TARGET; write it before --json, which takes the next "
+        "word as its value\n"
     ),
     "build k.py --arch 90": f"ptxdsl: unknown architecture `90`\n  help: did you mean `sm_90`? known architectures are {KNOWN}\n",
     "dump k.py:twice": "ptxdsl: `twice` of k.py is a device function, not a kernel\n  help: name a kernel that calls it\n",

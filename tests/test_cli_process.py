@@ -40,7 +40,7 @@ def shell(line, **variables):
         ("$ptxdsl dump - <&-", "stdin cannot be read: Bad file descriptor"),
         (
             "printf '.version\\377' | PYTHONUTF8=1 $ptxdsl dump -",
-            "stdin is not text\n  help: a cubin is read by nvdisasm, not by ptxdsl",
+            "stdin is not text\n  help: to disassemble a cubin, use nvdisasm",
         ),
     ],
 )
@@ -64,7 +64,7 @@ def test_without_a_stderr_the_exit_code_remains(stderr, command):
 def test_letters_that_stdout_does_not_take():
     assert shell("$ptxdsl dump --help", PYTHONIOENCODING="ascii", PYTHONUTF8="0") == (
         2,
-        "ptxdsl: stdout takes ascii alone, which has no '\\u2026'; set PYTHONIOENCODING=utf-8\n",
+        "ptxdsl: the encoding of stdout, ascii, has no '\\u2026'; set PYTHONIOENCODING=utf-8\n",
     )
 
 
@@ -72,7 +72,7 @@ def test_a_file_without_end(tmp_path):
     (tmp_path / "zero.ptx").symlink_to("/dev/zero")
     assert shell(f"$ptxdsl dump {tmp_path}/zero.ptx") == (
         2,
-        f"ptxdsl: {tmp_path}/zero.ptx has more than 256 MiB; no PTX is as long\n",
+        f"ptxdsl: {tmp_path}/zero.ptx has more than 256 MiB, the limit for PTX\n",
     )
 
 
@@ -93,17 +93,17 @@ def refused(capfd, monkeypatch):
 @pytest.mark.parametrize(
     "arguments, text",
     [
-        (["run", "gemm", "--m", "1" + "0" * 24], "--m 10000000000000000000… is too large: it is at most 2147483647"),
-        (["run", "gemm", "--k", DIGITS], "--k 99999999999999999999… is too large: it is at most 2147483647"),
-        (["run", "gemm", "--n", "2147483648"], "--n 2147483648 is too large: it is at most 2147483647"),
-        (["run", "gemm", "--seed", "-1"], "--seed -1 is no seed: it is a whole number of 0 or more"),
-        (["run", "gemm", "--seed", "1.5"], "--seed 1.5 is no seed: it is a whole number of 0 or more"),
-        (["run", "gemm", "--seed", DIGITS], "--seed 99999999999999999999… is too large: it is at most 18446744073709551615"),
-        (["schedule", "identity", "--problem", f"{DIGITS}x1"], "--problem 99999999999999999999… is too large: it is at most 1000000000000000000"),
-        (["schedule", "identity", "--problem", "4x4", "--n", DIGITS], "--n 99999999999999999999… is too large: it is at most 2147483647"),
+        (["run", "gemm", "--m", "1" + "0" * 24], "--m 10000000000000000000… is too large: the limit is 2147483647"),
+        (["run", "gemm", "--k", DIGITS], "--k 99999999999999999999… is too large: the limit is 2147483647"),
+        (["run", "gemm", "--n", "2147483648"], "--n 2147483648 is too large: the limit is 2147483647"),
+        (["run", "gemm", "--seed", "-1"], "--seed -1 is not a seed: write a whole number of 0 or more"),
+        (["run", "gemm", "--seed", "1.5"], "--seed 1.5 is not a seed: write a whole number of 0 or more"),
+        (["run", "gemm", "--seed", DIGITS], "--seed 99999999999999999999… is too large: the limit is 18446744073709551615"),
+        (["schedule", "identity", "--problem", f"{DIGITS}x1"], "--problem 99999999999999999999… is too large: the limit is 1000000000000000000"),
+        (["schedule", "identity", "--problem", "4x4", "--n", DIGITS], "--n 99999999999999999999… is too large: the limit is 2147483647"),
         (["layout", f"{DIGITS}:1"], "a number has more than 4300 digits"),
-        (["layout", "(10000000000,10000000000)"], "that is 2**66 cells or more; a drawing has at most 65536"),
-        (["layout", "Sw<40,3,40>"], "that is 2**80 cells or more; a drawing has at most 65536"),
+        (["layout", "(10000000000,10000000000)"], "the layout has 2**66 cells or more; a drawing has at most 65536"),
+        (["layout", "Sw<40,3,40>"], "the layout has 2**80 cells or more; a drawing has at most 65536"),
         (["layout", "(" * 3000 + "1" + ")" * 3000], "this is nested deeper than Python's recursion limit, 1000"),
     ],
     ids=lambda value: str(value)[:40],
@@ -116,7 +116,7 @@ def test_numbers_that_are_too_large(refused, monkeypatch, arguments, text):
 def test_a_product_that_no_memory_holds(refused, monkeypatch):
     monkeypatch.setattr(trial, "memory_bytes", lambda: 16 << 30)
     assert refused("run", "gemm", "--m", "1000000000", "--device", "emulator") == (
-        "to make and compare 1000000000 x 256 x 256 takes 1.335e+04 GiB of memory; this machine has 16 GiB"
+        "comparing 1000000000 x 256 x 256 takes 1.335e+04 GiB of memory; this machine has 16 GiB"
     )
 
 
@@ -186,7 +186,7 @@ def test_objects_whose_attributes_raise_are_no_launchers(refused, tmp_path):
 def test_a_constant_that_raises(refused, tmp_path):
     (tmp_path / "mine.py").write_text("import ptxdsl as pd\n@pd.kernel\ndef k(*, n): pass\n")
     assert refused("dump", f"{tmp_path}/mine.py", "--const", "n=exit()") == (
-        "exit() is no value: None\n  help: write a Python expression, such as 3 or (64, 64)"
+        "exit() is not a value: None\n  help: write a Python expression, such as 3 or (64, 64)"
     )
 
 
@@ -200,7 +200,7 @@ def test_what_a_kernel_prints_while_it_is_traced_is_no_ptx(tmp_path, capfd):
 
 DEEPER = (
     "RecursionError: it is nested deeper than Python's recursion limit of {limit}{line}\n"
-    "  help: name the parts of a long expression, or make a loop of the recursion"
+    "  help: split a long expression with intermediate variables, or turn the recursion into a loop"
 )
 
 

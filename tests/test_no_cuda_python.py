@@ -121,4 +121,4 @@ def test_the_demo_skips_machine_code(tmp_path):
         "ptxas is not on the PATH"
     ) in lines
     assert "no launch  the Python package cuda-python is not installed" in lines
-    assert lines[-1] == "ok: the same PTX is right on the emulator"
+    assert lines[-1] == "ok: the result of this PTX is correct on the emulator"

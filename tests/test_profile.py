@@ -53,12 +53,12 @@ all                  704           256        8           256      64 (2)       
 
 """
 FLOOR = """\
-intensity   32 operations on 256 bytes of memory, each once: 0.125 a byte
+intensity   32 operations on 256 bytes of memory: 0.125 a byte
 floor       0.0323 us, by shared memory
             0.0323 us  shared memory: 64 wavefronts
             6.31e-05 us  f32: 32 operations
             5.21e-05 us  memory: 256 bytes
-            0.00278 us  to issue the instructions, if there were as many as in PTX
+            0.00278 us  to issue the instructions, if SASS has as many as PTX
 """
 
 
@@ -153,9 +153,7 @@ class TestFloor:
         assert peaks_of("rtx4090").arch == "sm_89"
         with pytest.raises(pd.Error) as refused:
             peaks_of("voodoo")
-        assert str(refused.value) == (
-            "there is no GPU `voodoo` here to compare with\n  help: known are h200, h100, a100, rtx4090"
-        )
+        assert str(refused.value) == ("`voodoo` is not a known GPU\n  help: choose one of h200, h100, a100, rtx4090")
 
 
 class Clock:
@@ -235,7 +233,9 @@ class TestCommand:
     def test_findings_are_status_1(self, capsys):
         assert profiled("mine.py:beyond") == 1
         shown = capsys.readouterr().out
-        assert "\n1 findings: what follows may be wrong\nout-of-bounds: st.global.f32 writes 4 bytes at x[31]" in shown
+        assert (
+            "\n1 findings: the counts below may be wrong\nout-of-bounds: st.global.f32 writes 4 bytes at x[31]" in shown
+        )
 
     def test_ptx(self, capsys):
         Path("k.ptx").write_text(pd.parse(stored.ptx("sm_80")).ptx())
@@ -248,8 +248,8 @@ class TestCommand:
         ("arguments", "text"),
         [
             (["mine.py"], "mine.py has several kernels with examples: scaled, beyond\n  help: say which: mine.py:scaled\n"),
-            (["mine.py:scaled", "--gpu", "x"], "there is no GPU `x` here to compare with\n  help: known are h200, h100, a100, rtx4090\n"),
-            (["mine.py:scaled", "--json", "--html", "-"], "--json and --html write to the same place\n  help: name a file for one\n"),
+            (["mine.py:scaled", "--gpu", "x"], "`x` is not a known GPU\n  help: choose one of h200, h100, a100, rtx4090\n"),
+            (["mine.py:scaled", "--json", "--html", "-"], "--json and --html both write to stdout\n  help: name a file for one\n"),
             (["mine.py:scaled", "--html", "no/where"], "no/where cannot be written: No such file or directory\n"),
             (["k.ptx", "--block", "1"], "a launch needs --grid and --block\n  help: such as --grid 8 --block 128\n"),
         ],

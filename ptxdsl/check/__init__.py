@@ -1,8 +1,8 @@
-"""Kernels checked on the emulator with example arguments: for the command `ptxdsl check` and for tests.
+"""Checking kernels on the emulator with example arguments, for the command `ptxdsl check` and for tests.
 
-A kernel `saxpy` has examples where a function `example_saxpy(rng)` stands beside it. It takes a numpy random generator,
-and returns (or yields, one after another) what pd.emulate() takes behind the kernel: grid, block, arguments, and, where
-there are keywords, a dict of those at the end.
+The example function of a kernel `saxpy` is `example_saxpy(rng)` in the same module. It takes a numpy random generator,
+and returns (or yields, one by one) the arguments of pd.emulate() after the kernel: grid, block, the kernel's arguments,
+and a dict of keyword arguments last.
 """
 
 from ptxdsl.check.examples import Checked, Example, checked, examples_of, name_of_examples

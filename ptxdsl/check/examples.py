@@ -1,4 +1,4 @@
-"""Example launches of a kernel, and what the emulator finds in them."""
+"""Example launches of a kernel, and the emulator's findings in them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ptxdsl.emulate.report import Finding, counted
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.runtime.emulation import emulate
 
-REFUSED = "refused"  # the kind of a finding for what does not get as far as the emulator
+REFUSED = "refused"  # the kind of a finding for a kernel or launch that does not reach the emulator
 Maker = Callable[[np.random.Generator], object]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A launch: what pd.emulate() takes behind the kernel."""
+    """A launch: the arguments of pd.emulate() after the kernel."""
 
     grid: Any
     block: Any
@@ -28,11 +28,11 @@ class Example:
 
     @classmethod
     def of(cls, value: object, maker: str) -> Example:
-        """From what the function named `maker` returned. Raises Error where that is no launch."""
+        """Convert the result of the function named `maker`. Raises Error if it is not a launch."""
         if not isinstance(value, tuple) or len(value) < 2:
             raise Error(
                 f"{maker} returned {_brief(value)}; a launch is (grid, block, *arguments)",
-                help="return what pd.emulate() takes behind the kernel, keywords as a dict at the end",
+                help="return the arguments of pd.emulate() after the kernel, keyword arguments as a dict at the end",
             )
         grid, block, *arguments = value
         keywords = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
@@ -44,7 +44,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Checked:
-    """What the emulator found in one launch of a kernel, and how many instructions its threads executed."""
+    """The findings in one launch of a kernel, and the number of instructions that its threads executed."""
 
     kernel: str
     example: Example
@@ -52,26 +52,26 @@ class Checked:
     instructions: int = 0
 
     def __str__(self) -> str:
-        told = counted(len(self.findings), "finding") if self.findings else "clean"
-        return f"{self.kernel}{self.example}: {told}"
+        outcome = counted(len(self.findings), "finding") if self.findings else "clean"
+        return f"{self.kernel}{self.example}: {outcome}"
 
 
 def name_of_examples(kernel: str) -> str:
-    """The name of the function that makes example arguments."""
+    """Return the name of the example function of a kernel."""
     return f"example_{kernel}"
 
 
 def examples_of(maker: Maker, seed: int) -> Iterator[Example]:
-    """The launches that a function makes, of the random numbers that a seed gives."""
+    """Yield the launches of an example function, with random numbers from a seed."""
     value = maker(np.random.default_rng(seed))
     for each in value if inspect.isgenerator(value) else [value]:
         yield Example.of(each, getattr(maker, "__name__", "the example"))
 
 
 def checked(kernel: Any, name: str, example: Example, *, asked: bool = False) -> Checked:
-    """Runs a launch on the emulator. A kernel or launch that is refused is a finding of the kind `refused`.
+    """Run a launch on the emulator. A kernel or launch that is refused gives a finding of the kind `refused`.
 
-    Of a launch that was `asked` for, and stands in no function, it raises LaunchError where that does not fit.
+    A launch that was `asked` for on the command line raises LaunchError instead if it does not fit the kernel.
     """
     try:
         report = emulate(kernel, example.grid, example.block, *example.arguments, **example.keywords)

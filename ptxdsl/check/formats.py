@@ -1,4 +1,4 @@
-"""Findings for people, programs and code review: text, JSON, SARIF 2.1.0, and annotations of GitHub."""
+"""Findings as text, JSON, SARIF 2.1.0 and GitHub annotations."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-
 
 
 def as_text(results: Sequence[Checked]) -> str:
-    """Each launch, and its findings as pd.emulate() tells them; a refusal of each launch of a kernel once."""
+    """Format each launch with its findings; a refusal that repeats for each launch of a kernel appears once."""
     text, before = "", ""
     for result in results:
-        told = "".join(f"{finding}\n" for finding in result.findings)
-        is_repeated = told == before and all(finding.kind == REFUSED for finding in result.findings)
-        text += f"{result}, as above\n" if told and is_repeated else f"{result}\n{told}"
-        before = told
+        findings = "".join(f"{finding}\n" for finding in result.findings)
+        is_repeated = findings == before and all(finding.kind == REFUSED for finding in result.findings)
+        text += f"{result}, as above\n" if findings and is_repeated else f"{result}\n{findings}"
+        before = findings
     return text
 
 
@@ -55,14 +55,14 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _located(location: Location) -> dict[str, Any]:
-    """Line and columns count from 1; `end_column` is the one behind the last."""
+    """Format a location. Lines and columns count from 1; `end_column` is one past the last."""
     start, end = location.columns
     known = {"column": start + 1, "end_column": end + 1} if end else {}
     return {"file": _path(location.file), "line": location.line, **known, "source": location.text.strip()}
 
 
 def as_sarif(results: Sequence[Checked]) -> str:
-    """One run with a result for each finding; what takes part besides the first place are its related locations."""
+    """Format one SARIF run with a result for each finding. Locations after the first are related locations."""
     located = [(result, finding) for result in results for finding in result.findings]
     rules = [{"id": kind} for kind in dict.fromkeys(finding.kind for _, finding in located)]
     tool = {"driver": {"name": "ptxdsl", "version": __version__, "semanticVersion": __version__, "rules": rules}}
@@ -76,7 +76,7 @@ def _result(result: Checked, finding: Finding) -> dict[str, Any]:
     return {
         "ruleId": finding.kind,
         "level": "error",
-        "message": {"text": _told(result, finding)},
+        "message": {"text": _message(result, finding)},
         "locations": locations[:1],
         **related,
     }
@@ -90,7 +90,7 @@ def _sarif_location(location: Location) -> dict[str, Any]:
 
 
 def as_github(results: Sequence[Checked]) -> str:
-    """A workflow command for each finding, which GitHub shows at its line."""
+    """Format a GitHub workflow command for each finding, which GitHub shows at its line."""
     return "".join(_annotation(result, finding) for result in results for finding in result.findings)
 
 
@@ -103,25 +103,25 @@ def _annotation(result: Checked, finding: Finding) -> str:
         properties |= {"col": str(start + 1), "endColumn": str(end + 1)} if end else {}
     listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
     others = "".join(f"\nand {location.excerpt().strip()}" for location in finding.locations[1:])
-    return f"::error {listed}::{_escaped(_told(result, finding) + others)}\n"
+    return f"::error {listed}::{_escaped(_message(result, finding) + others)}\n"
 
 
-def _told(result: Checked, finding: Finding) -> str:
-    """What, by whom, in which launch, and how to mend it."""
+def _message(result: Checked, finding: Finding) -> str:
+    """Return the message, the threads, the launch and the fix of a finding."""
     who = f", by {finding.who}" if finding.threads and not finding.says_who else ""
     where = "" if finding.kind == REFUSED else f" ({result.kernel}{result.example})"
     return f"{finding.message}{who}{where}" + (f"; help: {finding.help}" if finding.help else "")
 
 
 def _escaped(text: str, also: str = "") -> str:
-    """As workflow commands want it."""
+    """Escape a value for a workflow command."""
     for letter in f"%\r\n{also}":
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text
 
 
 def _path(file: str) -> str:
-    """Relative to the current folder for what lies in it."""
+    """Return the path relative to the current folder if the file is inside it."""
     path = Path(file)
     inside = path.is_absolute() and path.is_relative_to(os.getcwd())
     return path.relative_to(os.getcwd()).as_posix() if inside else file

@@ -46,7 +46,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
-    """`--problem -4x4` as `--problem=-4x4`: what begins with a sign and a digit is a value, and no option."""
+    """Join a value that begins with a sign and a digit to its option: `--problem -4x4` becomes `--problem=-4x4`."""
     joined: list[str] = []
     for argument in arguments:
         before = joined[-1] if joined else ""
@@ -58,7 +58,7 @@ def _joined(arguments: Sequence[str]) -> list[str]:
 
 
 def parser_of(*verbs: str) -> argparse.ArgumentParser:
-    """Return the parser of the command. Only the named verbs have their options; their modules are imported."""
+    """Return the parser of the command. Only the modules of the named verbs are imported and add their options."""
     parser: argparse.ArgumentParser = CommandParser(prog="ptxdsl", description="Write PTX kernels in Python.")
     parser.add_argument("--version", action="version", version=f"ptxdsl {__version__}", help="print the version")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -1,4 +1,4 @@
-"""Arguments that are written on a command line: numbers, and arrays by their type and shape."""
+"""Kernel arguments on a command line: numbers, and arrays given by type and shape."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ptxdsl.cli.trial import numpy_dtype
 from ptxdsl.types import TYPES
 
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[\d, ]*)\](?:=(?P<fill>.+))?")
-HELP = "write a number, f32[32,8] (random), f32[32,8]=0 (all the same), u32[32]=arange or a file.npy"
+HELP = "write a number, f32[32,8] (random), f32[32,8]=0 (every element 0), u32[32]=arange or a file.npy"
 MOST_BYTES = 1 << 32
 
 
 def read_argument(text: str, rng: np.random.Generator) -> int | float | np.ndarray:
-    """A number, or an array: random, filled or from a file. Raises UsageError for what is none."""
+    """Return a number, or an array that is random, filled or read from a file. Raises UsageError for anything else."""
     if text.endswith(".npy"):
         return _loaded(text)
     match = _ARRAY.fullmatch(text.strip())
@@ -27,7 +27,7 @@ def read_argument(text: str, rng: np.random.Generator) -> int | float | np.ndarr
             return number()
         except ValueError:
             continue
-    raise UsageError(f"--arg {text} is no argument", help=HELP)
+    raise UsageError(f"--arg {text} is not an argument", help=HELP)
 
 
 def _loaded(file: str) -> np.ndarray:
@@ -41,12 +41,12 @@ def _loaded(file: str) -> np.ndarray:
 
 def _array(text: str, type: str, extents: str, fill: str | None, rng: np.random.Generator) -> np.ndarray:
     if type not in TYPES or TYPES[type].bits % 8:
-        raise UsageError(f"--arg {text}: there is no array of `{type}`", help="take f32, u8, s64, bf16, …")
+        raise UsageError(f"--arg {text}: `{type}` is not an element type", help="take f32, u8, s64, bf16, …")
     dtype = numpy_dtype(type)
     try:
         shape = tuple(int(extent) for extent in extents.split(",") if extent.strip())
     except ValueError:
-        raise UsageError(f"--arg {text} has no shape", help=HELP) from None
+        raise UsageError(f"--arg {text} has an invalid shape", help=HELP) from None
     size = int(np.prod([1, *shape], dtype=object))
     if size * dtype.itemsize > MOST_BYTES:
         raise UsageError(f"--arg {text} has more than {MOST_BYTES >> 30} GiB")
@@ -62,4 +62,4 @@ def _filled(text: str, shape: tuple[int, ...], dtype: np.dtype, fill: str) -> np
     try:
         return np.full(shape, float(fill) if dtype.kind not in "iub" else int(fill, 0), dtype)
     except (ValueError, OverflowError):
-        raise UsageError(f"--arg {text}: {fill} is no {dtype}", help=HELP) from None
+        raise UsageError(f"--arg {text}: {fill} is not a {dtype} value", help=HELP) from None

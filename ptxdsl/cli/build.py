@@ -1,5 +1,6 @@
-"""Builds a kernel ahead of time: machine code for several targets in one file, a header in C with a launcher in C++
-that needs the CUDA driver alone, and a module of Python that needs cuda-python alone."""
+"""Compile a kernel ahead of time: a fat binary for several targets, a C header with a C++ launcher that needs only the
+CUDA driver, and a Python module that needs only cuda-python.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 
 EPILOG = """\
 TARGET is one of
-  package.module:kernel  a kernel, by the module that it is in
-  file.py:kernel         a kernel, by its file; without a name the only kernel of the file
-  file.py:program        what pd.link made: all of its kernels
+  package.module:kernel  a kernel of a module
+  file.py:kernel         a kernel of a file; the name may be left out if the file has one kernel
+  file.py:program        all kernels of a program made by pd.link
   file.ptx, -            PTX, from a file or from stdin
 
 examples
@@ -33,7 +34,7 @@ examples
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command."""
+    """Add the command."""
     build = commands.add_parser(
         "build",
         description=__doc__,
@@ -43,10 +44,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     build.add_argument("target", metavar="TARGET", help="a kernel, a linked program or PTX; see below")
     build.add_argument("--arch", metavar="LIST", help="sm_80,sm_90a,…; default PTXDSL_ARCH, then sm_80")
     build.add_argument(
-        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+        "--const",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a constant of the kernel, or a field of one",
     )
-    build.add_argument("--name", help="of the files; default the kernel's, or that of the PTX file")
-    build.add_argument("-o", "--output", metavar="DIR", default="build", help="the folder (default build)")
+    build.add_argument("--name", help="name of the files (default: the name of the kernel or PTX file)")
+    build.add_argument("-o", "--output", metavar="DIR", default="build", help="output folder (default build)")
     build.set_defaults(command=_build)
 
 
@@ -80,7 +85,7 @@ def _targets(listed: str | None) -> list[str]:
     for arch in targets:
         check_arch(arch)
     if len(set(targets)) < len(targets):
-        raise UsageError(f"--arch {listed} names a target twice", help="name each once")
+        raise UsageError(f"--arch {listed} names a target twice", help="name each target once")
     return targets
 
 
@@ -97,7 +102,7 @@ def _program(target: str, name: str | None, targets: Sequence[str], constants: S
                 variant.cubin  # noqa: B018
             by_target[arch] = variants
     if not any(by_target.values()):
-        raise UsageError(f"{target} has no kernels", help="a program needs one that is launched")
+        raise UsageError(f"{target} has no kernels", help="add a kernel to the program")
     chosen = name or called
     if not (chosen.isascii() and chosen.isidentifier()):
         help = "write --name NAME, with letters, digits and underscores"
@@ -106,7 +111,7 @@ def _program(target: str, name: str | None, targets: Sequence[str], constants: S
 
 
 def _subject(target: str) -> tuple[str, AnyKernel | LinkedProgram]:
-    """What is built, and what its files are called."""
+    """Return the name of the files, and the kernel or program to build."""
     if is_ptx(target):
         module = read_ptx(target)
         return (Path(target).stem if target != "-" else "stdin"), link(Module(module))
@@ -130,7 +135,7 @@ def _variants(subject: AnyKernel | LinkedProgram, arch: str, values: dict[str, o
 
 @contextlib.contextmanager
 def _for_target(target: str, arch: str, targets: Sequence[str]) -> Iterator[None]:
-    """Says for which of several targets a kernel cannot be built."""
+    """Add the target to the message of an error in the body of a `with`."""
     try:
         yield
     except Error as why:

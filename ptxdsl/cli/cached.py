@@ -1,4 +1,4 @@
-"""The cubins, the traces and the results of tuning that are kept on disk: `ptxdsl cache`."""
+"""The command `ptxdsl cache`: list or clear the cubins, traces and tuning results on disk."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
 @dataclass(frozen=True, slots=True)
 class KeptCubin:
-    """An entry of the cache with the kernels that it holds, as machine code or `traced` to PTX, what tuning found, or
-    the version of an `assembler`; none of these if this version of ptxdsl does not use it."""
+    """An entry of the cache: cubins of kernels, `traced` PTX, a tuning result, or the version of an `assembler`.
+
+    All of these are empty if this version of ptxdsl does not use the entry.
+    """
 
     entry: cache.CacheEntry
     kernels: tuple[str, ...]
@@ -35,7 +37,7 @@ class KeptCubin:
     assembler: str | None = None
 
     def facts(self) -> dict[str, object]:
-        """For JSON."""
+        """Return the entry for JSON."""
         entry = self.entry
         return {
             "name": entry.name, "kernels": self.kernels, "arch": self.arch or None, "traced": self.traced,
@@ -44,10 +46,10 @@ class KeptCubin:
         }  # fmt: skip
 
     def line(self) -> str:
-        """For people."""
-        holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "of another version, not used"
+        """Return the entry as a line of text."""
+        holds = f"{', '.join(self.kernels)} for {self.arch}" if self.arch else "unused: from another version of ptxdsl"
         if self.assembler:
-            holds = f"the version of a file: {self.assembler}"
+            holds = f"assembler version: {self.assembler}"
         if self.traced:
             holds += ", as PTX"
         if (tuned := self.tuning) is not None:
@@ -56,20 +58,20 @@ class KeptCubin:
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Adds the command `cache`."""
+    """Add the command `cache`."""
     parser = commands.add_parser(
         "cache",
-        description="List or clear the cubins, traces and tuning results that are kept on disk.",
+        description="List or clear the cubins, traces and tuning results on disk.",
     )
     parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
-    parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="those alone that are as old")
+    parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="only entries at least this old")
     parser.add_argument("--all", action="store_true", help=f"list all entries, not only the {SHOWN} latest")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=_run)
 
 
 def age(seconds: float) -> str:
-    """The largest unit of which it has one: `3 days`."""
+    """Return the age in the largest unit that fits: `3 days`."""
     unit, size = next(((unit, size) for unit, size in _AGES if seconds >= size), _AGES[-1])
     count = max(0, int(seconds // size))
     return f"{count} {unit}{'s' * (count != 1)}"
@@ -81,7 +83,7 @@ def _days(text: str) -> float:
     except ValueError:
         days = -1.0
     if not 0 <= days < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days")
     return days
 
 
@@ -89,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     settings = config.current()
     folder = settings.cache_dir
     if folder is None:
-        raise UsageError("the cache is switched off", help="PTXDSL_CACHE_DIR says where it is; it is `off` now")
+        raise UsageError("the cache is switched off", help="PTXDSL_CACHE_DIR is `off`; set it to a folder")
     now = time.time()
     cubins = [
         _kept(settings.cache_dir, entry, cubin, now)
@@ -103,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | None, now: float) -> KeptCubin:
-    """What an entry holds."""
+    """Return the contents of an entry."""
     if cubin is not None:
         return KeptCubin(entry, tuple(cubin.kernels), cubin.arch, now - entry.written)
     content = cache.load(folder, entry.name)
@@ -136,5 +138,5 @@ def _text(folder: Path, cubins: Sequence[KeptCubin], options: argparse.Namespace
         return summary
     latest = cubins if options.all else sorted(cubins, key=lambda cubin: cubin.seconds)[:SHOWN]
     if len(latest) < len(cubins):
-        summary += f"; listed are the {SHOWN} latest, --all lists all"
+        summary += f"; the {SHOWN} latest are listed, --all lists all"
     return "\n".join([*(cubin.line() for cubin in latest), summary])

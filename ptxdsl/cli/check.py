@@ -1,4 +1,4 @@
-"""The command `ptxdsl check`: kernels on the emulator with example arguments, and what is wrong with them."""
+"""The command `ptxdsl check`: run kernels on the emulator with example arguments and report the findings."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.progress import LaunchProgress
 from ptxdsl.cli.user_code import user_code
 
-DESCRIPTION = "Runs kernels on the emulator and tells what they do wrong."
+DESCRIPTION = "Run kernels on the emulator and report races, deadlocks, uninitialised reads and other errors."
 EPILOG = f"""{TARGETS}
-exit code: 0 nothing was found, 1 something was, 2 the command cannot be meant
+exit code: 0 no findings, 1 findings, 2 the command line is wrong
 
 examples
   ptxdsl check kernels.py
@@ -27,7 +27,7 @@ examples
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of `ptxdsl`."""
+    """Add the command."""
     parser = commands.add_parser(
         "check",
         description=DESCRIPTION,
@@ -37,12 +37,12 @@ def add(commands: Any) -> None:
     add_launch(parser)
     for name, title in (("json", "JSON"), ("sarif", "SARIF 2.1.0")):
         parser.add_argument(f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"{title}, to stdout or a file")
-    parser.add_argument("--github", action="store_true", help="annotations for a workflow of GitHub, to stdout")
+    parser.add_argument("--github", action="store_true", help="annotations for a GitHub workflow, to stdout")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 where something was found."""
+    """Run the command; return 1 if there are findings."""
     _check_forms(options)
     with config.using(**({"arch": options.arch} if options.arch else {})):
         results = list(_results(options))
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_forms(options: argparse.Namespace) -> None:
-    """Refuses two forms in one place."""
+    """Raise UsageError if two formats would be written to the same place."""
     files = [file for file in (options.json, options.sarif, STDOUT if options.github else None) if file is not None]
     if len(set(files)) < len(files):
         raise UsageError("two of --json, --sarif and --github write to the same place", help="name a file for one")

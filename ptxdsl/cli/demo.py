@@ -1,4 +1,4 @@
-"""`make demo`: the main job of ptxdsl, from a Python function to numbers that are right."""
+"""The command `ptxdsl demo`: trace a GEMM, assemble it, run it, and compare the result with numpy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.runtime.variant import Variant
 
 ARCH = "sm_80"
-SIZES = (333, 277, 200)  # multiples of no tile
+SIZES = (333, 277, 200)  # not multiples of a tile
 SHOWN = ("cp.async", "ldmatrix", "mma.sync")
 
 
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
 
 
 def run() -> int:
-    """Prints what it does in a few lines; the last begins with `ok`, or with `FAILED` where the result is 1."""
+    """Print each step on a line. The last line begins with `ok`, or with `FAILED`, in which case the result is 1."""
     try:
         problems = _run()
     except Error as error:
@@ -36,11 +36,11 @@ def run() -> int:
 
 def _success() -> str:
     more = "" if driver.why_no_gpu() else " and the GPU"
-    return f"ok: the same PTX is right on the emulator{more}"
+    return f"ok: the result of this PTX is correct on the emulator{more}"
 
 
 def _run() -> list[str]:
-    """What was wrong, a sentence for each."""
+    """Run the demo and return a sentence for each error."""
     trial = Trial(*SIZES)
     print(f"f16 GEMM, out = a @ b, {' x '.join(map(str, SIZES))}")
     start = time.perf_counter()
@@ -79,4 +79,4 @@ def _computed(trial: Trial) -> list[str]:
         print(f"           {outcome.comparison}")
     if reason := driver.why_no_gpu():
         print(f"no launch  {reason}")
-    return [f"wrong numbers on {o.where}: {o.comparison}" for o in outcomes if not o.ok]
+    return [f"wrong result on {o.where}: {o.comparison}" for o in outcomes if not o.ok]

@@ -17,10 +17,10 @@ from ptxdsl.verify import least_version
 STAGES = ("ir", "ptx", "cubin", "sass")
 DUMP_TARGETS = """\
 TARGET is one of
-  package.module:kernel  a kernel, by the module that it is in
-  file.py:kernel         a kernel, by its file; without a name the only kernel of the file
-  file.py:program.kernel that of a program which pd.link made
-  package.module:gemm    a launcher: the kernel of its default configuration
+  package.module:kernel  a kernel of a module
+  file.py:kernel         a kernel of a file; the name may be left out if the file has one kernel
+  file.py:program.kernel a kernel of a program made by pd.link
+  package.module:gemm    a launcher: its kernel in the default configuration
   file.ptx, -            PTX, from a file or from stdin
 
 examples
@@ -34,15 +34,19 @@ def add(commands: Any) -> None:
     """Add the command to the commands of `ptxdsl`."""
     dump = commands.add_parser(
         "dump",
-        description="Prints what a kernel becomes.",
+        description="Print a kernel as PTX, a list of instructions, a cubin or SASS.",
         epilog=DUMP_TARGETS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     dump.add_argument("target", metavar="TARGET", help="a kernel, a launcher or PTX; see below")
-    dump.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or what the PTX says")
-    dump.add_argument("--stage", choices=STAGES, default="ptx", help="how far to take it (default ptx)")
+    dump.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or the target of the PTX")
+    dump.add_argument("--stage", choices=STAGES, default="ptx", help="the form to print (default ptx)")
     dump.add_argument(
-        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+        "--const",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a constant of the kernel, or a field of one",
     )
     dump.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
     dump.add_argument("--annotate", action="store_true", help="each Python line over its PTX (stage ptx)")
@@ -51,7 +55,9 @@ def add(commands: Any) -> None:
 
 def _dump(options: argparse.Namespace) -> int:
     if options.annotate and options.stage != "ptx":
-        raise UsageError(f"--annotate shows Python lines in PTX, not in {options.stage}", help="leave one of them out")
+        raise UsageError(
+            f"--annotate shows Python lines in PTX, not in {options.stage}", help="leave out one of the two"
+        )
     if options.stage == "cubin" and options.output is None and sys.stdout.isatty():
         raise UsageError("a cubin is binary", help="write it to a file (-o kernel.cubin), or into a pipe")
     program = find(options.target, options.arch, options.const)
@@ -72,12 +78,12 @@ def _stage(program: Variant, options: argparse.Namespace) -> bytes:
 
 
 def _bytes(text: str) -> bytes:
-    """UTF-8, but for names of files that are none, which stay as they are."""
+    """Encode as UTF-8. Bytes of file names that are not UTF-8 are kept."""
     return text.encode(errors="surrogateescape")
 
 
 def listing(module: ir.PtxModule) -> str:
-    """The instructions of a module, each behind its place in Python, and what they need."""
+    """List the instructions of a module with their Python lines, and the registers and memory of each function."""
     lines = []
     for function in module.functions:
         body = list(ir.items(function.body or []))

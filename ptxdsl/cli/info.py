@@ -1,4 +1,4 @@
-"""The command `ptxdsl info`: print what a report of a problem needs."""
+"""The command `ptxdsl info`: print the facts that a bug report needs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def facts() -> dict[str, Any]:
-    """Return the facts by name: texts, numbers, lists and dicts. Sizes are in bytes; None is what is not there."""
+    """Return the facts by name: texts, numbers, lists and dicts. Sizes are in bytes; None marks missing parts."""
     gpus, reason = _gpus()
     return {
         "ptxdsl": __version__,

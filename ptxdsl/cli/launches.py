@@ -1,4 +1,4 @@
-"""Launches that the command line names: kernels with their examples, or PTX with a grid, a block and arguments."""
+"""Launches named on the command line: kernels with example functions, or PTX with a grid, a block and arguments."""
 
 from __future__ import annotations
 
@@ -27,47 +27,59 @@ from ptxdsl.kernel import AnyKernel, Module, ParsedKernel
 
 TARGETS = """\
 TARGET is one of
-  package.module:kernel, file.py:kernel   a kernel with examples beside it
-  file.py:program.kernel                  that of a program which pd.link made
-  package.module, file.py                 all kernels of it that have examples
+  package.module:kernel, file.py:kernel   a kernel with an example function
+  file.py:program.kernel                  a kernel of a program made by pd.link
+  package.module, file.py                 all of its kernels that have an example function
   file.ptx, file.ptx:kernel, -            PTX, with --grid, --block and --arg
 
-The examples of a kernel `saxpy` come from a function `example_saxpy(rng)` in the same module. It takes a numpy random
-generator, and returns (or yields) what pd.emulate() takes behind the kernel: grid, block, arguments, and keywords as a
-dict at the end.
+The example function of a kernel `saxpy` is `example_saxpy(rng)` in the same module. It takes a numpy random generator,
+and returns (or yields) the arguments of pd.emulate() after the kernel: grid, block, the kernel's arguments, and a dict
+of keyword arguments last.
 
 an ARGUMENT is
   2.5, 1000, 0x10     a number
   f32[32,8]           an array: floats of N(0,1), integers from 0 to 9
-  f32[32,8]=0         all elements the same
+  f32[32,8]=0         an array with every element 0
   u32[100]=arange     0, 1, 2, …
-  data.npy            an array of a file
+  data.npy            an array from a file
 """
 
 
 def add_launch(parser: argparse.ArgumentParser) -> None:
-    """The target of a command, and the options that say a launch of it."""
+    """Add the target, and the options that describe a launch of it."""
     parser.add_argument("target", metavar="TARGET", help="kernels or PTX; see below")
     for name in ("grid", "block"):
         parser.add_argument(
-            f"--{name}", type=_shape(f"--{name}"), metavar="X[xY[xZ]]", help=f"of one launch: its {name}"
+            f"--{name}", type=_shape(f"--{name}"), metavar="X[xY[xZ]]", help=f"the {name} of one launch"
         )
-    parser.add_argument("--arg", action="append", default=[], metavar="ARGUMENT", help="of one launch, in their order")
-    parser.add_argument("--shared", type=_bytes, metavar="BYTES", help="of one launch: dynamic shared memory")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of random numbers (default 0)")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="ARGUMENT",
+        help="an argument of the launch; repeat the option in order",
+    )
+    parser.add_argument("--shared", type=_bytes, metavar="BYTES", help="dynamic shared memory of the launch")
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random numbers (default 0)")
     parser.add_argument("--arch", choices=config.ARCHITECTURES, metavar="ARCH", help="sm_80, sm_90a, …")
     parser.add_argument(
-        "--const", action="append", default=[], metavar="NAME=VALUE", help="a constant of the kernel, or a field of one"
+        "--const",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a constant of the kernel, or a field of one",
     )
 
 
 def add_example(parser: argparse.ArgumentParser) -> None:
-    """The option of commands that take one launch."""
-    parser.add_argument("--example", type=_number, default=1, metavar="N", help="which of several (default 1)")
+    """Add the option of commands that run one launch."""
+    parser.add_argument(
+        "--example", type=_number, default=1, metavar="N", help="the number of the example launch (default 1)"
+    )
 
 
 def has_launch(options: argparse.Namespace) -> bool:
-    """Whether the options say a launch."""
+    """True if the options describe a launch."""
     return bool(options.arg) or any(part is not None for part in (options.grid, options.block, options.shared))
 
 
@@ -94,7 +106,9 @@ def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Ite
     source, name = _parts(options.target)
     if is_ptx(source):
         if not has_launch(options):
-            raise UsageError(f"PTX has no examples: give {source} a launch", help="say --grid, --block and each --arg")
+            raise UsageError(
+                f"PTX has no example function: {source} needs a launch", help="pass --grid, --block and each --arg"
+            )
         kernel = _parsed(source, name)
         yield kernel.name, kernel, iter([_launch(options)])
     elif has_launch(options):
@@ -106,7 +120,7 @@ def _launches(options: argparse.Namespace) -> Iterator[tuple[str, AnyKernel, Ite
 
 @contextmanager
 def as_asked(options: argparse.Namespace) -> Iterator[None]:
-    """Where the options say a launch, one that does not fit is a command that cannot be carried out."""
+    """Turn LaunchError into UsageError if the launch comes from the command line."""
     try:
         yield
     except LaunchError as error:
@@ -116,7 +130,7 @@ def as_asked(options: argparse.Namespace) -> Iterator[None]:
 
 
 def one_launch(options: argparse.Namespace) -> tuple[str, AnyKernel, Example]:
-    """The kernel and the launch that a command is for. Raises UsageError where there are several kernels."""
+    """Return the kernel and the launch of a command that runs one. Raises UsageError if there are several kernels."""
     (name, kernel, examples), *others = launches(options)
     if others:
         names = ", ".join([name, *(other for other, _, _ in others)])
@@ -131,25 +145,25 @@ def one_launch(options: argparse.Namespace) -> tuple[str, AnyKernel, Example]:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or int(text[:9]) < 1:
-        raise UsageError(f"--example {text} is no number from 1 on")
+        raise UsageError(f"--example {text} is not a number of 1 or more")
     return int(text[:9])
 
 
 def _parts(target: str) -> tuple[str, str]:
-    """What stands before the last colon and behind it."""
+    """Split at the last colon."""
     source, colon, name = target.rpartition(":")
     return (source, name) if colon else (target, "")
 
 
 def _parsed(source: str, name: str) -> ParsedKernel:
-    """The kernel of that name in PTX, or its only one."""
+    """Return the kernel with that name in PTX, or its only kernel."""
     module = Module(read_ptx(source))
     known = ", ".join(module.kernels)
     if name and name not in module.kernels:
         raise UsageError(f"{source} has no kernel `{name}`", help=f"it has {known or 'none'}")
     if not name and len(module.kernels) != 1:
         help = f"write {source}:{module.kernels[0]}; it has {known}" if known else None
-        raise UsageError(f"{source} has {len(module.kernels) or 'no'} kernels{': say which' * bool(known)}", help=help)
+        raise UsageError(f"{source} has {len(module.kernels) or 'no'} kernels{': name one' * bool(known)}", help=help)
     kernel = module[name or module.kernels[0]]
     assert isinstance(kernel, ParsedKernel)
     return kernel
@@ -164,7 +178,7 @@ def _launch(options: argparse.Namespace) -> Example:
 
 
 def _with_examples(source: str, name: str, seed: int) -> Iterator[tuple[str, AnyKernel, Iterator[Example]]]:
-    """The kernel of that name in a module, or all of it, with the launches that their functions make."""
+    """Yield one kernel of a module, or all, with the launches of their example functions."""
     module = load_module(source)
     kernels = kernels_of(module)
     if name:
@@ -186,12 +200,13 @@ def _no_examples(source: str, kernels: Sequence[str]) -> UsageError:
         return UsageError(f"{source} has no kernel")
     wanted = f"write a function {_examples_name(kernels[0])}(rng) that returns (grid, block, *arguments)"
     return UsageError(
-        f"{source} has no examples of {', '.join(kernels)}", help=f"{wanted}, or say --grid, --block and each --arg"
+        f"{source} has no example function for {', '.join(kernels)}",
+        help=f"{wanted}, or pass --grid, --block and each --arg",
     )
 
 
 def _maker(module: ModuleType, kernel: str) -> Maker | None:
-    """The function with the examples of a kernel: in its module or, for a library module, in `MODULE_examples`."""
+    """Return the example function of a kernel: from its module or, for a library module, from `MODULE_examples`."""
     name = _examples_name(kernel)
     maker = getattr(module, name, None)
     if maker is None and module.__name__.startswith("ptxdsl.") and find_spec(f"{module.__name__}_examples"):
@@ -200,17 +215,17 @@ def _maker(module: ModuleType, kernel: str) -> Maker | None:
 
 
 def _examples_name(kernel: str) -> str:
-    """That of the function with the examples of a kernel, which may be in a class or a program."""
+    """Return the name of the example function of a kernel, which may belong to a class or a program."""
     return name_of_examples(kernel.rpartition(".")[2])
 
 
 def _examples(maker: Maker, source: str, seed: int) -> Iterator[Example]:
-    """The examples of a function, which is somebody's."""
+    """Yield the launches of a user's example function."""
     try:
         inspect.signature(maker).bind(None)
     except TypeError:
-        help = f"write `def {maker.__name__}(rng):`, which is given a numpy.random.Generator"
-        raise UsageError(f"{maker.__name__} of {source} does not take the random numbers", help=help) from None
+        help = f"write `def {maker.__name__}(rng):`; rng is a numpy.random.Generator"
+        raise UsageError(f"{maker.__name__} of {source} does not take one argument", help=help) from None
     try:
         with user_code(f"{maker.__name__} of {source} fails"):
             examples = list(examples_of(maker, seed))
@@ -223,7 +238,7 @@ def _shape(flag: str) -> Callable[[str], int | tuple[int, ...]]:
     def read(text: str) -> int | tuple[int, ...]:
         parts = text.lower().split("x")
         if len(parts) > 3 or not all(part.isdecimal() for part in parts):
-            raise UsageError(f"{flag} {text} is no shape", help="write X, XxY or XxYxZ")
+            raise UsageError(f"{flag} {text} is not a shape", help="write X, XxY or XxYxZ")
         extents = tuple(at_most(flag, part) for part in parts)
         return extents if len(extents) > 1 else extents[0]
 
@@ -232,5 +247,5 @@ def _shape(flag: str) -> Callable[[str], int | tuple[int, ...]]:
 
 def _bytes(text: str) -> int:
     if not text.isdecimal():
-        raise UsageError(f"--shared {text} is no number of bytes")
+        raise UsageError(f"--shared {text} is not a number of bytes")
     return at_most("--shared", text)

@@ -1,4 +1,6 @@
-"""The command `ptxdsl layout`: a layout, swizzle or atom as text, SVG or LaTeX, and the banks that an access meets."""
+"""The command `ptxdsl layout`: draw a layout, swizzle or atom as text, SVG or LaTeX, and the bank conflicts of an
+access.
+"""
 
 from __future__ import annotations
 
@@ -31,15 +33,15 @@ OPERANDS = ("a", "b")
 _TENSOR_MAP = re.compile(
     r"TensorMap(?P<tiled>\.tiled)?\(\s*(?P<type>\w+),\s*\((?P<shape>[\d,\s]+)\)\s*(,\s*swizzle=(?P<swizzle>\d+)\s*)?\)"
 )
-MOST_CELLS = 1 << 16  # 256 x 256: more is neither legible nor drawn at once
+MOST_CELLS = 1 << 16  # 256 x 256; larger drawings are illegible and slow
 SPECS = """\
 SPEC is one of
-  ((4,8),(2,2)):((32,1),(16,8))    a layout, shape:stride; the shape alone is compact
+  ((4,8),(2,2)):((32,1),(16,8))    a layout, shape:stride; a shape alone has compact strides
   Sw<3,3,3>                        a swizzle
   'Sw<3,3,3> o (8,64):(64,1)'      a layout whose offsets are swizzled
-  mma.m16n8k16.f32.f16             an instruction: who holds which element of A, B and C
-  ldmatrix.x4, cp.async.16, …      an instruction that copies: who addresses and who holds what
-  'TensorMap(bf16, (8, 64), swizzle=128)'  a box, or TensorMap.tiled, that TMA copies: where it lies in shared memory
+  mma.m16n8k16.f32.f16             an instruction: the thread that holds each element of A, B and C
+  ldmatrix.x4, cp.async.16, …      a copy instruction: the thread that addresses and the thread that holds each element
+  'TensorMap(bf16, (8, 64), swizzle=128)'  a TMA box, or TensorMap.tiled: its layout in shared memory
 
 examples
   ptxdsl layout '((4,8),(2,2)):((32,1),(16,8))' --svg out.svg
@@ -52,32 +54,32 @@ examples
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of `ptxdsl`."""
+    """Add the command."""
     parser = commands.add_parser(
         "layout",
-        description="Draws layouts, swizzles and instructions.",
+        description="Draw layouts, swizzles and instructions.",
         epilog=SPECS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("specs", nargs="*", metavar="SPEC", help="what to draw; see below")
+    parser.add_argument("specs", nargs="*", metavar="SPEC", help="the layout or instruction to draw; see below")
     for name, title in (("svg", "SVG"), ("latex", "LaTeX")):
         parser.add_argument(
-            f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"{title} of one SPEC, to stdout or a file"
+            f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"draw one SPEC as {title}, to stdout or a file"
         )
     parser.add_argument(
-        "--bits", type=int, choices=BITS, default=16, help="of an element, where banks are shown (default 16)"
+        "--bits", type=int, choices=BITS, default=16, help="bits of an element, for bank conflicts (default 16)"
     )
-    parser.add_argument("--banks", metavar="ATOM", help="the wavefronts of ldmatrix.x4, ld.shared.16, … on the layout")
+    parser.add_argument(
+        "--banks", metavar="ATOM", help="show the wavefronts of ldmatrix.x4, ld.shared.16, … on the layout"
+    )
     for operand in OPERANDS:
         parser.add_argument(
             f"--{operand}",
             metavar="ATOM",
-            help=f"the descriptor by which wgmma reads the layout as operand {operand.upper()}",
+            help=f"show the wgmma descriptor of the layout as operand {operand.upper()}",
         )
-    parser.add_argument(
-        "--boxes", metavar="ATOM", help="the boxes in which TMA copies a tile that lies as the layout says"
-    )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
+    parser.add_argument("--boxes", metavar="ATOM", help="show the boxes in which TMA copies a tile with this layout")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of stdout")
     parser.set_defaults(command=run)
 
 
@@ -85,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     check(options)
     try:
         pictures = [_drawn(spec, options) for spec in options.specs]
-    except LayoutError as error:  # its place would be a line of the script that starts the command
+    except LayoutError as error:  # the location of a LayoutError would be in the script that starts the command
         raise UsageError(error.message, help=error.help) from None
     if options.svg is None and options.latex is None:
         color = False if options.output not in (None, STDOUT) else None
@@ -97,11 +99,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _drawn(spec: str, options: argparse.Namespace) -> Picture:
-    """A picture of a SPEC, or of the descriptor by which wgmma reads it, or of the boxes of TMA, as the options ask."""
+    """Return the picture of a SPEC, of its wgmma descriptor, or of its TMA boxes."""
     asked = [(name, getattr(options, name)) for name in ("banks", *OPERANDS, "boxes") if getattr(options, name)]
     if len(asked) > 1:
         names = " and ".join(f"--{name}" for name, _ in asked)
-        raise UsageError(f"{names} draw different pictures", help="draw each with its own command")
+        raise UsageError(f"{names} cannot be combined", help="draw each with its own command")
     name, atom = asked[0] if asked else ("", "")
     if name == "boxes":
         bits = tensor_map(spec).element.bits if _is_map(spec) else options.bits
@@ -112,7 +114,7 @@ def _drawn(spec: str, options: argparse.Namespace) -> Picture:
 
 
 def parsed(spec: str) -> Any:
-    """What `spec` stands for: a layout, a swizzle, an instruction; of a tensor map the layout of a box or tile."""
+    """Return the layout, swizzle or instruction of `spec`; for a tensor map, the layout of its box or tile."""
     return tensor_map(spec).layout if _is_map(spec) else parse(spec)
 
 
@@ -121,12 +123,12 @@ def _is_map(spec: str) -> bool:
 
 
 def tensor_map(spec: str) -> TensorMap:
-    """A tensor map, as it prints itself. Raises LayoutError for what is none."""
+    """Return the tensor map of `spec`. Raises LayoutError if `spec` is not the repr of a tensor map."""
     words = _TENSOR_MAP.fullmatch(spec.strip())
     if words is None or words["type"] not in TYPES:
         raise LayoutError(
-            f"{spec!r} is no tensor map",
-            help="write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128), or TensorMap.tiled(…), as they print themselves",
+            f"{spec!r} is not a tensor map",
+            help="write TensorMap(TYPE, (ROWS, COLUMNS), swizzle=128) or TensorMap.tiled(…), as their repr does",
         )
     shape = tuple(int(n) for n in words["shape"].split(",") if n.strip())
     make = TensorMap.tiled if words["tiled"] else TensorMap
@@ -137,15 +139,15 @@ def tensor_map(spec: str) -> TensorMap:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Refuses a SPEC that is missing, and forms that have nowhere to go, or one place together."""
+    """Raise UsageError if a SPEC is missing, or if two drawings would be written to the same place."""
     for form, file in (("--svg", options.svg), ("--latex", options.latex)):
         if file is not None and is_spec(file):
             raise UsageError(
-                f"{form} took {file}, which reads as a SPEC, for the file to write",
-                help=f"write the SPEC first, as in: ptxdsl layout '{file}' {form} FILE; for such a file, ./{file}",
+                f"{form} takes {file} as the file to write, but it is a SPEC",
+                help=f"write the SPEC first, as in: ptxdsl layout '{file}' {form} FILE; for a file of that name, ./{file}",
             )
     if not options.specs:
-        raise UsageError("SPEC is missing: there is nothing to draw", help="give one, as in: ptxdsl layout '(4,8)'")
+        raise UsageError("SPEC is missing", help="give one, as in: ptxdsl layout '(4,8)'")
     files = [file for file in (options.svg, options.latex) if file is not None]
     if not files:
         return
@@ -158,9 +160,7 @@ def check(options: argparse.Namespace) -> None:
         where = (options.output or "stdout") if files[0] == STDOUT else files[0]
         raise UsageError(f"--svg and --latex both write to {where}", help="name a file for each")
     if options.output and STDOUT not in files:
-        raise UsageError(
-            f"-o {options.output} is left without a drawing: {form} names its own file", help="leave out -o"
-        )
+        raise UsageError(f"-o {options.output} is not used: {form} names its own file", help="leave out -o")
 
 
 def is_spec(text: str) -> bool:
@@ -172,7 +172,7 @@ def is_spec(text: str) -> bool:
 
 
 def picture(spec: str, banks: str | None, bits: int) -> Picture:
-    """What `spec` stands for, or how the instruction `banks` meets the banks there; elements have `bits` bits."""
+    """Return the picture of `spec`, or of the wavefronts of instruction `banks` on it; elements have `bits` bits."""
     value = parsed(spec)
     if _is_map(spec):
         bits = tensor_map(spec).element.bits
@@ -186,7 +186,7 @@ def picture(spec: str, banks: str | None, bits: int) -> Picture:
 def check_size(value: Layout | ComposedLayout | Swizzle) -> None:
     bits = value.bits + abs(value.shift) if isinstance(value, Swizzle) else value.size.bit_length() - 1
     if bits >= 64:
-        raise UsageError(f"that is 2**{bits} cells or more; a drawing has at most {MOST_CELLS}")
+        raise UsageError(f"the layout has 2**{bits} cells or more; a drawing has at most {MOST_CELLS}")
     cells = 1 << bits if isinstance(value, Swizzle) else value.size
     if cells > MOST_CELLS:
         raise UsageError(f"{value} has {cells} cells; a drawing has at most {MOST_CELLS}", help="draw one tile of it")
@@ -194,6 +194,6 @@ def check_size(value: Layout | ComposedLayout | Swizzle) -> None:
 
 def wavefronts(value: Any, name: str, bits: int) -> Picture:
     if not isinstance(value, (Layout, ComposedLayout)):
-        swizzled = f"write '{value} o 0 o SHAPE:STRIDE'" if isinstance(value, Swizzle) else "give it a layout as SPEC"
-        raise UsageError(f"--banks {name} is an access to a layout; {value} is none", help=swizzled)
+        swizzled = f"write '{value} o 0 o SHAPE:STRIDE'" if isinstance(value, Swizzle) else "pass a layout as SPEC"
+        raise UsageError(f"--banks {name} needs a layout; {value} is not a layout", help=swizzled)
     return bank_wavefronts(name, value, bits).picture()

@@ -1,4 +1,4 @@
-"""The instruction table as pages to read: `ptxdsl isa`."""
+"""The pages that `ptxdsl isa` prints from the instruction table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxdsl.isa.page import python_name, wrapped
 
 
 def contents() -> str:
-    """The names of all instructions, by chapter."""
+    """Return the names of all instructions, by chapter."""
     chapters = {name: sorted(names, key=str.lower) for name, names in _chapters().items()}
     lines = [f"{len(Op.table)} instructions; `ptxdsl isa NAME` shows the forms of one"]
     for title, names in sorted(chapters.items()):
@@ -30,20 +30,20 @@ def _chapters() -> dict[str, set[str]]:
 
 
 def chapter(op: Op) -> str:
-    """The subject of the file that an instruction stands in."""
+    """Return the title of the chapter that defines an instruction."""
     title = (importlib.import_module(type(op).__module__).__doc__ or "").partition("\n")[0]
     return re.split(r" \(|[.:]( |$)", title)[0]
 
 
 def page(text: str) -> str:
-    """The page of an instruction, of one form of it, or of the forms with some words: see `isa.page`.
+    """Return the page of an instruction, of one form of it, or of the forms that contain some words; see `isa.page`.
 
-    Raises UsageError, with the nearest names, for what the table does not have.
+    Raises UsageError, with the nearest names, if the table has no match.
     """
     if shown := pages.page(text):
         return shown
     message, meant = pages.refusal(text)
-    help = meant if text.partition(".")[0] in Op.table else meant or "`ptxdsl isa` lists the instructions that it has"
+    help = meant if text.partition(".")[0] in Op.table else meant or "`ptxdsl isa` lists all instructions"
     raise UsageError(message, help=help)
 
 

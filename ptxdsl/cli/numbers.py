@@ -1,4 +1,4 @@
-"""Numbers of the command line that are larger than anything that could be made of them."""
+"""Bounded numbers on the command line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ _SHOWN_DIGITS = 20
 
 
 def at_most(flag: str, digits: str, most: int = MOST) -> int:
-    """The number that decimal digits say. Raises UsageError where it is more than `most`."""
+    """Convert decimal digits to a number. Raises UsageError if it is more than `most`."""
     number = int(digits) if len(digits) <= _SHOWN_DIGITS else most + 1
     if number > most:
         shown = digits if len(digits) <= _SHOWN_DIGITS else f"{digits[:_SHOWN_DIGITS]}…"
-        raise UsageError(f"{flag} {shown} is too large: it is at most {most}")
+        raise UsageError(f"{flag} {shown} is too large: the limit is {most}")
     return number
 
 
 def seed(text: str) -> int:
-    """The seed of random numbers that an option is given."""
+    """Read the seed of random numbers."""
     if not text.isdecimal():
-        raise UsageError(f"--seed {text} is no seed: it is a whole number of 0 or more")
+        raise UsageError(f"--seed {text} is not a seed: write a whole number of 0 or more")
     return at_most("--seed", text, 2**64 - 1)

@@ -1,4 +1,4 @@
-"""Where a command writes: stdout or a file."""
+"""Output of a command to stdout or a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STDOUT = "-"
 
 
 def write(file: str | None, content: bytes) -> None:
-    """`content` to stdout for None and -, else to a file."""
+    """Write `content` to stdout for None and -, else to a file."""
     if file in (None, STDOUT):
         sys.stdout.flush()
         sys.stdout.buffer.write(content)

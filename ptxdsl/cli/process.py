@@ -1,6 +1,7 @@
-"""The command as a process: closed streams, full disks, Ctrl-C, too little memory; a sentence and a status for each.
+"""The process around a command: exit codes, and messages for closed streams, full disks, Ctrl-C and too little memory.
 
-0 when all is well, 1 for an error in a kernel or a wrong result, 2 for a command that cannot be meant or carried out.
+Exit codes: 0 success, 1 an error in a kernel or a wrong result, 2 a command line that is wrong or cannot be carried
+out.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _STREAMS = {"stdin": (0, os.O_WRONLY, "r"), "stdout": (1, os.O_RDONLY, "w"), "st
 
 
 class UsageError(Error):
-    """The command line names something that is not there, or that cannot be done."""
+    """An error in the command line: something is missing or cannot be done."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, as opposed to a KeyboardInterrupt that somebody's module raises."""
+    """Ctrl-C, as opposed to a KeyboardInterrupt raised by user code."""
 
 
 def run(command: Callable[[], int]) -> int:
-    """Runs a command; its exit status, after a sentence on stderr where it failed."""
+    """Run a command and return its exit code, with a message on stderr if it failed."""
     _open_closed_streams()
     try:
         return _status(command)
@@ -64,10 +65,10 @@ def _status(command: Callable[[], int]) -> int:
 
 
 def _finished(command: Callable[[], int]) -> int:
-    """The status of a command, once all that it printed is written."""
+    """Run a command, flush stdout and return the exit code."""
     try:
         status = command()
-    except SystemExit:  # of argparse, after --help or a usage
+    except SystemExit:  # raised by argparse after --help or a usage error
         sys.stdout.flush()
         raise
     sys.stdout.flush()
@@ -75,21 +76,21 @@ def _finished(command: Callable[[], int]) -> int:
 
 
 def _explained(error: Exception) -> str:
-    """What the system refused, in one line. Raises what is a mistake of ours."""
+    """Describe an error of the system in one line. Any other exception is a bug and is raised again."""
     if isinstance(error, MemoryError):
         return f"there is too little memory: {error}" if str(error) else "there is too little memory"
     if isinstance(error, RecursionError):
         return f"this is nested deeper than Python's recursion limit, {sys.getrecursionlimit()}"
     if isinstance(error, UnicodeEncodeError):
         letter = error.object[error.start]
-        return f"stdout takes {error.encoding} alone, which has no {letter!a}; set PYTHONIOENCODING=utf-8"
+        return f"the encoding of stdout, {error.encoding}, has no {letter!a}; set PYTHONIOENCODING=utf-8"
     if "int_max_str_digits" in str(error):
         return f"a number has more than {sys.get_int_max_str_digits()} digits"
     raise error
 
 
 def _say(text: str) -> None:
-    with contextlib.suppress(OSError):  # stderr is closed, or its disk is full: the status has to do
+    with contextlib.suppress(OSError):  # stderr is closed or its disk is full; the exit code is all that is left
         print(f"{_red('ptxdsl:')} {text}", file=sys.stderr)
 
 
@@ -99,9 +100,9 @@ def _red(text: str) -> str:
 
 
 def _open_closed_streams() -> None:
-    """Puts /dev/null where the caller has closed a stream, so that no other file gets its number.
+    """Open /dev/null in place of closed streams, so that no other file gets their number.
 
-    It is opened the wrong way round for stdin and stdout: to use them is then an error like any other.
+    stdin is opened for writing and stdout for reading, so that using them is an error like any other.
     """
     for name, (number, flags, mode) in _STREAMS.items():
         if getattr(sys, name) is None:
@@ -113,14 +114,14 @@ def _open_closed_streams() -> None:
 
 
 def _drop(stream: TextIO) -> None:
-    """What could not be written is not tried again when Python ends, which would change the status."""
+    """Discard unwritten output, which Python would otherwise write at exit, changing the exit code."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextlib.contextmanager
 def _ctrl_c() -> Iterator[None]:
-    """Within, Ctrl-C is Interrupted, where it is a KeyboardInterrupt before. Only the main thread may say so."""
+    """Raise Interrupted instead of KeyboardInterrupt on Ctrl-C. Only the main thread may install the handler."""
     usual = signal.default_int_handler
     if signal.getsignal(signal.SIGINT) is not usual or threading.current_thread() is not threading.main_thread():
         yield
@@ -134,7 +135,7 @@ def _ctrl_c() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interrupted_in(describe: Callable[[], str]) -> Iterator[None]:
-    """Add to a Ctrl-C in the body of a `with` what was interrupted; the command prints it."""
+    """Add a description of the interrupted step to a Ctrl-C in the body of a `with`; the command prints it."""
     try:
         yield
     except Interrupted as interrupt:

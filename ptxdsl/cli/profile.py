@@ -1,4 +1,4 @@
-"""The command `ptxdsl profile`: what a launch costs, line by line, and the least that a GPU would take."""
+"""The command `ptxdsl profile`: count the cost of a launch line by line, and bound its time on a GPU."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from ptxdsl.runtime.shape import launch_shape
 from ptxdsl.runtime.timing import GpuClock, at_rest
 from ptxdsl.runtime.variant import Variant
 
-DESCRIPTION = "Counts what a launch does by Python line, on the emulator, and holds it against a GPU."
-OF_THE_EMULATOR = ("checks", "overlap", "schedule", "max_steps", "max_seconds", "shared_bytes", "cluster")
+DESCRIPTION = "Count the cost of a launch by Python line on the emulator, and compare it with the peak rates of a GPU."
+EMULATOR_OPTIONS = ("checks", "overlap", "schedule", "max_steps", "max_seconds", "shared_bytes", "cluster")
 EPILOG = f"""{TARGETS}
-The table has, for each line: instructions of threads; bytes of global and shared memory; sectors (32 bytes of global
-memory) and wavefronts (of shared memory), with the least that would have done in brackets; operations. The floor is
-what the slowest part of the GPU takes at best: memory that is touched, once; wavefronts; operations of tensor cores
-and of lanes. Where there is a GPU the launch is timed on it, on copies of the arrays: after a rest, with a cold L2
-cache, the median of several.
+The table has a row for each line: thread instructions; bytes of global and shared memory; sectors (32 bytes of global
+memory) and wavefronts (of shared memory), with the minimum for these accesses in brackets; operations. The floor is a
+lower bound on the time: the slowest of memory (each byte moved once), shared memory wavefronts, tensor cores and CUDA
+cores at peak rate. With a GPU, the launch is also timed on it, on copies of the arrays: the median of several launches,
+each after a pause and with a cold L2 cache.
 
-exit code: 0 all is well, 1 the emulator found something, 2 the command cannot be meant
+exit code: 0 no findings, 1 findings, 2 the command line is wrong
 
 examples
   ptxdsl profile kernels.py:saxpy
@@ -43,7 +43,7 @@ examples
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of `ptxdsl`."""
+    """Add the command."""
     parser = commands.add_parser(
         "profile",
         description=DESCRIPTION,
@@ -52,16 +52,18 @@ def add(commands: Any) -> None:
     )
     add_launch(parser)
     add_example(parser)
-    parser.add_argument("--gpu", metavar="NAME", help=f"to compare with: {', '.join(names())}; default the one here")
-    parser.add_argument("--json", nargs="?", const=STDOUT, metavar="FILE", help="JSON, to stdout or a file")
-    parser.add_argument("--html", metavar="FILE", help="a page that shows the source with its costs")
+    parser.add_argument(
+        "--gpu", metavar="NAME", help=f"GPU to compare with: {', '.join(names())} (default: this machine's, else h200)"
+    )
+    parser.add_argument("--json", nargs="?", const=STDOUT, metavar="FILE", help="print JSON, to stdout or a file")
+    parser.add_argument("--html", metavar="FILE", help="write an HTML page that shows the source with its costs")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 where something was found."""
+    """Run the command; return 1 if there are findings."""
     if STDOUT == options.json == options.html:
-        raise UsageError("--json and --html write to the same place", help="name a file for one")
+        raise UsageError("--json and --html both write to stdout", help="name a file for one")
     with config.using(**({"arch": options.arch} if options.arch else {})):
         profile, variant = profiled(options)
     if options.json is not None:
@@ -74,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _listings(variant: Variant) -> dict[str, str]:
-    """The PTX of a kernel, and its SASS if there is an assembler and a disassembler."""
+    """Return the PTX of a kernel, and its SASS if there is an assembler and a disassembler."""
     try:
         return {"PTX": variant.text, "SASS": variant.cubin.sass()}
     except Error as missing:
@@ -82,14 +84,14 @@ def _listings(variant: Variant) -> dict[str, str]:
 
 
 def profiled(options: argparse.Namespace) -> tuple[KernelProfile, Variant]:
-    """Return the launch that the options name, counted and, on a machine with a GPU, timed; and its program."""
+    """Count the launch that the options name and, if there is a GPU, time it. Return the profile and the program."""
     try:
         peaks = peaks_of(options.gpu)
     except Error as error:
         raise UsageError(error.message, help=error.help) from None
     name, kernel, example = one_launch(options)
-    emulator_options = {key: value for key, value in example.keywords.items() if key in OF_THE_EMULATOR}
-    constants = {key: value for key, value in example.keywords.items() if key not in (*OF_THE_EMULATOR, "traffic")}
+    emulator_options = {key: value for key, value in example.keywords.items() if key in EMULATOR_OPTIONS}
+    constants = {key: value for key, value in example.keywords.items() if key not in (*EMULATOR_OPTIONS, "traffic")}
     shown = LaunchProgress("profiling").launch(f"{name}{example}")
     with shown, as_asked(options), user_code(f"`{name}` cannot be run"):
         call = emulator_call(
@@ -105,7 +107,7 @@ def profiled(options: argparse.Namespace) -> tuple[KernelProfile, Variant]:
 def measured_us(
     kernel: AnyKernel, example: Example, constants: dict[str, Any], options: argparse.Namespace
 ) -> tuple[float | None, str]:
-    """Microseconds of the launch on the first GPU, or why it was not measured."""
+    """Return the microseconds of the launch on the first GPU, or the reason that it was not measured."""
     if reason := driver.why_no_gpu():
         return None, reason
     gpu = driver.device(0)
@@ -121,4 +123,4 @@ def measured_us(
             (time,) = at_rest(clock, [launch])
     except Error as error:
         return None, error.message
-    return (time, "") if math.isfinite(time) else (None, "the driver told no time")
+    return (time, "") if math.isfinite(time) else (None, "the driver returned no time")

@@ -28,11 +28,11 @@ class LaunchProgress:
         """Show the launch `name` during the body of a `with`, and count it at the end."""
         start = time.perf_counter()
 
-        def told() -> str:
+        def described() -> str:
             done = f"{self.finished} launch{'es' * (self.finished != 1)} finished before"
             return f"{self.doing} {name}, after {time.perf_counter() - start:.1f} s; {done}"
 
-        with interrupted_in(told), _shown(f"{self.doing} {name}"):
+        with interrupted_in(described), _shown(f"{self.doing} {name}"):
             yield
         self.finished += 1
 

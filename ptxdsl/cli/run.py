@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
     types = tuple(map(str, (*INPUTS, *FP8)))
     gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16); e4m3, e5m2: sm_90a")
-    gemm.add_argument("--out", help="type of the result (default: that of A, s32 for integers)")
+    gemm.add_argument("--out", help="type of the result (default: the type of A, s32 for integers)")
     gemm.add_argument(
         "--layout",
         choices=("tn", "nn", "nt", "tt"),
@@ -44,17 +44,17 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="of GemmConfig: tile=128,128,32, stages=3, …",
+        help="set a field of GemmConfig: tile=128,128,32, stages=3, …",
     )
-    gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU where there is one")
-    gemm.add_argument("--seed", type=seed, default=0, help="of the random matrices (default 0)")
+    gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU if there is one")
+    gemm.add_argument("--seed", type=seed, default=0, help="seed of the random matrices (default 0)")
     gemm.set_defaults(command=_run_gemm)
 
 
 def _size(flag: str) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isdecimal():
-            raise argparse.ArgumentTypeError(f"{text} is no size: it must be 0 or more")
+            raise argparse.ArgumentTypeError(f"{text} is not a size: write a whole number of 0 or more")
         return at_most(flag, text)
 
     return read
@@ -79,13 +79,13 @@ def _run_gemm(options: argparse.Namespace) -> int:
 
 
 def _target(dtype: str, device: str) -> dict[str, str]:
-    """What the emulator is to be, where nobody says: products of 8-bit floats take sm_90a."""
+    """Return the default target of the emulator: sm_90a for 8-bit floats."""
     is_asked = config.current().arch is not None
     return {} if is_asked or device == "cuda" or TYPES[dtype] not in FP8 else {"arch": "sm_90a"}
 
 
 def _usual(options: argparse.Namespace) -> GemmConfig:
-    """The configuration whose fields --config replaces."""
+    """Return the configuration whose fields --config replaces."""
     if TYPES[options.dtype] in FP8:
         return GemmConfig(tile=(128, 128, 128), atom=WGMMA)
     return choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)

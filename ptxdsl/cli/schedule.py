@@ -1,4 +1,4 @@
-"""The command `ptxdsl schedule`: which block computes which tile, and when, as text, SVG or JSON."""
+"""The command `ptxdsl schedule`: draw the tiles of each block over time, as text, SVG or JSON."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ examples
   ptxdsl schedule stream-k --problem 1000x3000x768 --tile 128x128x32 --blocks 132
   ptxdsl schedule grouped --problem 512x512x256 --problem 256x384x1024 --tile 128x128x32 --blocks 6
 """
-# name: its swizzle, of the number that --n gives
+# schedule name: its swizzle, as a function of --n
 WITH_NUMBER: dict[str, Callable[[int], Any]] = {
     "identity": IdentityThreadblockSwizzle,
     "identity-no-padding": IdentityNoPaddingThreadblockSwizzle,
@@ -55,26 +55,26 @@ PLAIN = {
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of `ptxdsl`."""
+    """Add the command."""
     parser = commands.add_parser(
         "schedule",
-        description="Draws a schedule: blocks on tiles, or blocks over time.",
+        description="Draw a schedule: the block of each tile, or the tiles of each block over time.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("schedule", choices=(*WITH_NUMBER, *PLAIN, "persistent", "stream-k", "grouped"))
-    sizes = {"action": "append", "required": True, "help": "K is 1 where it is left out"}
+    sizes = {"action": "append", "required": True, "help": "K defaults to 1"}
     parser.add_argument("--problem", type=shape("--problem"), metavar="MxN[xK]", **sizes)
     parser.add_argument("--tile", type=shape("--tile"), default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
-    strips = "tiles of a strip, rows of a group, order of a curve (default 1)"
+    strips = "width of a strip in tiles, rows of a group, or order of a curve (default 1)"
     parser.add_argument("--n", type=number("--n", 0), metavar="N", help=strips)
     parser.add_argument(
-        "--split-k", type=number("--split-k", 1), metavar="N", help="slices of K, or batches (default 1)"
+        "--split-k", type=number("--split-k", 1), metavar="N", help="number of K slices, or of batches (default 1)"
     )
-    blocks = "that run at the same time (default 132)"
+    blocks = "blocks that run at the same time (default 132)"
     parser.add_argument("--blocks", type=number("--blocks", 1), default=132, metavar="N", help=blocks)
     parser.add_argument("--sort", action="store_true", help="grouped: the longest K first")
-    parser.add_argument("--balance", choices=("k",), help="grouped: deal by K-iterations")
+    parser.add_argument("--balance", choices=("k",), help="grouped: balance blocks by K iterations")
     for name in ("svg", "json"):
         parser.add_argument(
             f"--{name}", nargs="?", const="-", metavar="FILE", help=f"{name.upper()}, to stdout or a file"
@@ -83,12 +83,12 @@ def add(commands: Any) -> None:
 
 
 def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
-    """Reads the sizes that an option is given, such as 4x4 or 512x512x256."""
+    """Read the sizes of an option, such as 4x4 or 512x512x256."""
 
     def read(text: str) -> tuple[int, int, int]:
         parts = text.lower().split("x")
         if len(parts) not in (2, 3) or not all(part.isdecimal() for part in parts):
-            raise UsageError(f"{flag} {text} is no shape", help="write MxN or MxNxK")
+            raise UsageError(f"{flag} {text} is not a shape", help="write MxN or MxNxK")
         m, n, k = (*[at_most(flag, part, MOST_OF_A_PROBLEM) for part in parts], 1)[:3]
         return m, n, k
 
@@ -96,25 +96,25 @@ def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
 
 
 def number(flag: str, least: int) -> Callable[[str], int]:
-    """Reads the number that an option is given."""
+    """Read the number of an option."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or at_most(flag, text) < least:
-            raise UsageError(f"{flag} {text} is no number of {least} or more", help=f"such as {flag} 8")
+            raise UsageError(f"{flag} {text} is not a number of {least} or more", help=f"for example {flag} 8")
         return int(text)
 
     return read
 
 
 def options_of(name: str) -> tuple[str, ...]:
-    """Of the options that not all schedules have, those of one."""
+    """Return the options of a schedule, out of those that only some schedules have."""
     if name == "grouped":
         return "sort", "balance"
     return ("n", "split_k") if name in WITH_NUMBER else ("split_k",)
 
 
 def check(options: argparse.Namespace) -> None:
-    """Refuses an option that has no meaning for the schedule, and forms that have one place together."""
+    """Raise UsageError for an option that the schedule does not have, and for two formats in one place."""
     allowed = options_of(options.schedule)
     for name in ("n", "split_k", "sort", "balance"):
         if getattr(options, name) not in (None, False) and name not in allowed:
@@ -159,12 +159,12 @@ def is_printed(options: argparse.Namespace) -> bool:
 
 
 def is_picture(options: argparse.Namespace) -> bool:
-    """Whether text or SVG is asked for: of what is too large for that, not even the parts are made."""
+    """True if text or SVG is printed. Their parts are not computed for schedules that are too large to draw."""
     return options.svg is not None or options.json is None
 
 
 def drawing(options: argparse.Namespace) -> tuple[TileMap | Timeline, Callable[[], str]]:
-    """What there is to see, and what says a line about it."""
+    """Return the drawing and its title line."""
     if options.schedule == "grouped":
         return grouped(options)
     return stream_k(options) if options.schedule == "stream-k" else tiles(options)

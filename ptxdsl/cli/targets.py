@@ -1,4 +1,4 @@
-"""What the command line is pointed at: a kernel in a module or file, a launcher, or PTX, as one program."""
+"""Targets of the command line: a kernel in a module or file, a launcher, or PTX."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MOST_PTX_BYTES = 256 << 20  # the largest kernels of libraries have some 10 MiB
 
 
 def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) -> Variant:
-    """The program that `target` names: `module:kernel`, `file.py:kernel`, a PTX file, or - for PTX from stdin.
+    """Return the program that `target` names: `module:kernel`, `file.py:kernel`, a PTX file, or - for PTX from stdin.
 
-    `constants` are texts such as `tile=(64, 64)` or, for a field of a dataclass, `config.stages=3`.
-    Raises UsageError for what is not there, and the errors of tracing and parsing.
+    `constants` are texts such as `tile=(64, 64)` or, for a field of a dataclass, `config.stages=3`. Raises UsageError
+    if the target does not exist, and the errors of tracing and parsing.
     """
     if arch is not None:
         check_arch(arch)
@@ -55,7 +55,7 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
 
 
 def _hopper_gemm() -> tuple[AnyKernel, dict[str, Any]]:
-    """The kernel that `gemm` launches on sm_90a for a product of f16 of 8192 x 8192 x 8192, and its constants."""
+    """Return the kernel that `gemm` launches on sm_90a for an f16 product of 8192 x 8192 x 8192, and its constants."""
     module = importlib.import_module("ptxdsl.cli.trial")
     kernels = importlib.import_module("ptxdsl.kernels.gemm").KERNELS
     with config.using(arch="sm_90a"):
@@ -73,12 +73,12 @@ def _from_ptx(target: str, arch: str | None) -> Variant:
 
 
 def is_ptx(source: str) -> bool:
-    """Whether a target, without a kernel behind it, is PTX: a file or stdin."""
+    """True if a target, without a kernel after it, is PTX: a file or stdin."""
     return source == STDIN or source.endswith(".ptx")
 
 
 def read_ptx(source: str) -> ir.PtxModule:
-    """The module in a file, or in stdin for -."""
+    """Parse the module in a file, or in stdin for -."""
     file = "<stdin>" if source == STDIN else source
     text = _read(source)
     try:
@@ -100,40 +100,40 @@ def _read(target: str) -> str:
     except OSError as reason:
         raise UsageError(f"{file} cannot be read: {reason.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is not text", help="a cubin is read by nvdisasm, not by ptxdsl") from None
+        raise UsageError(f"{file} is not text", help="to disassemble a cubin, use nvdisasm") from None
     if len(text) > MOST_PTX_BYTES:
-        raise UsageError(f"{file} has more than {MOST_PTX_BYTES >> 20} MiB; no PTX is as long")
+        raise UsageError(f"{file} has more than {MOST_PTX_BYTES >> 20} MiB, the limit for PTX")
     return text
 
 
 def find_kernel(target: str) -> AnyKernel:
-    """The kernel that `module:name` or `file.py:name` names; the only one of the module without a name.
+    """Return the kernel that `module:name` or `file.py:name` names; without a name, the only kernel of the module.
 
-    That of a program of `pd.link` is `file.py:program.name`, or `file.py:program` where it has no other.
+    A kernel of a program of `pd.link` is `file.py:program.name`, or `file.py:program` if the program has one kernel.
     """
     source, colon, name = target.rpartition(":")
     if not colon:
         source, name = target, ""
     if is_ptx(source):
-        raise UsageError(f"{target} names a kernel of PTX, which is taken as a whole", help=f"write {source}")
+        raise UsageError(f"{target} names one kernel of PTX; this command takes the whole file", help=f"write {source}")
     module = load_module(source)
     return kernel_in(module, source, name) if name else only_kernel(source, module)
 
 
 def check_arch(arch: str) -> None:
-    """Raises UsageError for a target that there is not."""
+    """Raise UsageError for an unknown target architecture."""
     if arch not in config.ARCHITECTURES:
         message, help = config.why_no_target(arch)
         raise UsageError(message, help=help)
 
 
 def kernel_in(module: ModuleType, source: str, name: str) -> AnyKernel:
-    """The kernel of a name, with dots maybe, in the module that `source` stands for."""
+    """Return the kernel with a name, which may have dots, in the module of `source`."""
     return _as_kernel(source, name, named(module, source, name), module)
 
 
 def named(module: ModuleType, source: str, name: str) -> Any:
-    """What a name, with dots maybe, means in the module that `source` stands for."""
+    """Return the value of a name, which may have dots, in the module of `source`."""
     value: Any = module
     for part in name.split("."):
         with user_code(f"`{name}` of {source} cannot be read"):
@@ -147,12 +147,12 @@ def named(module: ModuleType, source: str, name: str) -> Any:
 
 
 def load_module(source: str) -> ModuleType:
-    """The module that a dotted name or a .py file names; its top level runs."""
+    """Import the module that a dotted name or a .py file names."""
     return _from_file(source) if source.endswith(".py") else _from_path(source)
 
 
 def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> AnyKernel:
-    """`value`, or the kernel that a launcher stands for: its attribute `kernel`, whose constants have defaults."""
+    """Return `value` if it is a kernel, or the attribute `kernel` of a launcher; its constants have defaults."""
     kernel = _kernel_of(value)
     if kernel is not None:
         return kernel
@@ -171,7 +171,7 @@ def _as_kernel(source: str, name: str, value: Any, module: ModuleType) -> AnyKer
 
 
 def only_kernel(source: str, module: ModuleType) -> AnyKernel:
-    """The kernel of a module that has one."""
+    """Return the only kernel of a module."""
     return _only_one(source, source, kernels_of(module))
 
 
@@ -179,13 +179,13 @@ def _only_one(owner: str, source: str, kernels: Mapping[str, AnyKernel]) -> AnyK
     if len(kernels) == 1:
         return next(iter(kernels.values()))
     raise UsageError(
-        f"{owner} has {len(kernels) or 'no'} kernels: say which" if kernels else f"{owner} has no kernel",
+        f"{owner} has {len(kernels) or 'no'} kernels: name one" if kernels else f"{owner} has no kernel",
         help=f"write `{source}:{next(iter(kernels))}`; it has {', '.join(kernels)}" if kernels else None,
     )
 
 
 def kernels_of(module: ModuleType) -> dict[str, AnyKernel]:
-    """The kernels and launchers that a module defines or imports, by name; linked ones as those of their programs."""
+    """Return the kernels and launchers that a module defines or imports, by name; linked kernels by program.name."""
     kernels = {name: kernel for name, value in vars(module).items() if (kernel := _kernel_of(value)) is not None}
     programs = _programs_of(module)
     taken = {id(kernel) for program in programs.values() for kernel in program.traced}
@@ -202,15 +202,15 @@ def _programs_of(module: ModuleType) -> dict[str, LinkedProgram]:
 
 
 def _of_program(name: str, program: LinkedProgram) -> dict[str, AnyKernel]:
-    """The kernels of a linked program of that name, as targets name them."""
+    """Return the kernels of a linked program, by the names that targets use."""
     return {f"{name}.{kernel}": program.kernel(kernel) for kernel in program.kernels}
 
 
 def _kernel_of(value: Any) -> AnyKernel | None:
-    """A kernel, or that of a launcher."""
+    """Return a kernel, or the kernel of a launcher."""
     try:
         kernel = value if isinstance(value, AnyKernel) else getattr(value, "kernel", None)
-    except Exception:  # an attribute of somebody's object may do anything; it is then no launcher
+    except Exception:  # an attribute of a user's object may raise anything; then it is not a launcher
         return None
     return kernel if isinstance(kernel, AnyKernel) else None
 
@@ -223,18 +223,18 @@ def _kernels_of(module: ModuleType, wanted: str) -> str | None:
 
 
 def nearest(wanted: str, known: Iterable[str]) -> str | None:
-    """`did you mean …?`, where there is something near."""
+    """Return `did you mean …?` if a known name is close."""
     near = difflib.get_close_matches(wanted, list(known), 3)
     return "did you mean " + " or ".join(f"`{name}`" for name in near) + "?" if near else None
 
 
 def _from_path(name: str) -> ModuleType:
-    """A module by its dotted name, from the current folder as from the installed packages."""
+    """Import a module by its dotted name, from the current folder or the installed packages."""
     if os.getcwd() not in sys.path and "" not in sys.path:
         sys.path.insert(0, os.getcwd())
     if not all(part.isidentifier() for part in name.split(".")):
         raise UsageError(
-            f"`{name}` is neither a module, a .py file nor a .ptx file",
+            f"`{name}` is not a module, a .py file or a .ptx file",
             help="write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin",
         )
     with user_code(f"{name} cannot be imported"):
@@ -247,15 +247,15 @@ def _from_path(name: str) -> ModuleType:
             help = "write package.module:kernel, file.py:kernel, file.ptx, or - for PTX from stdin"
             if Path(f"{name}.py").exists():
                 help = f"for a file, write {name}.py:kernel"
-            elif hasattr(sys.modules.get(module), last):  # the module has been imported on the way
+            elif hasattr(sys.modules.get(module), last):  # the module was imported on the way
                 help = f"for a name in it, write {module}:{last}"
             raise UsageError(f"there is no module `{missing.name}`", help=help) from None
 
 
 def _from_file(file: str) -> ModuleType:
-    """A module by its file, run as `import` would; its neighbours can be imported."""
+    """Import a file as `import` would; modules in its folder can be imported."""
     path = Path(file).resolve()
-    if not os.path.isfile(path):  # unlike that of Path, False for a name that is too long
+    if not os.path.isfile(path):  # unlike Path.is_file, False for a name that is too long
         raise UsageError(f"there is no file {file}")
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -272,12 +272,12 @@ def read_constants(
 ) -> dict[str, Any]:
     """Return the constants that texts such as `n=3` or `config.stages=3` set, by name.
 
-    `known` replaces defaults of the kernel. Raises UsageError for an unknown name, and for a missing constant.
+    `known` replaces defaults of the kernel. Raises UsageError for an unknown name and for a missing constant.
     """
     if not isinstance(kernel, Kernel):
         if texts:
-            help = "those of linked kernels are given to pd.link, and PTX has none"
-            raise UsageError(f"--const {texts[0]}: kernel `{kernel.name}` is made, with its constants", help=help)
+            help = "pass constants of linked kernels to pd.link; PTX has no constants"
+            raise UsageError(f"--const {texts[0]}: the constants of kernel `{kernel.name}` are fixed", help=help)
         return {}
     constants = kernel.signature.constants
     defaults = {**constants, **{name: value for name, value in known.items() if name in constants}}
@@ -287,21 +287,21 @@ def read_constants(
         path, value = _split("--const", text)
         name, *inner = path.split(".")
         if name not in defaults:
-            help = f"it has {', '.join(defaults)}" if defaults else "its parameters are given at each launch"
+            help = f"it has {', '.join(defaults)}" if defaults else "its parameters are passed at each launch"
             raise UsageError(f"kernel `{kernel.name}` has no constant `{name}`", help=help)
         if inner and defaults[name] is REQUIRED and () not in changes.get(name, {}):
-            raise UsageError(f"--const {text}: `{name}` has no default", help=f"give it whole: --const {name}=…")
+            raise UsageError(f"--const {text}: `{name}` has no default", help=f"pass the whole value: --const {name}=…")
         changes.setdefault(name, {})[tuple(inner)] = read_value(value, names)
     values = {name: with_fields(name, defaults[name], fields_of) for name, fields_of in changes.items()}
     lacking = [name for name, default in defaults.items() if default is REQUIRED and name not in values]
     if lacking:
-        help = f"give it: --const {lacking[0]}=…"
+        help = f"pass --const {lacking[0]}=…"
         raise UsageError(f"constant `{lacking[0]}` of kernel `{kernel.name}` has no default", help=help)
     return values
 
 
 def override(flag: str, owner: Any, texts: Sequence[str]) -> Any:
-    """A dataclass with the fields replaced that texts such as `stages=3` give."""
+    """Return a dataclass with the fields replaced that texts such as `stages=3` set."""
     changes = {}
     for text in texts:
         path, value = _split(flag, text)
@@ -312,14 +312,14 @@ def override(flag: str, owner: Any, texts: Sequence[str]) -> Any:
 def _split(flag: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"{flag} {text} gives no value", help=f"write {flag} {text}=VALUE")
+        raise UsageError(f"{flag} {text} has no value", help=f"write {flag} {text}=VALUE")
     return name.strip(), value.strip()
 
 
 def with_fields(path: str, owner: Any, changes: Mapping[tuple[str, ...], Any]) -> Any:
-    """`owner` with the fields that names lead to replaced, all at once: some make sense together only.
+    """Replace the named fields of `owner`, nested ones too, all at once: some values are valid only together.
 
-    A value without a name stands for the owner itself.
+    A value without a name replaces the owner itself.
     """
     owner = changes.get((), owner)
     inner: dict[str, dict[tuple[str, ...], Any]] = {}
@@ -340,7 +340,7 @@ def _joined(path: str, name: str) -> str:
 
 
 def read_value(text: str, names: Mapping[str, Any]) -> Any:
-    """A Python expression of literals and `names`; a word that is none of them is that text."""
+    """Evaluate a Python expression of literals and `names`; any other single word is a string."""
     if text.isidentifier() and text not in ("True", "False", "None"):
         return names.get(text, text)
     try:
@@ -349,11 +349,11 @@ def read_value(text: str, names: Mapping[str, Any]) -> Any:
         raise
     except BaseException as error:
         raise UsageError(
-            f"{text} is no value: {error}", help="write a Python expression, such as 3 or (64, 64)"
+            f"{text} is not a value: {error}", help="write a Python expression, such as 3 or (64, 64)"
         ) from None
 
 
 def instructions(module: ir.PtxModule) -> Mapping[str, int]:
-    """How often each mnemonic stands in a module, the most frequent first."""
+    """Count each mnemonic of a module, the most frequent first."""
     counted = Counter(i.opcode.text for function in module.functions for i in function.walk())
     return dict(counted.most_common())

@@ -1,4 +1,4 @@
-"""One GEMM on random matrices, held against numpy in float64: `ptxdsl run gemm` and the demo."""
+"""One GEMM on random matrices, compared with numpy in float64: `ptxdsl run gemm` and the demo."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.types import TYPES
 
 SIGNIFICANT_BITS = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53, "e4m3": 4, "e5m2": 3}
-# Of normal numbers; below, steps stay the same
+# of normal numbers; the spacing is constant below
 LEAST_EXPONENT = {"f16": -14, "bf16": -126, "f32": -126, "f64": -1022, "e4m3": -6, "e5m2": -14}
-READ_BITS = {"f32": 10}  # of operands that are right: mma.sync rounds to 11 bits, wgmma cuts off behind them
-MMA_K = {"f64": 1}  # products that are added up before their sum is rounded
+READ_BITS = {"f32": 10}  # mantissa bits of operands that are used: mma.sync rounds to 11 bits, wgmma truncates
+MMA_K = {"f64": 1}  # products that are added before the sum is rounded
 USUAL_MMA_K = 16
-SUM_BITS = {"f64": 53, "e4m3": 14, "e5m2": 14}  # those of 8-bit floats keep 13 fraction bits on a GPU
+SUM_BITS = {"f64": 53, "e4m3": 14, "e5m2": 14}  # the accumulators of 8-bit floats keep 13 fraction bits on a GPU
 ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 WHOLE = ("s8", "u8")
 LARGE = 8192  # rows and columns of a large product
-ROUNDS, LAUNCHES = 5, 10  # of a timing
+ROUNDS, LAUNCHES = 5, 10  # repetitions of a timing, and launches of each
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Sizes, types and orders. `layout` has the BLAS letters of A and B: t is row-major A or B, n is column-major.
+    """Sizes, types and orders. `layout` has the BLAS letters of A and B: t is row-major, n is column-major.
 
-    Sums of integers are taken to fit 32 bits, as those of 30000 products do.
+    Integer results are assumed to fit 32 bits, as sums of 30000 products do.
     """
 
     m: int
@@ -57,7 +57,9 @@ class Trial:
     seed: int = 0
 
     def matrices(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """A and B with N(0,1) elements or all integers, and an output of NaN or of an integer that does not come up."""
+        """Return A and B with N(0,1) elements or random integers, and an output of NaN or of an integer that does not
+        occur.
+        """
         rng = np.random.default_rng(self.seed)
         held, shapes = numpy_dtype(self.dtype), ((self.m, self.k), (self.k, self.n))
         numbers = [self._numbers(rng, shape, held) for shape in shapes]
@@ -68,28 +70,28 @@ class Trial:
     def _numbers(self, rng: np.random.Generator, shape: tuple[int, int], held: Any) -> np.ndarray:
         if self.dtype not in WHOLE:
             return rng.standard_normal(shape)
-        least, most = _range(held) if self.out != "f16" else (-8 * (self.dtype == "s8"), 7)  # f16 ends at 65504
+        least, most = _range(held) if self.out != "f16" else (-8 * (self.dtype == "s8"), 7)  # the largest f16 is 65504
         return rng.integers(least, most, shape, endpoint=True)
 
     def traits(self) -> Traits:
-        """Those of the kernel that computes it."""
+        """Return the traits of the kernel that computes the product."""
         a, b, out = self.matrices()
         return traits_of(problem_of(a, b, None, out, 0.0).row_major, Choice(self.config))
 
     @property
     def compared_bytes(self) -> int:
-        """Memory that making and comparing it takes: arrays in float64, and more of them for the result."""
+        """The memory that preparing and comparing takes: the arrays in float64, and temporaries of the result."""
         return 8 * (2 * (self.m * self.k + self.k * self.n) + 5 * self.m * self.n)
 
     def run(self, device: str) -> TrialResult:
-        """Computes the product on "emulator" or "cuda", compares it, and on a GPU times it.
+        """Compute the product on "emulator" or "cuda", compare it, and on a GPU time it.
 
-        Raises UsageError where the comparison needs more memory than the machine has.
+        Raises UsageError if the comparison needs more memory than the machine has.
         """
         if self.compared_bytes > memory_bytes():
             sizes = f"{self.m} x {self.n} x {self.k}"
             needed, there = (f"{size / 2**30:.4g} GiB" for size in (self.compared_bytes, memory_bytes()))
-            raise UsageError(f"to make and compare {sizes} takes {needed} of memory; this machine has {there}")
+            raise UsageError(f"comparing {sizes} takes {needed} of memory; this machine has {there}")
         a, b, out = self.matrices()
         with config.using(device=device):
             start = time.perf_counter()
@@ -101,7 +103,7 @@ class Trial:
         return TrialResult(device, seconds, 2 * self.m * self.n * self.k, error, allowed)
 
     def _errors(self, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-        """The largest error, and what rounding may add up to there; that of the element which comes closest to it."""
+        """Return the error and the rounding bound of the element that comes closest to its bound."""
         wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
         exact, magnitude = wide_a @ wide_b, abs(wide_a) @ abs(wide_b)
         error = np.nan_to_num(abs(out.astype(np.float64) - exact), nan=np.inf)
@@ -112,7 +114,7 @@ class Trial:
         return float(error[worst]), float(allowed[worst])
 
     def _allowed(self, exact: np.ndarray, magnitude: np.ndarray) -> np.ndarray:
-        """Tensor cores cut each sum of some products, one after another; then the sum is rounded to `out`."""
+        """Bound the error: tensor cores truncate each partial sum, and the result is rounded to `out`."""
         if self.out == "s32":
             return np.zeros_like(exact)
         sum_bits = SUM_BITS.get(self.dtype, SIGNIFICANT_BITS["f32"])
@@ -125,7 +127,7 @@ class Trial:
         return summed + rounded + twice
 
     def _gpu_seconds(self, *arrays: np.ndarray) -> float:
-        """The median time of a call with arrays on the GPU, by the GPU's own clock."""
+        """Return the median time of a call with arrays on the GPU, measured with CUDA events."""
         with driver.on(0), on_gpu(*arrays) as (a, b, out):
             return gpu_seconds(lambda: gemm(a, b, out=out, config=self.config))
 
@@ -137,13 +139,13 @@ def large_traits() -> Traits:
 
 
 def memory_bytes() -> int:
-    """The memory of this machine."""
+    """Return the memory of this machine in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """How a trial went; `error` is within `allowed` where all is well."""
+    """The result of a trial. It is correct if `error` is at most `allowed`."""
 
     device: str
     seconds: float
@@ -161,7 +163,7 @@ class TrialResult:
 
     @property
     def speed(self) -> str:
-        """The time, and on a GPU TFLOP/s."""
+        """The time, and on a GPU the TFLOP/s."""
         if self.device == "emulator":
             return f"{self.seconds:.2f} s"
         rate = self.operations / self.seconds * 1e-12
@@ -169,35 +171,35 @@ class TrialResult:
 
     @property
     def comparison(self) -> str:
-        return f"error {self.error:.2g} against numpy in float64, where rounding explains {self.allowed:.2g}"
+        return f"error {self.error:.2g} against numpy in float64; rounding allows {self.allowed:.2g}"
 
 
 def _range(dtype: Any) -> tuple[int, int]:
-    """The least and the greatest integer."""
+    """Return the least and the greatest integer of a type."""
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def _in_order(matrix: np.ndarray, letter: str) -> np.ndarray:
-    """Row-major for t, column-major for n."""
+    """Return the matrix row-major for t, column-major for n."""
     return np.ascontiguousarray(matrix) if letter == "t" else np.asfortranarray(matrix)
 
 
 def numpy_dtype(name: str) -> Any:
-    """The numpy type of a PTX type. Raises Error where it needs ml_dtypes and that is not installed."""
+    """Return the numpy type of a PTX type. Raises Error if it needs ml_dtypes and that is not installed."""
     if name not in ML_DTYPES:
         return TYPES[name].dtype
     if importlib.util.find_spec("ml_dtypes") is None:
-        raise Error(f"numpy has no {name} arrays of its own", help="pip install 'ptxdsl[dtypes]' (ml_dtypes)")
+        raise Error(f"numpy has no {name} arrays without ml_dtypes", help="pip install 'ptxdsl[dtypes]'")
     return np.dtype(getattr(importlib.import_module("ml_dtypes"), ML_DTYPES[name]))
 
 
 def default_device() -> str:
-    """PTXDSL_DEVICE, else the GPU where there is one."""
+    """Return PTXDSL_DEVICE, else `cuda` if there is a GPU, else `emulator`."""
     return config.current().device or ("emulator" if driver.why_no_gpu() else "cuda")
 
 
 class GpuArray:
-    """A copy of a numpy array on the GPU, for gemm() to take."""
+    """A copy of a numpy array on the GPU, as an argument of gemm()."""
 
     def __init__(self, source: np.ndarray, address: int) -> None:
         self.__cuda_array_interface__ = {
@@ -208,7 +210,7 @@ class GpuArray:
 
 @contextmanager
 def on_gpu(*arrays: np.ndarray) -> Iterator[list[GpuArray]]:
-    """Copies of arrays in the memory of the current GPU, for the body of a `with`."""
+    """Copy arrays to the memory of the current GPU for the body of a `with`."""
     addresses: list[int] = []
     try:
         for array in arrays:
@@ -221,7 +223,7 @@ def on_gpu(*arrays: np.ndarray) -> Iterator[list[GpuArray]]:
 
 
 def gpu_seconds(run: Callable[[], object]) -> float:
-    """The median time that a launch takes on the current GPU, of several launches one behind the other."""
+    """Return the median time of a launch on the current GPU, of back-to-back launches."""
     events = [call("timing", driver.cuda.cuEventCreate, 0) for _ in range(2)]
     run()
     try:
@@ -232,7 +234,7 @@ def gpu_seconds(run: Callable[[], object]) -> float:
 
 
 def _round(run: Callable[[], object], start: Any, end: Any) -> float:
-    """Seconds of one round of launches."""
+    """Return the seconds of one series of launches."""
     call("timing", driver.cuda.cuEventRecord, start, 0)
     for _ in range(LAUNCHES):
         run()

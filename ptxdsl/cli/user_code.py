@@ -1,4 +1,4 @@
-"""Python that is not ours, run by the command: whatever it raises becomes one error with its line."""
+"""User code run by the command: an exception that it raises becomes one error with its line."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import ptxdsl
 from ptxdsl.cli.process import Interrupted, UsageError
 from ptxdsl.errors import Error, Location, printable
 
-DEEP = "name the parts of a long expression, or make a loop of the recursion"
+DEEP = "split a long expression with intermediate variables, or turn the recursion into a loop"
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _IMPORTLIB = os.path.dirname(importlib.__file__) + os.sep
 
 
 @contextmanager
 def user_code(failure: str) -> Iterator[None]:
-    """Runs somebody's Python: what it prints goes to stderr, and what it raises becomes an error of ours.
+    """Run user code: send its output to stderr, and turn its exceptions into a UsageError.
 
-    Our own errors stay as they are, and so does Ctrl-C.
+    Errors of ptxdsl and Ctrl-C pass through.
     """
     try:
         with redirect_stdout(sys.stderr):
@@ -30,11 +30,11 @@ def user_code(failure: str) -> Iterator[None]:
     except (Error, Interrupted):
         raise
     except Exception as error:
-        raise UsageError(f"{failure}: {_told(error)}", at=_raised_at(error), help=_help(error)) from error
-    except BaseException as error:  # SystemExit and the like would end the command as if all were well
+        raise UsageError(f"{failure}: {_in_one_line(error)}", at=_raised_at(error), help=_help(error)) from error
+    except BaseException as error:  # SystemExit would otherwise end the command with the user's exit code
         at = _raised_at(error)
         where = f" ({at})" if at else ""
-        raise UsageError(f"{failure}: it raised {_told(error)}{where}") from error
+        raise UsageError(f"{failure}: it raised {_in_one_line(error)}{where}") from error
 
 
 def _help(error: Exception) -> str | None:
@@ -45,23 +45,23 @@ def _help(error: Exception) -> str | None:
     return None
 
 
-def _told(error: BaseException) -> str:
-    """An exception in one line."""
+def _in_one_line(error: BaseException) -> str:
+    """Describe an exception in one line."""
     if isinstance(error, RecursionError):
         return f"RecursionError: it is nested deeper than {recursion_limit()}"
     if isinstance(error, MemoryError) and not str(error):
-        return "MemoryError: too little memory, or an expression that is nested deeper than Python's parser goes"
+        return "MemoryError: too little memory, or an expression nested too deep for Python's parser"
     text = printable(" ".join(str(getattr(error, "msg", error)).split()))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def recursion_limit() -> str:
-    """Its name and number."""
+    """Return the name and the value of Python's recursion limit."""
     return f"Python's recursion limit of {sys.getrecursionlimit()}"
 
 
 def _raised_at(error: BaseException) -> Location | None:
-    """The line of the user's code that an exception comes from."""
+    """Return the last line of user code in the traceback of an exception."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(error.filename, error.lineno or 0, source=error.text or "")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_of_user(frame.filename)]

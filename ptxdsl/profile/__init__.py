@@ -1,5 +1,6 @@
-"""What a launch costs, by Python line: counted on the emulator, held against what a GPU can do at best, and measured
-where there is one."""
+"""The cost of a launch by Python line: counted on the emulator, compared with the peak rates of a GPU, and measured if
+there is one.
+"""
 
 from ptxdsl.profile.counted import KernelProfile, profile_of
 from ptxdsl.profile.roofline import GpuPeaks, peaks_of

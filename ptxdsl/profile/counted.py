@@ -1,4 +1,4 @@
-"""A launch as it was counted: lines with their costs, the whole, occupancy, and the floor on a GPU."""
+"""The counted costs of a launch: lines, totals, occupancy, and the lower bound on its time on a GPU."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ WARP = 32
 
 @dataclass(frozen=True)
 class LineCost:
-    """What the threads did at one line. Bytes and sectors are of global memory, wavefronts of shared memory; `least`
-    ones would have done."""
+    """The costs of one line. Bytes and sectors are of global memory, wavefronts of shared memory; `least` are the
+    minima.
+    """
 
     location: Location | None
     instructions: int
@@ -51,9 +52,9 @@ class LineCost:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What a block needs, how many blocks a multiprocessor holds of it, and what allows no more.
+    """The resources of a block, the number of blocks that fit on a multiprocessor, and the resource that limits it.
 
-    Without an assembler the registers are not known (None), and count as none.
+    Without an assembler the registers are unknown (None) and do not limit it.
     """
 
     threads: int
@@ -76,10 +77,11 @@ class Occupancy:
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """A launch, counted. `touched` are the bytes of global memory that it reads and writes, in sectors, each once.
+    """The counted costs of a launch. `touched` are the bytes of global memory in the sectors that it accesses, each
+    once.
 
-    `floor` is in microseconds on the GPU of `peaks`; `measured` too, where there is a GPU, and `why_not` says why it
-    is not.
+    `floor` and `measured` are in microseconds, on the GPU of `peaks` and on the GPU here. `why_not` is the reason for
+    not measuring.
     """
 
     kernel: str
@@ -112,14 +114,14 @@ class KernelProfile:
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte of global memory that is touched."""
+        """Operations per byte of global memory."""
         return sum(self.operations.values()) / self.touched if self.touched else math.inf
 
 
 def profile_of(
     kernel: str, launch: str, variant: Variant, shape: Shape, report: Report, peaks: GpuPeaks
 ) -> KernelProfile:
-    """What the report of an emulation with `traffic` says of a launch, and the floor on a GPU."""
+    """Return the profile of a launch from the report of its emulation with `traffic`."""
     lines = tuple(map(LineCost.of, report.counters))
     blocks = math.prod(shape.grid)
     touched = sum(report.touched_bytes.values())
@@ -132,10 +134,10 @@ def profile_of(
 
 
 def occupancy_of(variant: Variant, shape: Shape, peaks: GpuPeaks) -> Occupancy:
-    """How many blocks of a launch a multiprocessor of a GPU holds."""
+    """Return the number of blocks of a launch that fit on a multiprocessor of a GPU."""
     try:
         registers: int | None = variant.cubin.kernels[variant.name].registers
-    except (Error, KeyError):  # no assembler; whoever asks for the machine code is told
+    except (Error, KeyError):  # no assembler, so the registers are unknown
         registers = None
     shared, arch = variant.static_bytes + shape.shared_bytes, peaks.arch
     resident = blocks_per_multiprocessor(shape.threads, registers or 1, shared, arch)
@@ -159,7 +161,7 @@ def _sum(counters: Any) -> Counter[str]:
 
 
 def lines_in_files(lines: Sequence[LineCost]) -> dict[str, dict[int, LineCost]]:
-    """The costs by file and line; those without a line are left out."""
+    """Group the costs by file and line; costs without a line are left out."""
     files: dict[str, dict[int, LineCost]] = {}
     for line in lines:
         if line.location is not None and line.location.line > 0:

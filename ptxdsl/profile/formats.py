@@ -1,4 +1,4 @@
-"""A profile as text and as JSON."""
+"""Profiles as text and as JSON."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ _LEFT = (0, len(_HEADINGS) - 1)  # columns of text; the others are numbers
 
 
 def as_text(profile: KernelProfile) -> str:
-    """The launch, its lines in a table, and what they come to."""
+    """Format the launch, a table of its lines, and the summary."""
     rows = [_HEADINGS, *map(_cells, profile.lines), ("all", *_total(profile), "")]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(_aligned(row, widths)).rstrip() for row in rows]
-    findings = [f"{len(profile.findings)} findings: what follows may be wrong", *map(str, profile.findings)]
+    findings = [f"{len(profile.findings)} findings: the counts below may be wrong", *map(str, profile.findings)]
     heading = [f"{profile.launch} on {profile.peaks}", *(findings if profile.findings else [])]
     return "\n".join([*heading, "", *table, "", *summary(profile)]) + "\n"
 
 
 def summary(profile: KernelProfile) -> list[str]:
-    """Occupancy, arithmetic intensity, the floor and the measured time, a line of text each."""
+    """Return the occupancy, the arithmetic intensity, the floor and the measured time, a line of text each."""
     operations = sum(profile.operations.values())
     ratio = f"{profile.intensity:.3g}" if profile.touched else "no"
     lines = [
         f"occupancy   {profile.occupancy}",
-        f"intensity   {_count(operations)} operations on {_count(profile.touched)} bytes of memory, each once: "
-        f"{ratio} a byte",
+        f"intensity   {_count(operations)} operations on {_count(profile.touched)} bytes of memory: {ratio} a byte",
         f"floor       {time_text(profile.floor)}" + (f", by {profile.terms[0].resource}" if profile.terms else ""),
     ]
     for term in profile.terms:
         lines.append(f"            {time_text(term.microseconds)}  {term.resource}: {_count(term.amount)} {term.unit}")
-    lines.append(f"            {time_text(profile.issue)}  to issue the instructions, if there were as many as in PTX")
+    lines.append(f"            {time_text(profile.issue)}  to issue the instructions, if SASS has as many as PTX")
     if profile.measured is None:
         lines.append(f"measured    not: {profile.why_not}")
     else:
@@ -47,7 +46,7 @@ def summary(profile: KernelProfile) -> list[str]:
 
 
 def as_json(profile: KernelProfile) -> str:
-    """All numbers; times in microseconds."""
+    """Return all numbers; times are in microseconds."""
     peaks = profile.peaks
     facts: dict[str, Any] = {
         "ptxdsl": __version__,
@@ -111,14 +110,14 @@ def _total(profile: KernelProfile) -> tuple[str, ...]:
 
 
 def against(taken: int, least: int) -> str:
-    """What was taken, and the least that would have done where that is less."""
+    """Format a count, with the minimum in brackets if that is less."""
     if not taken:
         return ""
     return _count(taken) if taken == least else f"{_count(taken)} ({_count(least)})"
 
 
 def time_text(microseconds: float) -> str:
-    """Microseconds in three digits."""
+    """Format microseconds with three digits."""
     return f"{microseconds:.3g} us"
 
 

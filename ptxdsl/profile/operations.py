@@ -1,6 +1,6 @@
-"""How many operations an instruction is, and which unit of a multiprocessor carries it out.
+"""The operations of an instruction, and the unit of a multiprocessor that executes it.
 
-A multiply-add counts as two operations; those of tensor cores are shared among the threads that issue them.
+A multiply-add counts as two operations. Operations of tensor cores are divided among the threads that issue them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ WARP, WARPGROUP = 32, 128  # threads
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _FLOATING = ("f64", "f32", "f16", "f16x2", "bf16", "bf16x2", "f32x2")
 _SIMPLE = ("add", "sub", "mul", "min", "max", "neg", "abs", "div", "copysign")
-_SPECIAL = ("rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh")  # of a unit that few lanes have
-_ALIKE = {"bf16": "f16", "u8": "s8", "e5m2": "e4m3", "u4": "s4"}  # types that go at one rate
+_SPECIAL = ("rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh")  # executed by the special function units
+_ALIKE = {"bf16": "f16", "u8": "s8", "e5m2": "e4m3", "u4": "s4"}  # types with the same rate
 
 
 class Operations(NamedTuple):
-    """Of a thread that runs the instruction once: the unit, and how many operations. The unit is "" for none."""
+    """The unit and the operations of one instruction of one thread. The unit is "" if it has none."""
 
     unit: str
     each: float
@@ -26,7 +26,7 @@ class Operations(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def operations_of(name: str) -> Operations:
-    """The operations of an instruction by its name in PTX, such as `fma.rn.f32`."""
+    """Return the operations of an instruction by its PTX name, such as `fma.rn.f32`."""
     words = name.split(".")
     if words[0] in ("mma", "wmma", "wgmma"):
         return _of_tensor_cores(name, words)
@@ -43,7 +43,7 @@ def operations_of(name: str) -> Operations:
 
 
 def _of_tensor_cores(name: str, words: list[str]) -> Operations:
-    """Products of matrices; of a sparse A half of them are made."""
+    """Return the operations of a matrix product; a sparse A halves them."""
     shape = _SHAPE.search(name)
     if shape is None or "mma" not in words[0] + words[1]:
         return Operations("", 0)
@@ -56,7 +56,7 @@ def _of_tensor_cores(name: str, words: list[str]) -> Operations:
 
 
 def _inputs(words: list[str]) -> str:
-    """The type of A: behind the type of D. Fragments of wmma with f16 say only the types of D and C."""
+    """Return the type of A, which follows the type of D. wmma with f16 names only the types of D and C."""
     types = [word for word in words if re.fullmatch(r"(b?f|tf|s|u|b|e\dm)\d+(m\d)?", word)]
     inputs = types[1] if len(types) > 2 else "f16"
     return _ALIKE.get(inputs, inputs)

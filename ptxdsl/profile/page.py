@@ -1,4 +1,4 @@
-"""A profile as a page of HTML: the source, with what each of its lines costs. It loads nothing from elsewhere."""
+"""A profile as an HTML page: the source with the costs of its lines. The page loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from ptxdsl.profile.counted import KernelProfile, LineCost, lines_in_files
 from ptxdsl.profile.formats import against, summary, time_text
 
-AROUND = 3  # lines without cost that are shown before and behind those with some
+AROUND = 3  # lines without costs that are shown around lines with costs
 _HEADINGS = ("", "instructions", "global bytes", "sectors", "shared bytes", "wavefronts", "operations")
 _STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1c2024; --dim: #6a737d; --line: #d8dee4; --heat: 230, 126, 34;
@@ -42,7 +42,7 @@ details pre { overflow-x: auto; font: 12px/1.4 ui-monospace, monospace; border: 
 
 
 def as_html(profile: KernelProfile, listings: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Return the page. `listings` are texts that it shows on demand, by title: PTX and SASS."""
+    """Return the page. `listings` are collapsed texts by title: PTX and SASS."""
     title = escape(f"{profile.launch} on {profile.peaks.name}")
     findings = "".join(f'<pre class="finding">{escape(str(finding))}</pre>' for finding in profile.findings)
     files = lines_in_files(profile.lines)
@@ -52,7 +52,7 @@ def as_html(profile: KernelProfile, listings: Mapping[str, str] = MappingProxyTy
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
         f"<h1>{title}</h1><p>{escape(str(profile.peaks))}</p>{findings}{_bars(profile)}"
         f'<pre class="summary">{escape(chr(10).join(summary(profile)))}</pre>{tables}{_listings(listings)}'
-        "<p>Counted on the emulator. In brackets stands what would be the least. The shade is a line's share of the "
+        "<p>Counted on the emulator. Minima are in brackets. The shade is a line's share of the "
         "instructions.</p></body></html>\n"
     )
 
@@ -89,7 +89,7 @@ def _table(file: str, lines: Mapping[int, LineCost]) -> str:
 
 
 def _rows(file: str, lines: Mapping[int, LineCost], most: int) -> Iterator[str]:
-    """The lines with costs and those around them."""
+    """Yield the lines with costs and the lines around them."""
     shown = sorted({near for line in lines for near in range(max(1, line - AROUND), line + AROUND + 1)})
     before = shown[0] - 1
     for number in shown:

@@ -1,4 +1,4 @@
-"""What a launch takes at least on a GPU: the slowest of its memory, its shared memory, its tensor cores and its lanes.
+"""A lower bound on the time of a launch on a GPU: the slowest of memory, shared memory, tensor cores and CUDA cores.
 
 Sources: CUDA C++ Programming Guide, "Arithmetic Instructions", and the architecture white papers, for operations a
 clock; `kernels/choose/h200.json` and `gpus.json` for the GPUs.
@@ -17,7 +17,7 @@ from ptxdsl import driver
 from ptxdsl.errors import Error
 from ptxdsl.kernels.choose.rates import DEFAULT, Gpu, known, rates_of
 
-# Operations of a multiprocessor in a clock, by compute capability; multiply-adds count twice.
+# Operations of a multiprocessor per clock, by compute capability; multiply-adds count twice.
 _LANES = {
     80: {"f32": 128, "f64": 64, "f16": 512, "special functions": 16},
     86: {"f32": 256, "f64": 4, "f16": 256, "special functions": 16},
@@ -32,14 +32,14 @@ _TENSOR = {
     90: {"f16": 4096, "tf32": 2048, "s8": 8192, "e4m3": 8192, "f64": 256, "b1": 16384},
     100: {"f16": 8192, "tf32": 4096, "s8": 16384, "e4m3": 16384, "f64": 256},
 }
-ISSUED = 4  # instructions of warps in a clock
+ISSUED = 4  # warp instructions per clock
 WARP = 32
 USUAL = "h200"
 
 
 @dataclass(frozen=True)
 class GpuPeaks:
-    """What a GPU does at best: bytes of memory a microsecond; operations of a multiprocessor in a clock, by unit."""
+    """The peak rates of a GPU: bytes of memory per microsecond; operations of a multiprocessor per clock, by unit."""
 
     name: str
     arch: str
@@ -55,7 +55,7 @@ class GpuPeaks:
 
 @dataclass(frozen=True, slots=True)
 class FloorTerm:
-    """One thing that takes time: so much of it, and the least microseconds that this takes."""
+    """A resource, the amount that a launch uses, and the least microseconds that this takes."""
 
     resource: str
     amount: float
@@ -64,14 +64,14 @@ class FloorTerm:
 
 
 def peaks_of(name: str | None = None) -> GpuPeaks:
-    """A GPU by its short name (h200, h100, a100, …), the first GPU of this machine, or the H200 where there is none.
+    """Return a GPU by its short name (h200, h100, a100, …), by default the first GPU of this machine, else the H200.
 
-    Raises Error for a name that is not known.
+    Raises Error for an unknown name.
     """
     if name is None:
         return _peaks(_installed(), driver.device(0).arch) if not driver.why_no_gpu() else peaks_of(USUAL)
     if name not in names():
-        raise Error(f"there is no GPU `{name}` here to compare with", help=f"known are {', '.join(names())}")
+        raise Error(f"`{name}` is not a known GPU", help=f"choose one of {', '.join(names())}")
     if name == USUAL:
         return _peaks(known()[DEFAULT].gpu, "sm_90a")
     facts = dict(_sheets()[name])
@@ -106,12 +106,12 @@ def _peaks(gpu: Gpu, arch: str) -> GpuPeaks:
 def floor_of(
     peaks: GpuPeaks, blocks: int, touched: int, wavefronts: int, operations: Mapping[str, float]
 ) -> list[FloorTerm]:
-    """What the parts of a launch take at least, the longest first; none of them can be faster.
+    """Return the least time of each resource that a launch uses, the longest first.
 
-    `touched` are the bytes of memory that are read or written, each once; a launch of few blocks has as many
+    `touched` are the bytes of memory that are read or written, each once. A launch of few blocks uses as many
     multiprocessors.
     """
-    clocks = peaks.clock_mhz * max(1, min(blocks, peaks.multiprocessors))  # of all of them, in a microsecond
+    clocks = peaks.clock_mhz * max(1, min(blocks, peaks.multiprocessors))  # of all multiprocessors, per microsecond
     terms = [
         FloorTerm("memory", touched, "bytes", touched / peaks.bandwidth),
         FloorTerm("shared memory", wavefronts, "wavefronts", wavefronts / clocks),
@@ -123,6 +123,6 @@ def floor_of(
 
 
 def issue_time(peaks: GpuPeaks, blocks: int, instructions: int) -> float:
-    """Microseconds to issue as many instructions of threads as PTX has; the assembler may need fewer or more."""
+    """Return the microseconds to issue the PTX instructions; the assembler may need fewer or more."""
     clocks = peaks.clock_mhz * max(1, min(blocks, peaks.multiprocessors))
     return math.ceil(instructions / WARP) / (ISSUED * clocks)

@@ -252,7 +252,7 @@ REFUSED = {
     (f"{KERNELS}:axpy", "--arch", "sm_80,sm_81"): "unknown architecture `sm_81`\n  help: did you mean `sm_89`? known architectures are …",
     (f"{KERNELS}:axpy", "--arch", "sm_80, sm90"): "unknown architecture `sm90`\n  help: did you mean `sm_90`? known architectures are …",
     (f"{KERNELS}:axpy", "--arch", ""): "unknown architecture ``\n  help: known architectures are …",
-    (f"{KERNELS}:axpy", "--arch", "sm_80,sm_80"): "--arch sm_80,sm_80 names a target twice\n  help: name each once",
+    (f"{KERNELS}:axpy", "--arch", "sm_80,sm_80"): "--arch sm_80,sm_80 names a target twice\n  help: name each target once",
     (f"{KERNELS}:doubled",): f"`doubled` of {KERNELS} is a device function, not a kernel\n  help: name a kernel that calls it",
     (f"{KERNELS}:axpy", "--name", "a-b"): "`a-b` cannot be the name of files and functions in C++\n  help: write --name "
     "NAME, with letters, digits and underscores",

@@ -316,7 +316,7 @@ def test_the_command_refuses_what_no_picture_shows_before_it_computes_it(words, 
     assert (captured.out, captured.err) == ("", f"ptxdsl: {message}\n")
 
 
-SHAPE, COUNT = "is no shape\n  help: write MxN or MxNxK", "is no number of 1 or more\n  help: such as"
+SHAPE, COUNT = "is not a shape\n  help: write MxN or MxNxK", "is not a number of 1 or more\n  help: for example"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ SHAPE, COUNT = "is no shape\n  help: write MxN or MxNxK", "is no number of 1 or 
         ("hilbert --problem 4x4 --sort", OWN.format("hilbert", "sort", "--n, --split-k, ")),
         ("identity --problem 4x4 --blocks -5", f"--blocks -5 {COUNT} --blocks 8"),
         ("identity --problem 4x4 --split-k 0", f"--split-k 0 {COUNT} --split-k 8"),
-        ("identity --problem 4x4 --n x", "--n x is no number of 0 or more\n  help: such as --n 8"),
+        ("identity --problem 4x4 --n x", "--n x is not a number of 0 or more\n  help: for example --n 8"),
         (
             "identity --problem 4x4 --n 0",
             "IdentityThreadblockSwizzle: n must be 1 or more; found 0\n  help: set n to 1 or more",

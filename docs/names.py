@@ -21,7 +21,7 @@ INTRODUCTION = (
 # Classes of objects that the library returns; users do not call their constructors.
 RETURNED = (
     "pd.Kernel", "pd.LinkedProgram", "pd.Module", "ArrayView", "PointerValue", "pd.MappedTensor", "Report", "Finding",
-    "Traffic", "LineCounters", "ExecutedStep", "Debugger", "Stop", "SharedContent", "TiledCopy", "ThreadCopy",
+    "Degree", "Traffic", "LineCounters", "ExecutedStep", "Debugger", "Stop", "SharedContent", "TiledCopy", "ThreadCopy",
     "TiledMma", "ThreadMma", "TmaAtom", "TmaCopy", "TmaTiles", "SharedOperand", "Wavefronts", "TileMap", "Timeline",
     "ptx_check",
 )  # fmt: skip

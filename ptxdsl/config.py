@@ -10,6 +10,7 @@
 | PTXDSL_LINEINFO | lineinfo | `on` or `off`: Python lines in the PTX and the cubin; default on |
 | PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: emulate mma and .approx bit for bit as on an H200 |
 | PTXDSL_CHECKS | checks | `on` or `off`: checks on the emulator besides bounds and alignment; default on |
+| PTXDSL_STRICT | strict | `on` or `off`: strict findings are errors in parsed PTX too; default off |
 | PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: the order of warps |
 | PTXDSL_STEPS | steps | the maximal number of steps of a launch on the emulator; default: no limit |
 | PTXDSL_SECONDS | seconds | the maximal duration of a launch on the emulator; default: no limit |
@@ -146,6 +147,7 @@ class Config:
     lineinfo: bool = field(default=True, metadata=_from("PTXDSL_LINEINFO", _switch, in_key=True))
     numerics: str = field(default="rounded", metadata=_from("PTXDSL_NUMERICS", _one_of(NUMERICS), in_key=False))
     checks: bool = field(default=True, metadata=_from("PTXDSL_CHECKS", _switch, in_key=False))
+    strict: bool = field(default=False, metadata=_from("PTXDSL_STRICT", _switch, in_key=False))
     schedule: str = field(default="lockstep", metadata=_from("PTXDSL_SCHEDULE", _schedule, in_key=False))
     steps: int | None = field(default=None, metadata=_from("PTXDSL_STEPS", _count, in_key=False))
     seconds: float | None = field(default=None, metadata=_from("PTXDSL_SECONDS", _duration, in_key=False))

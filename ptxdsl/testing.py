@@ -41,7 +41,7 @@ class Check:
         return self._passed([check.checked(kernel, name, example) for example in check.examples_of(maker, seed)])
 
     def _passed(self, results: list[Checked]) -> list[Checked]:
-        failed = [result for result in results if result.findings]
+        failed = [result for result in results if result.failed]
         if failed:
             pytest.fail(check.as_text(failed).rstrip(), pytrace=False)
         return results

@@ -164,6 +164,7 @@ def test_json(check, tmp_path):
         "findings": [
             {
                 "kind": "unwaited-async",
+                "degree": "error",
                 "message": "ld.shared.b16 accesses 2 bytes at tile[31, 0] while an asynchronous copy to it is in flight",
                 "help": "wait for the copy first, through its group or its mbarrier",
                 "locations": [

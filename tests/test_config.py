@@ -105,8 +105,8 @@ def test_using_refuses_an_unknown_setting():
     assert str(refused.value) == (
         "unknown setting `architecture`\n"
         f"{refused.value.at.excerpt()}\n"
-        "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, schedule, steps, "
-        "seconds, assembler, spills, dependent_launch"
+        "  help: the settings are cache_dir, dump, dump_dir, device, arch, lineinfo, numerics, checks, strict, schedule, "
+        "steps, seconds, assembler, spills, dependent_launch"
     )
 
 

@@ -51,6 +51,11 @@ class Checked:
     findings: tuple[Finding, ...]
     instructions: int = 0
 
+    @property
+    def failed(self) -> bool:
+        """True if a finding is an error."""
+        return any(finding.is_error for finding in self.findings)
+
     def __str__(self) -> str:
         outcome = counted(len(self.findings), "finding") if self.findings else "clean"
         return f"{self.kernel}{self.example}: {outcome}"

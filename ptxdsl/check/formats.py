@@ -46,6 +46,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
     first = finding.threads[0] if finding.threads else None
     return {
         "kind": finding.kind,
+        "degree": finding.degree,
         "message": finding.message,
         "help": finding.help,
         "locations": [_located(location) for location in finding.locations],
@@ -75,11 +76,16 @@ def _result(result: Checked, finding: Finding) -> dict[str, Any]:
     related = {"relatedLocations": locations[1:]} if locations[1:] else {}
     return {
         "ruleId": finding.kind,
-        "level": "error",
+        "level": _level(finding),
         "message": {"text": _message(result, finding)},
         "locations": locations[:1],
         **related,
     }
+
+
+def _level(finding: Finding) -> str:
+    """The level of a finding in SARIF and on GitHub."""
+    return "error" if finding.is_error else "warning"
 
 
 def _sarif_location(location: Location) -> dict[str, Any]:
@@ -103,7 +109,7 @@ def _annotation(result: Checked, finding: Finding) -> str:
         properties |= {"col": str(start + 1), "endColumn": str(end + 1)} if end else {}
     listed = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
     others = "".join(f"\nand {location.excerpt().strip()}" for location in finding.locations[1:])
-    return f"::error {listed}::{_escaped(_message(result, finding) + others)}\n"
+    return f"::{_level(finding)} {listed}::{_escaped(_message(result, finding) + others)}\n"
 
 
 def _message(result: Checked, finding: Finding) -> str:

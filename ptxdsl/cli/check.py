@@ -17,7 +17,7 @@ from ptxdsl.cli.user_code import user_code
 
 DESCRIPTION = "Run kernels on the emulator and report races, deadlocks, uninitialised reads and other errors."
 EPILOG = f"""{TARGETS}
-exit code: 0 no findings, 1 findings, 2 the command line is wrong
+exit code: 0 no errors (strict findings of parsed PTX are none), 1 errors, 2 the command line is wrong
 
 examples
   ptxdsl check kernels.py
@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command; return 1 if there are findings."""
+    """Check the launches; return 1 if one has an error."""
     _check_forms(options)
     with config.using(**({"arch": options.arch} if options.arch else {})):
         results = list(_results(options))
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
         write(None, as_github(results).encode(errors="surrogateescape"))
     if STDOUT not in (options.json, options.sarif) and not options.github:
         write(None, as_text(results).encode(errors="surrogateescape"))
-    return FAILURE if any(result.findings for result in results) else 0
+    return FAILURE if any(result.failed for result in results) else 0
 
 
 def _check_forms(options: argparse.Namespace) -> None:

@@ -138,9 +138,9 @@ class DebuggerTerminal(cmd.Cmd):
     # Running
 
     def findings(self) -> bool:
-        """Whether something was found so far."""
+        """True if there has been an error."""
         report = self.session.report or self.session.machine.report
-        return any(finding.kind != "closed" for finding in report.findings)
+        return any(finding.kind != "closed" for finding in report.errors)
 
     def _tell(self, stop: Stop) -> None:
         print(stop)

@@ -61,7 +61,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the command; return 1 if there are findings."""
+    """Print the profile; return 1 if the launch has an error."""
     if STDOUT == options.json == options.html:
         raise UsageError("--json and --html both write to stdout", help="name a file for one")
     with config.using(**({"arch": options.arch} if options.arch else {})):
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         write(options.html, as_html(profile, _listings(variant)).encode(errors="surrogateescape"))
     if STDOUT not in (options.json, options.html):
         write(None, as_text(profile).encode(errors="surrogateescape"))
-    return FAILURE if profile.findings else 0
+    return FAILURE if any(finding.is_error for finding in profile.findings) else 0
 
 
 def _listings(variant: Variant) -> dict[str, str]:

@@ -8,7 +8,7 @@
 """
 
 from .launch import emulate, run
-from .report import Finding, Report, Thread
+from .report import Degree, Finding, Report, Thread
 from .stream import Stream
 
-__all__ = ["Finding", "Report", "Stream", "Thread", "emulate", "run"]
+__all__ = ["Degree", "Finding", "Report", "Stream", "Thread", "emulate", "run"]

@@ -50,6 +50,7 @@ def emulate(
     dependent: bool = False,
     notes: Notes = KernelNotes,
     extents: Mapping[str, int] = NO_EXTENTS,
+    strict: bool = True,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -64,7 +65,7 @@ def emulate(
     with _enough_memory(function, module):
         emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
         beside = emulation.enter(stream, dependent)
-        report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside)
+        report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside, strict)
         emulation.leave(stream, report)
         return report
 
@@ -83,15 +84,16 @@ def run(
     dependent: bool = False,
     notes: Notes = KernelNotes,
     extents: Mapping[str, int] = NO_EXTENTS,
+    strict: bool = True,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
         emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
         beside = emulation.enter(stream, dependent)
-        report = emulation.run(grid, block, cluster, checks, None, True, beside=beside)
+        report = emulation.run(grid, block, cluster, checks, None, True, beside=beside, strict=strict)
         emulation.leave(stream, report)
-    if report.findings:
-        first = report.findings[0]
+    if report.errors:
+        first = report.errors[0]
         at, *others = first.locations or (None,)
         also = "".join(f"\n{location.excerpt()}" for location in others if location is not None)
         by = "" if first.says_who else f", by {first.who}"
@@ -149,6 +151,7 @@ class _Emulation:
         traffic: bool = False,
         watchers: Sequence[MachineWatcher] = (),
         beside: GridBeside | None = None,
+        strict: bool = True,
     ) -> Report:
         _, shared, stride = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes, self.extents)
         for each in shared:
@@ -157,6 +160,7 @@ class _Emulation:
         launch = EmulatedLaunch(
             self.program, grid, block, self.addresses, table, stride, self.dynamic_bytes, self.workspace, checks,
             resident, only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside, self.notes,
+            strict,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)
@@ -170,7 +174,7 @@ class _Emulation:
         finally:
             memory.observers.clear()  # they know the machine: memory shall not wait for the collection of garbage
             print(machine.report.output, end="")
-        if not machine.report.findings:
+        if not machine.report.errors:
             self._write_back(memory)
         return machine.report
 
@@ -187,7 +191,7 @@ class _Emulation:
 
     def leave(self, stream: Stream | None, report: Report) -> None:
         """The stream remembers this grid, if one that is its dependent may begin before it has ended."""
-        if stream is not None and self.program.lets_grids_begin and not report.findings:
+        if stream is not None and self.program.lets_grids_begin and not report.errors:
             stream.remember(self.function.name, self.arrays)
 
     def _spaces(self) -> dict[str, Region]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from ..errors import Error, Location
@@ -38,15 +39,27 @@ def _index(index: Index) -> str:
     return "(" + ", ".join(map(str, index)) + ")"
 
 
+class Degree(StrEnum):
+    """The severity of a finding.
+
+    An ERROR stops a launch, and no array is written. A STRICT finding breaks a rule of the PTX manual that shipped
+    kernels break as well: it is reported, and the launch continues. Strict findings are errors in kernels that were
+    traced from Python, and with PTXDSL_STRICT=1.
+    """
+
+    ERROR = "error"
+    STRICT = "strict"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a kernel must not do.
+    """An operation that a kernel must not perform.
 
     `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'race', 'barrier',
     'mbarrier', 'cluster', 'registers', 'tensor-map', 'swizzle', 'sparse-metadata', 'unfenced-wgmma', 'unwaited-wgmma',
     'deadlock', 'divergent-collective', 'assert', 'trap', 'call' or 'limit'.
-    `locations` are the instructions that take part, the one that was caught first. `threads` are the first of the
-    `count` threads that did it. `help` says how to mend it, where that does not follow from the message.
+    `locations` are the instructions involved, the reporting one first. `threads` are the first of the `count` threads
+    that did it. `help` says how to fix it, unless that follows from the message. `degree` says if it is an error.
     """
 
     kind: str
@@ -55,15 +68,21 @@ class Finding:
     threads: tuple[Thread, ...] = ()
     count: int = 0
     help: str = ""
+    degree: Degree = Degree.ERROR
 
     def __str__(self) -> str:
-        excerpts = dict.fromkeys(location.excerpt() for location in self.locations)  # of one helper, called twice, once
-        lines = [f"{self.kind}: {self.message}", *excerpts]
+        excerpts = dict.fromkeys(location.excerpt() for location in self.locations)  # a helper called twice: once
+        strict = " (strict)" * (not self.is_error)
+        lines = [f"{self.kind}{strict}: {self.message}", *excerpts]
         if self.threads and not self.says_who:
             lines.append(f"  by {self.who}")
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
+
+    @property
+    def is_error(self) -> bool:
+        return self.degree is Degree.ERROR
 
     @property
     def says_who(self) -> bool:
@@ -174,6 +193,11 @@ class Report:
         if self.traces is None:
             raise Error("the report has no trace", help="request it: pd.emulate(…, trace=thread)")
         return self.traces.of(thread)
+
+    @property
+    def errors(self) -> Sequence[Finding]:
+        """The findings of degree ERROR."""
+        return [f for f in self.findings if f.is_error]
 
     def of_kind(self, kind: str) -> Sequence[Finding]:
         return [f for f in self.findings if f.kind == kind]

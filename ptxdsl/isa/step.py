@@ -344,8 +344,10 @@ class Step(Protocol):
         where: np.ndarray | None = None,
         help: str = "",
         mbarrier: np.ndarray | None = None,
+        strict: bool = False,
     ) -> None:
-        """Reports a finding at this instruction for the lanes where `where` holds (None: all that take part).
+        """Report a finding at this instruction for the lanes where `where` holds (None: all that take part).
 
-        `help` says how to mend it, where the objects at the addresses `mbarrier` in shared memory are of no ring.
+        `help` says how to fix it, unless the objects at the addresses `mbarrier` in shared memory are those of a ring.
+        A `strict` finding is not an error in parsed PTX, unless PTXDSL_STRICT is on.
         """

@@ -47,8 +47,13 @@ def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], over
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
         config.current().checks, variables=_variables(variant), cluster=checked.cluster, stream=_stream(),
         dependent=checked.dependent, notes=lambda: variant.notes,
-        extents=variant.extents,
+        extents=variant.extents, strict=_is_strict(variant),
     )  # fmt: skip
+
+
+def _is_strict(variant: Variant) -> bool:
+    """True if strict findings are errors: for a kernel that was traced, and for any with PTXDSL_STRICT=1."""
+    return variant.parsed is None or config.current().strict
 
 
 def _stream() -> Stream:
@@ -78,7 +83,7 @@ class EmulatorCall:
                 variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
                 self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
                 watchers=watchers, stream=_stream(), dependent=shape.dependent, notes=lambda: variant.notes,
-                extents=variant.extents,
+                extents=variant.extents, strict=_is_strict(variant),
             )  # fmt: skip
 
 
@@ -152,10 +157,13 @@ def emulate(
 ) -> Report:
     """Run a kernel on the emulator and return a report of its errors instead of raising them.
 
-    The arrays are numpy arrays, and are written only if there are no findings. `checks=False` disables the detection of
-    races, of reads of uninitialised memory and of asynchronous copies that were not waited for. `schedule` is
-    "lockstep", "skewed", "random" or "random:SEED". After `max_steps` steps or `max_seconds` the kernel is stopped,
-    which is a finding of kind 'limit'. The defaults are the settings PTXDSL_SCHEDULE, PTXDSL_STEPS and PTXDSL_SECONDS.
+    The arrays are numpy arrays, and are written only if there are no errors: `report.errors` has the findings of degree
+    "error". A finding of degree "strict" breaks a rule of the manual that shipped kernels break as well; it is an error
+    in a kernel that was traced from Python, and with PTXDSL_STRICT=1. `checks=False` reports only accesses outside of
+    arrays, misaligned accesses, and what stops a kernel, such as a deadlock, and runs the launch to its end.
+    `schedule` is "lockstep", "skewed", "random" or "random:SEED". After `max_steps` steps or `max_seconds` the kernel
+    is stopped, which is a finding of kind 'limit'. The defaults are the settings PTXDSL_SCHEDULE, PTXDSL_STEPS and
+    PTXDSL_SECONDS.
     `traffic` fills `report.bank_conflicts`, `report.global_sectors` and `report.counters`. `trace` records the steps of
     threads for `report.trace(thread)`: pass a thread number of block 0, ((block), (thread)), a list of these, or True
     for all threads. `cluster` is the cluster shape in blocks, as in a launch. A `dependent` kernel may overlap the

@@ -471,7 +471,7 @@ class BulkCopies(Observer):
                     f"{store.origin.name} still reads {self._name(store.reading.chunks.flat[0])} when its block ends"
                 )
                 with store.resume(store.lanes):
-                    x.finding("unwaited-async", message, np.ones(len(store.lanes), bool), help=_WAIT_READ)
+                    x.finding("unwaited-async", message, np.ones(len(store.lanes), bool), help=_WAIT_READ, strict=True)
         self._store(x, due, False)
 
     def _report_late(self, x: BulkRequester, load: BulkLoad, late: np.ndarray) -> None:

@@ -72,9 +72,18 @@ class Requester(Protocol):
         """Reports lanes of a mask that write what nobody wrote to where it is a result."""
 
     def finding(
-        self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = (), help: str = ""
+        self,
+        kind: str,
+        message: str,
+        which: np.ndarray,
+        others: Sequence[Location] = (),
+        help: str = "",
+        strict: bool = False,
     ) -> None:
-        """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
+        """Report what the lanes of a mask did; `others` are the locations of the other instructions involved.
+
+        A `strict` finding is not an error, unless the launch is strict.
+        """
 
 
 @dataclass(eq=False, slots=True)

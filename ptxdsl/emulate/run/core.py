@@ -20,7 +20,7 @@ from ..memory.spaces import FRAME_PARAMETERS, Memory
 from ..observe.arrivals import ArrivalCounter
 from ..observe.races.beside import GridBeside
 from ..observe.traffic import TrafficCounter
-from ..report import SHOWN_THREADS, Finding, Index, Report
+from ..report import SHOWN_THREADS, Degree, Finding, Index, Report
 from .barriers import Barriers
 from .cluster_barriers import ClusterBarriers
 from .decode import Code, Decoded
@@ -37,7 +37,12 @@ MULTIPROCESSORS = 132  # of an H200
 LOCAL_ZONE = 16
 STEPS_BETWEEN_LOOKS = 1024  # at the time
 _LONGER = "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
-STEPS_AFTER_FINDING = 100_000  # a kernel that went wrong may run for ever
+STEPS_AFTER_ERROR = 100_000  # a kernel that went wrong may run for ever
+WITHOUT_CHECKS = frozenset({
+    "out-of-bounds", "misaligned", "read-only", "cluster", "tensor-map", "divergent-collective", "deadlock", "call",
+    "assert", "trap", "limit",
+})  # fmt: skip
+"""The kinds of findings that a launch without checks reports: what a GPU, or the emulator, cannot carry out."""
 
 
 class Abort(Exception):
@@ -74,6 +79,7 @@ class EmulatedLaunch:
     watchers: Sequence[Watcher] = ()
     beside: GridBeside | None = None
     notes: Callable[[], KernelNotes] = KernelNotes
+    strict: bool = True
 
 
 class Core:
@@ -104,7 +110,7 @@ class Core:
         self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
         self.schedule = schedule(settings.schedule)
         self.report = Report()
-        self._reported: set[tuple[str, int]] = set()
+        self._reported: set[tuple[str, Degree, int]] = set()
         self.clock, self.last_step = 0, float("inf")
         self.most_steps, self.most_seconds = settings.steps, settings.seconds
         self.started, self.pause = monotonic(), 0.0
@@ -191,9 +197,16 @@ class Core:
         lanes: np.ndarray,
         others: Sequence[Location] = (),
         help: str = "",
+        strict: bool = False,
     ) -> None:
-        """Adds a finding; an instruction is reported once for each kind."""
-        key = kind, id(step)
+        """Add a finding; an instruction is reported once for each kind and degree.
+
+        A `strict` finding is not an error, unless the launch is strict.
+        """
+        if not self.checks and (strict or kind not in WITHOUT_CHECKS):
+            return
+        degree = Degree.STRICT if strict and not self.launch.strict else Degree.ERROR
+        key = kind, degree, id(step)
         if key in self._reported:
             return
         self._reported.add(key)
@@ -201,12 +214,15 @@ class Core:
         locations = tuple(dict.fromkeys([*origin, *others]))
         first = self._in_order(lanes)[:SHOWN_THREADS]
         threads = tuple(self.residents.name(int(lane)) for lane in first)
-        self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help))
+        self.report.findings.append(Finding(kind, message, locations, threads, len(lanes), help, degree))
         for watcher in self.launch.watchers:
             watcher.on_finding(self.report.findings[-1])
+        if degree is Degree.STRICT:
+            return
         if self.launch.only_first:
             raise FirstFinding
-        self.last_step = min(self.last_step, self.clock + STEPS_AFTER_FINDING)
+        if self.checks:
+            self.last_step = min(self.last_step, self.clock + STEPS_AFTER_ERROR)
         self.pause = min(self.pause, self.last_step)
 
     def _in_order(self, lanes: np.ndarray) -> np.ndarray:

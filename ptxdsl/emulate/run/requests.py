@@ -194,12 +194,13 @@ class Requests(Results):
         where: np.ndarray | None = None,
         help: str = "",
         mbarrier: np.ndarray | None = None,
+        strict: bool = False,
     ) -> None:
         which = np.ones(self.shape, bool) if where is None else where
         if mbarrier is not None:
             slots = self.residents.slot[self.lanes_of(which.shape)[which]]
             help = self._of_ring(int(mbarrier[which][0]), int((slots == slots[0]).sum())) or help
-        self.finding(kind, message, which, help=help)
+        self.finding(kind, message, which, help=help, strict=strict)
 
     def _of_ring(self, address: int, threads: int) -> str:
         """How to mend arrivals of threads of one block at an mbarrier of a ring; empty for others."""

@@ -185,7 +185,13 @@ class State:
         return self.step.collective
 
     def finding(
-        self, kind: str, message: str, which: np.ndarray, others: Sequence[Location] = (), help: str = ""
+        self,
+        kind: str,
+        message: str,
+        which: np.ndarray,
+        others: Sequence[Location] = (),
+        help: str = "",
+        strict: bool = False,
     ) -> None:
         """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
         lanes = self.lanes_of(which.shape)[which]
@@ -194,7 +200,7 @@ class State:
         step = self.step
         if self.batch is not None and which.ndim == len(self.shape):
             step = self.batch.steps[int(np.argmax(which.reshape(len(which), -1).any(1)))]
-        self.machine.find(kind, message, step, lanes, others, help)
+        self.machine.find(kind, message, step, lanes, others, help, strict)
 
     def finding_elsewhere(
         self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str

@@ -23,12 +23,16 @@ Conflicts: TypeAlias = tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Checks:
-    """Collects what an access conflicts with, in `conflicts` and `unfenced`, until it is reported."""
+    """Collects the conflicts of an access, in `conflicts` and `unfenced`, until they are reported.
+
+    With `is_strict` those in `unfenced` make a strict finding.
+    """
 
     def __init__(self, journal: Journal, clocks: Clocks, proxies: Proxies) -> None:
         self.journal, self.clocks, self.proxies = journal, clocks, proxies
         self.conflicts: list[Conflicts] = []
         self.unfenced: list[Conflicts] = []
+        self.is_strict = False
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
         """Holds what the async proxy will do against what the generic proxy wrote before."""
@@ -40,12 +44,17 @@ class Checks:
             self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
 
     def read_fences(self, access: Access, who: Accessors, shadow: SharedShadow) -> None:
-        """Holds what the async proxy will write against what threads of the block read through the generic proxy."""
-        if access.kind != WRITES or access.ordering.sem != "weak" or self.conflicts:
+        """Check what the async proxy will write against what threads of the block read through the generic proxy.
+
+        A read that a barrier separates from the write is an error; one that an mbarrier or a flag separates is strict,
+        and is kept only if there is no error.
+        """
+        if access.kind != WRITES or access.ordering.sem != "weak" or self.conflicts or self.unfenced:
             return
         slot = who.words.first * shadow.grain // shadow.stride
         who = who.only(slot == self.clocks.residents.slot[who.lanes])
         first = self.clocks.block[who.rows] * self.clocks.residents.warps
+        strict: list[Conflicts] = []
         for warp in range(self.clocks.residents.warps):
             stamps = shadow.readers.take(shadow.reads_of(who.words, warp))
             warps = np.broadcast_to((first + warp).astype(STAMP)[:, np.newaxis], stamps.shape)
@@ -53,13 +62,19 @@ class Checks:
             if entry.size:
                 generic = self.journal.are_generic(stamps[entry, word])
                 entry, word = entry[generic], word[generic]
-            if entry.size:
-                self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
+            errors = self.clocks.barriers[who.rows[entry]] > stamps[entry, word]
+            for which, conflicts in ((errors, self.unfenced), (~errors, strict)):
+                if which.any():
+                    at = entry[which], word[which]
+                    conflicts.append((who, at[0], stamps[at], warps[at]))
+        if not self.unfenced:
+            self.unfenced, self.is_strict = strict, bool(strict)
 
     def initialised(self, who: Accessors, unfenced: list[tuple[int, Initialisation]]) -> None:
         """Copies complete at mbarriers whose initialisation the async proxy need not see."""
         for n, known in unfenced:
             self.unfenced.append((who.only(np.array([n])), *np.array([[0], [known.stamp], [known.warp]])))
+            self.is_strict = True
 
     def earlier(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
         """Holds accesses against earlier ones, (entries, words of an entry)."""
@@ -122,9 +137,9 @@ class Checks:
         """Reports what an access conflicts with: the first of it, for all lanes that have any."""
         if not (self.conflicts or self.unfenced):
             return
-        say = tell if self.conflicts else tell_of_fence
+        fence, strict = not self.conflicts, self.is_strict
         conflicts = self.conflicts or self.unfenced
-        self.conflicts, self.unfenced = [], []
+        self.conflicts, self.unfenced, self.is_strict = [], [], False
         which = np.zeros(access.address.shape, bool)
         for who, entry, _, _ in conflicts:
             which.reshape(-1)[who.number[entry]] = True
@@ -137,7 +152,10 @@ class Checks:
             access, int(access.address.reshape(-1)[who.number[entry[first]]]), lane, earlier, int(warps[first]),
             int(stamps[first]) % TICK, self.clocks.residents, self._leaves_warps(conflicts, earlier),
         )  # fmt: skip
-        say(conflict, which)
+        if fence:
+            tell_of_fence(conflict, which, strict)
+        else:
+            tell(conflict, which)
 
     def _leaves_warps(self, conflicts: list[Conflicts], earlier: Told) -> bool:
         """Whether accesses conflict with those of the earlier instruction by another warp of their block."""

@@ -120,6 +120,7 @@ class Clocks:
 
     `seen` (rows, warps of a cluster): all accesses of a warp of the same cluster up to that stamp came before; for the
     warp itself, those of all its lanes. `pairs` has the same for lanes of a warp that met without the others.
+    `barriers` (rows,) are the stamps of the last barrier, of the block or the cluster, at which each warp waited.
     `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
     `proxies`, once the async proxy was used: up to which stamps a warp knows the copies that completed at each mbarrier
     of its block (`LANDINGS` columns), and that accesses of each thread of the block were fenced for the async proxy.
@@ -142,6 +143,7 @@ class Clocks:
         self.width = r.cluster_blocks * r.warps
         self.column = self.block % r.cluster_blocks * r.warps + self.warp_in_block
         self.seen = np.zeros((self.rows, self.width), STAMP)
+        self.barriers = np.zeros(self.rows, STAMP)
         self.pairs: np.ndarray | None = None
         self.proxies: np.ndarray | None = None
         self._floors: np.ndarray | None = None
@@ -161,9 +163,9 @@ class Clocks:
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Rows go to their places among those of other residents."""
-        seen, pairs, proxies = self.seen, self.pairs, self.proxies
+        seen, barriers, pairs, proxies = self.seen, self.barriers, self.pairs, self.proxies
         self._fill(residents)
-        self.seen[destination] = seen[source]
+        self.seen[destination], self.barriers[destination] = seen[source], barriers[source]
         if pairs is not None:
             self._pairs()[destination] = pairs[source]
         if proxies is not None:
@@ -231,6 +233,7 @@ class Clocks:
     def meet_everyone(self, now: int) -> None:
         """All warps of each block come to a barrier together."""
         self.meet_lanes_of(self.row, now)
+        self.barriers[:] = now
         if self.residents.cluster_blocks == 1:
             self.seen[:] = now
         else:

@@ -459,6 +459,7 @@ class Races(Observer):
             self.clusters.end_phase(event.done)
         elif isinstance(event, ClusterWait):
             self.clusters.wait(event.lanes, by.alive)
+            self.clocks.barriers[np.unique(event.lanes // WARP)] = self.journal.now | SEVERAL
         else:
             self._end_blocks(event.slots, by)
 
@@ -491,8 +492,10 @@ class Races(Observer):
 
     def _complete(self, event: BarrierCompletion) -> None:
         rows = event.warp * self.residents.slots + event.slot
+        now = self._tick() | SEVERAL
         self.clocks.learn(rows, self.barriers[event.slot, event.barrier])
-        self.clocks.meet_lanes_of(rows, self._tick() | SEVERAL)
+        self.clocks.meet_lanes_of(rows, now)
+        self.clocks.barriers[rows] = now
         if self.proxy_barriers:
             for row, key in zip(rows, zip(event.slot.tolist(), event.barrier.tolist(), strict=True), strict=True):
                 if key in self.proxy_barriers:

@@ -155,8 +155,8 @@ def _owner(conflict: Conflict, which: np.ndarray) -> str:
     return r.numbered(int(r.ordinals[slot]), 0).block_text
 
 
-def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
-    """Reports that the async proxy reads or writes what the generic proxy wrote, or writes what it read, with no fence
+def tell_of_fence(conflict: Conflict, which: np.ndarray, strict: bool) -> None:
+    """Report that the async proxy reads or writes what the generic proxy wrote, or writes what it read, with no fence
     between them."""
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
@@ -174,7 +174,7 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray) -> None:
     )
     if earlier.ordering == INITIALISATION:
         help = f"add a `fence.mbarrier_init.release.cluster` {between}, in the thread that initialised it"
-    access.by.finding("race", message, which, others, help)
+    access.by.finding("race", message, which, others, help, strict)
 
 
 def tell_overtaken(

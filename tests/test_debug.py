@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import cli, f32, ptr, u32
+from ptxdsl import bf16, cli, f32, ptr, u32, u64
 from ptxdsl.cli.debug import DebuggerTerminal
 from ptxdsl.debug.session import Stop
 from ptxdsl.emulate.report import Thread
 from ptxdsl.emulate.run import core
-from ptxdsl.layout import Layout, Swizzle, composition
+from ptxdsl.layout import Layout, Swizzle, composition, shared_operand, tile_layout
 
 FILE = Path(__file__).name
 SWIZZLED = composition(Swizzle(1, 1, 2), Layout((4, 4), (4, 1)))
@@ -579,3 +579,63 @@ def test_a_name_means_what_the_kernel_calls_so():
         launch.resume()
         assert len(launch.inspection.values("value", launch.focus)) == 1
         assert launch.value("value") == 5
+
+
+TILE = tile_layout(64, 16, 16, 32)
+
+
+@pd.kernel(arch="sm_90a", reqntid=128)
+def multiplied(y: ptr[f32]):
+    a, b = (shared_operand("wgmma.m64n64k16.f32.bf16", name, TILE) for name in "ab")
+    tile = pd.shared(bf16, TILE, align=1024)
+    for i in range(8):
+        tile[(pd.tid.x + 128 * i) // 16, (pd.tid.x + 128 * i) % 16] = 1.0
+    pd.ptx.fence.proxy.async_.shared__cta()
+    pd.ptx.bar.sync(0)
+    sums = [pd.var(f32, 0.0) for _ in range(32)]
+    d = tile.address().value.to(u64)
+    pd.ptx.wgmma.fence.sync.aligned()
+    for _ in range(2):
+        pd.ptx(
+            "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16",
+            a.descriptor(d),
+            b.descriptor(d),
+            1,
+            1,
+            1,
+            0,
+            0,
+            out=sums,
+        )
+    pd.ptx.wgmma.commit_group.sync.aligned()  # issued
+    pd.ptx.wgmma.wait_group.sync.aligned(0)
+    y[pd.tid.x] = sums[0]  # awaited
+
+
+class TestAccumulators:
+    @pytest.fixture
+    def launch(self):
+        with pd.debug(multiplied, 1, 128, np.zeros(128, np.float32)) as launched:
+            yield launched
+
+    def test_they_hold_the_product_once_it_was_waited_for(self, launch):
+        launch.stop_at(line("awaited"))
+        launch.resume()
+        assert launch.value("%f0", thread=77) == 32.0
+        assert [each.value for each in launch.inspection.values("sums", launch.focus)] == [32.0] * 32
+        assert launch.warp("%f31") == [32.0] * 32
+        assert str(launch.inspection.registers(launch.focus, numbered=True)[-1]).endswith("= 32")
+        assert launch.resume().is_end
+        assert launch.report.findings == []
+
+    def test_they_have_no_value_while_the_product_is_in_flight(self, launch):
+        launch.stop_at(line("issued"))
+        launch.resume()
+        with pytest.raises(pd.Error) as refused:
+            launch.value("%f0")
+        assert (refused.value.message, refused.value.help) == (
+            "`%f0` is an accumulator of wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16, which is in flight",
+            "step past wgmma.wait_group first",
+        )
+        (register,) = launch.inspection.values("%f0", launch.focus)
+        assert str(register) == "%f0 = in flight: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import b8, bf16, e4m3, f16, f32, f64, pred, ptr, s8, s16, s32, s64, u8, u16, u32, u64
+from ptxdsl import b8, b16, bf16, e4m3, e4m3x2, f16, f32, f64, pred, ptr, s8, s16, s32, s64, u8, u16, u32, u64
 from ptxdsl.trace.literal import limits
 from ptxdsl.trace.operators import wrapped
 from tests.tracing import emitted, mnemonics, source_kernel
@@ -257,6 +257,22 @@ def test_bitcast_keeps_the_bits(source, target, rng):
     x = rng.integers(0, 1 << 15, LANES).astype(f"u{source.bytes}").view(source.dtype)
     got = computed(lambda v: v.bitcast(target), source, x, result=target)
     assert np.array_equal(got, x.view(target.dtype), equal_nan=True)
+
+
+@pytest.mark.parametrize("source", [u16, s16], ids=str)
+@pytest.mark.parametrize("target", [b16, e4m3x2], ids=str)
+def test_a_bitcast_value_is_an_operand_of_its_new_type(source, target):
+    """An instruction that takes untyped registers only gets a copy in one: `cvt` of a packed type is such."""
+
+    @pd.kernel(arch="sm_90a")
+    def k(x: ptr[source], out: ptr[u32]):
+        out[pd.tid.x] = pd.ptx("cvt.rn.f16x2.e4m3x2", x[pd.tid.x].bitcast(target)).bitcast(u32)
+
+    assert re.search(r"mov\.b16 (%bs\d), %\w+;\n    cvt\.rn\.f16x2\.e4m3x2 %h0, \1;", k.ptx())
+    x = np.array([1.5, -2, 0.25, 448], ml_dtypes.float8_e4m3fn)
+    out = np.zeros(2, np.uint32)
+    k[1, 2](x.view(source.dtype), out)
+    assert np.array_equal(out.view(np.float16), x.astype(np.float16))
 
 
 def test_packing_puts_the_first_value_lowest(rng):

@@ -34,19 +34,23 @@ UNWRITTEN = "-"
 class RegisterValue:
     """A register of a thread: its name in PTX, its type, and its value, None where the thread has not written it.
 
-    `points` says which element an address is, where it is one of an array.
+    `points` names the array element at that address, if there is one. `in_flight` is the wgmma that will write it;
+    until wgmma.wait_group the register has no value.
     """
 
     name: str
     type: Type
     value: Value | None
     points: str = ""
+    in_flight: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} = {self.text}"
 
     @property
     def text(self) -> str:
+        if self.in_flight:
+            return f"in flight: {self.in_flight}"
         if self.value is None:
             return "not written yet"
         if self.type.kind == "b" and isinstance(self.value, int):
@@ -141,6 +145,10 @@ class Inspection:
         lane, frame = self._frame_of(thread)
         known = [self._read(frame, slot, lane, _type(type)) for slot in self._slots(frame, name)]
         written = [each.value for each in known if each.value is not None]
+        if flying := next((each.in_flight for each in known if each.in_flight), ""):
+            raise Error(
+                f"`{name}` is an accumulator of {flying}, which is in flight", help="step past wgmma.wait_group first"
+            )
         if not written:
             raise Error(f"{thread} has not written `{name}` ({known[0].name}) yet", help="step to the line behind it")
         return written[-1]
@@ -167,6 +175,8 @@ class Inspection:
     def _read(self, frame: Frame, slot: int, lane: int, wanted: Type | None) -> RegisterValue:
         register: ir.Register = frame.code.slots.registers[slot]
         type = wanted or self.types.get(register.name, register.type)
+        if (product := self.view.in_flight(frame, slot, lane)) is not None:
+            return RegisterValue(register.name, type, None, in_flight=product.opcode.text)
         if not self.view.written(frame, slot, lane):
             return RegisterValue(register.name, type, None)
         raw = self.view.raw(frame, slot, lane)

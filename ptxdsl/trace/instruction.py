@@ -160,7 +160,11 @@ class Scalar(Source, metaclass=ScalarType):
             kind = f"{article(str(self.type))} constant" if constant else describe(ir.Register("", self.type))
             message = f"`{operand.name}` is {kind}; this form takes {operand.describe()}"
             raise Unfit(Problem(operand.name, message, _conversion(self, operand.type)))
-        return _as_operand(binding, operand, value, self.type) if isinstance(value, ir.Immediate) else value
+        if isinstance(value, ir.Immediate):
+            return _as_operand(binding, operand, value, self.type)
+        if operand.type is not None and not compatible(operand.type, self.held, binding.opcode.op.relaxed):
+            return binding.step(f"mov.b{self.type.bits}", self.type, value)  # a bitcast shares its source's register
+        return value
 
     def fits(self, wanted: Type, relaxed: bool) -> bool:
         """Apply PTX's operand type rules, but keep f16 and bf16 apart, which PTX treats alike as 16 bits."""

@@ -129,6 +129,11 @@ class ProductQueue:
             warps[rows] = True
         self.settle(x, x.frame, step.touched)
 
+    def in_flight(self, frame: Frame, slot: int, warp: int) -> Decoded | None:
+        """Return the wgmma in flight that will write a register of a warp; None if there is none."""
+        products = (p for p in self.queue if p.frame is frame and slot in p.step.outputs)
+        return next((product.step for product in products if warp in product.rows), None)
+
     def settle(self, x: Executor, frame: Frame | None = None, slots: Sequence[int] = ()) -> None:
         """Sums go to their registers: those of some slots of a frame, or all."""
         for key, sums in list(self.sums.items()):

@@ -32,7 +32,7 @@ class Standing:
 
 
 class MachineView:
-    """Looks at a machine between two steps, or while one makes a finding. Changes nothing."""
+    """Looks at a machine between two steps, or while one makes a finding. Changes nothing that a thread can see."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -85,18 +85,29 @@ class MachineView:
 
     # Registers
 
+    def in_flight(self, frame: Frame, slot: int, lane: int) -> Decoded | None:
+        """Return the wgmma in flight that will write a register of a lane; None if there is none."""
+        return self.machine.products.in_flight(frame, slot, lane // WARP)
+
     def written(self, frame: Frame, slot: int, lane: int) -> bool:
-        """Whether a lane has written a register."""
+        """True if a lane has written a register."""
+        self._settle(frame, slot)
         if frame.registers[slot] is None:
             return False
         undefined = frame.undefined.get(slot)
         return undefined is None or not undefined[lane]
 
     def raw(self, frame: Frame, slot: int, lane: int) -> bytes:
-        """The bytes of a register of a lane."""
+        """Return the bytes of a register of a lane."""
+        self._settle(frame, slot)
         array = frame.registers[slot]
         assert array is not None
         return array[lane].tobytes()
+
+    def _settle(self, frame: Frame, slot: int) -> None:
+        """Write accumulators of completed products to their registers, which otherwise wait for the next use."""
+        with np.errstate(all="ignore"):
+            self.machine.products.settle(self.machine.processor, frame, (slot,))
 
     # Memory
 

@@ -18,10 +18,14 @@ from ptxdsl.types import Type, f32, f64
 
 @dataclass(eq=False, slots=True)
 class Register:
-    """A virtual register; registers compare by identity."""
+    """A virtual register; registers compare by identity.
+
+    The elements of a vector register `v` are registers named `v.x`, `v.y`, …; `vector` is their number.
+    """
 
     name: str
     type: Type
+    vector: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -142,6 +146,15 @@ class Address:
         return f"[{inner}, {self.coordinates}]" if self.coordinates else f"[{inner}]"
 
 
+COMPONENTS = "xr", "yg", "zb", "wa"
+"""Names of the elements of a vector register."""
+
+
+def element_names(vector: str, count: int) -> list[str]:
+    """Return the names of the elements of a vector register."""
+    return [f"{vector}.{letters[0]}" for letters in COMPONENTS[:count]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Enclosed:
     """Operands between two `brackets`."""
@@ -154,10 +167,18 @@ class _Enclosed:
 
 
 class Vector(_Enclosed):
-    """`{a, b}`"""
+    """`{a, b}`, or `v` for all elements of a vector register."""
 
     __slots__ = ()
     brackets = "{}"
+
+    def __str__(self) -> str:
+        first, count = next(iter(self.elements), None), len(self.elements)
+        if isinstance(first, Register) and first.vector == count > 1:
+            vector = first.name.removesuffix(".x")
+            if list(map(str, self.elements)) == element_names(vector, count):
+                return vector
+        return super().__str__()
 
 
 class Arguments(_Enclosed):
@@ -165,6 +186,11 @@ class Arguments(_Enclosed):
 
     __slots__ = ()
     brackets = "()"
+
+    @property
+    def flat(self) -> tuple[Operand, ...]:
+        """The operands, with the elements of vector registers one by one."""
+        return tuple(e for each in self.elements for e in (each.elements if isinstance(each, Vector) else (each,)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,7 @@ def signature(function: Function) -> str:
     head = f"{linkage}.{function.kind} {_results(function)}{function.name}"
     if not function.parameters:
         return f"{head}()"
-    parameters = f",\n{INDENT}".join(map(declaration, function.parameters))
+    parameters = f",\n{INDENT}".join(_declarations(function.parameters))
     return f"{head}(\n{INDENT}{parameters}\n)"
 
 
@@ -209,7 +209,21 @@ def _results(function: Function) -> str:
 
 
 def _list(variables: Iterable[Variable | Register]) -> str:
-    return ", ".join(map(declaration, variables))
+    return ", ".join(_declarations(variables))
+
+
+def _declarations(parameters: Iterable[Variable | Register]) -> Iterator[str]:
+    """Yield the declarations of parameters; the first element of a vector register stands for all of them."""
+    for parameter in parameters:
+        if isinstance(parameter, Variable) or parameter.vector == 1:
+            yield declaration(parameter)
+        elif vector := _vector(parameter):
+            yield f".reg .v{parameter.vector} .{parameter.type} {vector}"
+
+
+def _vector(register: Register) -> str:
+    """Return the name of the vector register that a register is the first element of, else an empty string."""
+    return register.name.removesuffix(".x") if register.vector > 1 and register.name.endswith(".x") else ""
 
 
 def declaration(variable: Variable | Register) -> str:
@@ -237,13 +251,20 @@ def registers(function: Function) -> Iterator[str]:
     """Yield `.reg` lines: by type, numbered families as `%r<12>`, the others as lists."""
     by_type: dict[Type, list[str]] = defaultdict(list)
     for register in function.registers:
-        by_type[register.type].append(register.name)
+        if register.vector == 1:
+            by_type[register.type].append(register.name)
     taken = {register.name for register in function.registers} | function.names.keys()
     for type, names in by_type.items():
         families = _families(names, taken)
         single = [name for name in names if not _FAMILY.search(name) or _FAMILY.sub("", name) not in families]
         yield from (f".reg .{type} {prefix}<{size}>;" for prefix, size in families.items())
         yield from (f".reg .{type} {line};" for line in _wrap(single))
+    vectors: dict[str, list[str]] = defaultdict(list)
+    for register in function.registers:
+        if vector := _vector(register):
+            vectors[f".v{register.vector} .{register.type}"].append(vector)
+    for words, names in vectors.items():
+        yield from (f".reg {words} {line};" for line in _wrap(names))
 
 
 _FAMILY = re.compile(r"(0|[1-9]\d*)$")

@@ -197,14 +197,7 @@ def test_vector_registers_as_parameters():
     { mov.b32 r.x, a.y; add.u32 r.y, a.x, b; ret; }"""
     body = """.reg .v2 .b32 v, w; mov.b32 v.x, 10; mov.b32 v.y, 20; call (w), swapped, (v, 5);
     mad.lo.u32 %r1, w.x, 100, w.y; st.global.b32 [%rd1], %r1;"""
-    module, array = pd.parse(kernel(body, before)), numbers(0)
-    module["k"][1, 1](array)
-    assert array[0] == 2015
-    if (
-        assemblers.Ptxas().why_not() is None
-    ):  # two results are two registers, which it does not take as one module of many
-        with pd.config.using(assembler="ptxas"):
-            assert module["k"].cubin(arch="sm_80").kernels
+    assert run(kernel(body, before), numbers(0)) == [2015]
 
 
 def test_vector_registers_as_parameters_of_a_linked_module():

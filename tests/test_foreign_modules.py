@@ -166,3 +166,68 @@ def test_a_malformed_array_is_refused(broken, reason):
     with pytest.raises(pd.LaunchError) as refused:
         gemm(broken, np.ones((8, 8), np.float16))
     assert reason in refused.value.message
+
+
+PACK = """.func (.reg .v2 .u32 both) pack(
+    .reg .v2 .u16 v,
+    .reg .u32 n
+)
+{
+    cvt.u32.u16 both.x, v.x;
+    cvt.u32.u16 both.y, v.y;
+    add.u32 both.y, both.y, n;
+    ret;
+}
+"""
+CALLS = """
+.visible .entry k(
+    .param .u64 out
+)
+{
+    .reg .u64 a;
+    .reg .u16 x;
+    .reg .v2 .u16 v;
+    .reg .v2 .u32 d;
+    mov.u16 x, 3;
+    mov.v2.u16 v, {x, 4};
+    call (d), pack, (v, 7);
+    ld.param.u64 a, [out];
+    st.global.v2.u32 [a], d;
+    ret;
+}
+"""
+
+
+def test_vector_registers_are_printed_as_they_were_and_assemble():
+    module = pd.parse(HEAD + "\n" + PACK + CALLS)
+    assert module.ptx() == HEAD + "\n" + PACK + CALLS
+    out = np.zeros(2, np.uint32)
+    assert not pd.emulate(module["k"], 1, 1, out).findings
+    assert out.tolist() == [3, 11]
+    assert module["k"].cubin(arch="sm_90").kernels
+
+
+def test_vector_registers_of_nested_scopes_and_prototypes():
+    body = """
+    .reg .u64 a, f;
+    .reg .v2 .u16 v;
+    .reg .v2 .u32 d;
+    mov.u64 f, pack;
+    {
+        .reg .v2 .u16 v;
+        mov.v2.u16 v, {1, 2};
+        p: .callprototype (.reg .v2 .u32 _) _ (.reg .v2 .u16 _, .reg .u32 _);
+        call (d), f, (v, 5), p;
+    }
+    ld.param.u64 a, [out];
+    st.global.v2.u32 [a], d;
+    ret;"""
+    module = pd.parse(f"{HEAD}{PACK}.visible .entry k(.param .u64 out) {{{body}}}")
+    printed = module.ptx()
+    assert ".callprototype (.reg .v2 .u32 _) _ (.reg .v2 .u16 _, .reg .u32 _)" in printed
+    assert ".reg .v2 .u16 v, v_1;" in printed and "mov.v2.u16 v_1, {1, 2};" in printed
+    assert pd.parse(printed).ptx() == printed
+    out = np.zeros(2, np.uint32)
+    pd.emulate(module["k"], 1, 1, out)
+    assert out.tolist() == [1, 7]
+    assert module["k"].cubin(arch="sm_90").kernels

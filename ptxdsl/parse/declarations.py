@@ -8,10 +8,10 @@ from typing import Any
 
 from lark import Token
 
-from ptxdsl.ir import Directive, Function, Operand, Register, Variable
+from ptxdsl.ir import Directive, Function, Operand, Register, Variable, element_names
 from ptxdsl.parse import constants
 from ptxdsl.parse.initial import Initials
-from ptxdsl.parse.operands import OperandReader, element_names
+from ptxdsl.parse.operands import OperandReader
 from ptxdsl.parse.syntax import Node, SourceText, is_rule, is_token
 from ptxdsl.types import TYPES, Type, f32, samplerref, surfref, texref
 
@@ -148,7 +148,8 @@ def parameter(operands: OperandReader, tree: Node) -> list[Variable | Register]:
         return [variable(operands, attributes, str(name), [c for c in tree.children if is_rule(c, "extent")])]
     if attributes.vector == 1:
         return [Register(str(name), attributes.type)]
-    return [Register(element, attributes.type) for element in element_names(str(name), attributes.vector)]
+    count = attributes.vector
+    return [Register(element, attributes.type, count) for element in element_names(str(name), count)]
 
 
 def vector_parameters(tree: Node) -> list[tuple[str, int]]:

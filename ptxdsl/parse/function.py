@@ -12,6 +12,7 @@ from lark import Token
 
 from ptxdsl.errors import Location, ParseError
 from ptxdsl.ir import (
+    COMPONENTS,
     Directive,
     Function,
     Instruction,
@@ -23,6 +24,7 @@ from ptxdsl.ir import (
     Scope,
     Variable,
     Vector,
+    element_names,
     text_at,
 )
 from ptxdsl.isa import choose, lookup
@@ -40,13 +42,11 @@ from ptxdsl.parse.declarations import (
     vector_parameters,
 )
 from ptxdsl.parse.operands import (
-    COMPONENTS,
     UNUSUAL,
     Indexed,
     OperandReader,
     Read,
     Sum,
-    element_names,
     number_in,
 )
 from ptxdsl.parse.syntax import MOST_NESTED, Node, is_rule, is_token
@@ -271,8 +271,12 @@ class FunctionReader(OperandReader):
 
     def _register(self, name: str, declared: Declared, nested: bool) -> dict[str, Any]:
         """Create a register by name; a vector register becomes one register per element."""
-        if declared.vector > 1:
-            return _vector(name, [self._new(f"{name}_{c[0]}", declared.type) for c in COMPONENTS[: declared.vector]])
+        if (count := declared.vector) > 1:
+            vector = self._unique(name) if nested else name
+            self.function.names.setdefault(vector, 0)
+            elements = [Register(each, declared.type, count) for each in element_names(vector, count)]
+            self.function.registers += elements
+            return _vector(name, elements)
         if nested:
             return {name: Pending(name, declared.type)}
         return {name: self._scalars([name], declared.type)[0]}

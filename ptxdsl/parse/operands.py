@@ -47,8 +47,6 @@ SUM = "r+n"
 """The shape of a register plus a constant, which needs an add instruction first."""
 UNUSUAL = frozenset((DOUBLE, INDEXED, SUM))
 """Shapes that do not determine the treatment of their operand."""
-COMPONENTS = ("xr", "yg", "zb", "wa")
-"""Names of the elements of a vector register."""
 
 _VECTORS = {
     name[:-2]: Vector(tuple(SPECIAL_REGISTERS[name[:-1] + axis] for axis in "xyzw"))
@@ -97,11 +95,6 @@ class Sum:
 
     def __str__(self) -> str:
         return f"{self.register}+{self.constant}"
-
-
-def element_names(name: str, count: int) -> list[str]:
-    """Return the register names of a vector register that is a parameter."""
-    return [f"{name}${letters[0]}" for letters in COMPONENTS[:count]]
 
 
 def number_in(name: str, prefix: str, zeros: bool = False) -> int | None:
@@ -191,12 +184,7 @@ class OperandReader:
 
     def arguments(self, node: Node, origin: int) -> Arguments:
         """Return the arguments in the parentheses of a call."""
-        return Arguments(tuple(e for child in node.children for e in self._elements(child, origin)))
-
-    def _elements(self, node: Node, origin: int) -> tuple[Operand, ...]:
-        """Return an argument; a vector register becomes one argument per element."""
-        element = self._element(node, origin)
-        return element.elements if isinstance(element, Vector) else (element,)
+        return Arguments(tuple(self._element(child, origin) for child in node.children))
 
     def lookup(self, name: str) -> Operand | None:
         """Resolve a name; None if it is not declared."""

@@ -143,7 +143,7 @@ def _call(operands: Mapping[str, Any]) -> _Call:
     function = operands.get("function")
     defined = function if isinstance(function, ir.Function) and function.body is not None else None
     nothing = ir.Arguments(())
-    arguments, results = (operands.get(name, nothing).elements for name in ("arguments", "results"))
+    arguments, results = (operands.get(name, nothing).flat for name in ("arguments", "results"))
     return _Call(defined, arguments, results)
 
 

@@ -92,7 +92,7 @@ class Decoded:
         """Registers in the lists of a call; which of them are results does not matter here."""
         for operand in self.instruction.operands:
             if isinstance(operand, ir.Arguments):
-                yield from (slots.of(element) for element in operand.elements if isinstance(element, ir.Register))
+                yield from (slots.of(element) for element in operand.flat if isinstance(element, ir.Register))
 
     def _bind(self, slots: Slots, operands: Sequence[ir.Operand]) -> None:
         bound = self.opcode.bind(operands)

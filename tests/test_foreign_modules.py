@@ -1,5 +1,7 @@
 """Input from elsewhere: PTX that other compilers print, reductions that an H200 measured, malformed arrays."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -231,3 +233,43 @@ def test_vector_registers_of_nested_scopes_and_prototypes():
     pd.emulate(module["k"], 1, 1, out)
     assert out.tolist() == [1, 7]
     assert module["k"].cubin(arch="sm_90").kernels
+
+
+def seconds(text):
+    """Return the processor time of a launch of at most a second, its preparation included."""
+    kernel, start = pd.parse(text)["k"], time.process_time()
+    report = pd.emulate(kernel, 1, 32, np.zeros(4, np.uint32), max_seconds=1)
+    return time.process_time() - start, report
+
+
+def nested_loops(n):
+    """Return n loops of which each contains the next, written so that no register says which iteration it is."""
+    labels = "".join(f"L{i}:\n" for i in range(3 * n))
+    return f"{labels}" + "".join(f"bra L{i};\n" for i in range(0, 3 * n, 3))
+
+
+def backwards(n):
+    """Return n moves of an address, each before the one that it takes its value from."""
+    moves = "".join(f"L{i}: mov.b64 %r{i}, %r{i - 1}; bra L{i + 1};\n" for i in range(n, 0, -1))
+    last = f"L{n + 1}: st.global.u32 [%r{n}], 1; ret;"
+    return f".reg .b64 %r<{n + 1}>; ld.param.u64 %r0, [o]; bra L1;\n{moves}{last}"
+
+
+@pytest.mark.parametrize("body", [nested_loops, backwards])
+def test_preparing_a_launch_takes_linear_time(body):
+    def text(n):
+        return f"{HEAD}.visible .entry k(.param .u64 o) {{ {body(n)} ret; }}"
+
+    seconds(text(10))  # imports
+    took, _ = seconds(text(6000))
+    assert took < 4
+
+
+def test_max_seconds_counts_from_the_call():
+    loop = "L: add.u32 %r, %r, 1; bra L;"
+    text = f"{HEAD}.visible .entry k(.param .u64 o) {{ .reg .b32 %r; mov.u32 %r, 0; {loop} }}"
+    took, report = seconds(text)
+    (finding,) = report.findings
+    assert finding.kind == "limit" and finding.message.startswith("stopped after 1 seconds, at ")
+    assert finding.help == "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
+    assert took < 3

@@ -7,8 +7,8 @@
 - observe: checks of accesses, among them `observe.races`
 """
 
-from .launch import emulate, run
+from .launch import emulate, now, run
 from .report import Degree, Finding, Report, Thread
 from .stream import Stream
 
-__all__ = ["Degree", "Finding", "Report", "Stream", "Thread", "emulate", "run"]
+__all__ = ["Degree", "Finding", "Report", "Stream", "Thread", "emulate", "now", "run"]

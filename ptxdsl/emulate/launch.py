@@ -6,6 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
 _MOST_BYTES = 1 << 47  # of a variable: no address space has more
 
+now = monotonic
+"""The clock of limits of seconds."""
 Notes = Callable[[], KernelNotes]
 Key = tuple[int, int]
 """An array among the arguments: its number and -1, or that of an address table and the place of its address there."""
@@ -51,6 +54,7 @@ def emulate(
     notes: Notes = KernelNotes,
     extents: Mapping[str, int] = NO_EXTENTS,
     strict: bool = True,
+    started: float | None = None,
 ) -> Report:
     """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
 
@@ -60,10 +64,11 @@ def emulate(
     what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
     counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds. `watchers`
     see each step. `stream` has the launch before, beside which a `dependent` one may run, and remembers this one.
-    `extents` are the bytes of arrays in shared memory whose variables may be longer.
+    `extents` are the bytes of arrays in shared memory whose variables may be longer. A limit of seconds counts from
+    `started`, or else from now.
     """
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents, started)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, resident, False, traffic, watchers, beside, strict)
         emulation.leave(stream, report)
@@ -85,10 +90,11 @@ def run(
     notes: Notes = KernelNotes,
     extents: Mapping[str, int] = NO_EXTENTS,
     strict: bool = True,
+    started: float | None = None,
 ) -> Report:
     """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
     with _enough_memory(function, module):
-        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents)
+        emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents, started)
         beside = emulation.enter(stream, dependent)
         report = emulation.run(grid, block, cluster, checks, None, True, beside=beside, strict=strict)
         emulation.leave(stream, report)
@@ -126,7 +132,9 @@ class _Emulation:
         variables: dict[ir.Variable, bytes] | None = None,
         notes: Notes = KernelNotes,
         extents: Mapping[str, int] = NO_EXTENTS,
+        started: float | None = None,
     ) -> None:
+        self.started = now() if started is None else started
         self.notes, self.extents = notes, extents
         self.function, self.dynamic_bytes = function, dynamic_bytes
         self.contents = {} if variables is None else variables
@@ -160,7 +168,7 @@ class _Emulation:
         launch = EmulatedLaunch(
             self.program, grid, block, self.addresses, table, stride, self.dynamic_bytes, self.workspace, checks,
             resident, only_first, traffic, cluster or clusters_of(self.function).required, watchers, beside, self.notes,
-            strict,
+            strict, self.started,
         )  # fmt: skip
         memory = Memory(self._spaces(), Table(self.constants))
         machine = Machine(launch, memory)

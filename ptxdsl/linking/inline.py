@@ -161,7 +161,9 @@ class _InlineText:
         self.renamed = {operand.parsed: operand.register for operand in self.operands}
         for register in function.registers:
             if register not in self.renamed:
-                self.renamed[register] = self.builder.register(register.type, register.name.lstrip("%$").replace(".", "_"))
+                self.renamed[register] = self.builder.register(
+                    register.type, register.name.lstrip("%$").replace(".", "_")
+                )
         for item in ir.items(function.body or []):
             if isinstance(item, ir.Label):
                 self._label(item)

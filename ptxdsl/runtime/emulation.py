@@ -41,13 +41,14 @@ _LAUNCHES = threading.local()
 
 def run(variant: Variant, shape: tuple[Any, ...], arguments: Sequence[Any], overlap: bool) -> None:
     """Run a kernel. Raises LaunchError for an argument that does not fit, EmulationError for an error in the kernel."""
+    started = emulator.now()
     checked = _in_clusters(variant, shapes.launch_shape(*shape))
     filled = _checked(variant, checked, arguments, overlap)
     emulator.run(
         variant.function, variant.read, checked.grid, checked.block, filled, checked.shared_bytes,
         config.current().checks, variables=_variables(variant), cluster=checked.cluster, stream=_stream(),
         dependent=checked.dependent, notes=lambda: variant.notes,
-        extents=variant.extents, strict=_is_strict(variant),
+        extents=variant.extents, strict=_is_strict(variant), started=started,
     )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ def _stream() -> Stream:
 
 @dataclass(frozen=True)
 class EmulatorCall:
-    """A checked launch on the emulator: kernel, shape, arguments and options."""
+    """A checked launch on the emulator: kernel, shape, arguments, options, and the seconds that the checks took."""
 
     variant: Variant
     shape: Shape
@@ -74,6 +75,7 @@ class EmulatorCall:
     checks: bool
     traffic: bool
     settings: Mapping[str, str]
+    seconds: float
 
     def run(self, watchers: Sequence[MachineWatcher] = ()) -> Report:
         """Run the launch; watchers see each step."""
@@ -83,7 +85,7 @@ class EmulatorCall:
                 variant.function, variant.read, shape.grid, shape.block, self.arguments, shape.shared_bytes,
                 self.checks, variables=_variables(variant), traffic=self.traffic, cluster=shape.cluster,
                 watchers=watchers, stream=_stream(), dependent=shape.dependent, notes=lambda: variant.notes,
-                extents=variant.extents, strict=_is_strict(variant),
+                extents=variant.extents, strict=_is_strict(variant), started=emulator.now() - self.seconds,
             )  # fmt: skip
 
 
@@ -126,6 +128,7 @@ def emulator_call(
         )
     _check_names(called, kernel, constants, [*options, "trace"])
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
+    started = emulator.now()  # after the kernel was traced: a limit of seconds covers what is done at each launch
     shared_bytes = variant.shared_bytes(said("shared_bytes"))
     dependent = options.get("dependent", False) and config.allows_dependent_launches()
     shape = _in_clusters(variant, shapes.launch_shape(grid, block, shared_bytes, said("cluster"), dependent=dependent))
@@ -134,7 +137,7 @@ def emulator_call(
     settings = {name: str(value) for name, value in limits.items() if value is not None}
     with config.using(**settings):  # refuses invalid settings before anything runs
         checks, traffic = options.get("checks", True), options.get("traffic", False)
-        return EmulatorCall(variant, shape, filled, checks, traffic, settings)
+        return EmulatorCall(variant, shape, filled, checks, traffic, settings, emulator.now() - started)
 
 
 @public
@@ -161,9 +164,9 @@ def emulate(
     "error". A finding of degree "strict" breaks a rule of the manual that shipped kernels break as well; it is an error
     in a kernel that was traced from Python, and with PTXDSL_STRICT=1. `checks=False` reports only accesses outside of
     arrays, misaligned accesses, and what stops a kernel, such as a deadlock, and runs the launch to its end.
-    `schedule` is "lockstep", "skewed", "random" or "random:SEED". After `max_steps` steps or `max_seconds` the kernel
-    is stopped, which is a finding of kind 'limit'. The defaults are the settings PTXDSL_SCHEDULE, PTXDSL_STEPS and
-    PTXDSL_SECONDS.
+    `schedule` is "lockstep", "skewed", "random" or "random:SEED". After `max_steps` steps or `max_seconds` from the
+    call on the kernel is stopped, which is a finding of kind 'limit'. The defaults are the settings PTXDSL_SCHEDULE,
+    PTXDSL_STEPS and PTXDSL_SECONDS.
     `traffic` fills `report.bank_conflicts`, `report.global_sectors` and `report.counters`. `trace` records the steps of
     threads for `report.trace(thread)`: pass a thread number of block 0, ((block), (thread)), a list of these, or True
     for all threads. `cluster` is the cluster shape in blocks, as in a launch. A `dependent` kernel may overlap the

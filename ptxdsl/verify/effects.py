@@ -175,26 +175,43 @@ class _Flow:
             frozenset, {variable: frozenset([variable]) for variable in addressed}
         )
         self.kept: dict[Any, Origins] = defaultdict(frozenset)
-        while any([self._take(step) for step in steps]):  # a list, so that every step is evaluated in each round
-            pass
+        self.users: dict[Any, set[int]] = defaultdict(set)  # steps to evaluate again when what a holder has changes
+        self._propagate()
+
+    def _propagate(self) -> None:
+        """Propagate values through all instructions until nothing changes."""
+        for number, step in enumerate(self.steps):
+            call = step.call
+            for holder in (*step.sources, *(m.base for m in step.memory), *(call.arguments if call else ())):
+                self.users[holder].add(number)
+        pending = dict.fromkeys(range(len(self.steps)))
+        while pending:
+            number = next(iter(pending))
+            del pending[number]
+            step = self.steps[number]
+            for memory in step.memory:
+                for variable in self._variables(memory):
+                    self.users[variable].add(number)
+            for holder in self._take(step):
+                pending |= dict.fromkeys(self.users[holder])
 
     def written(self) -> Origins:
         """Return the origins of addresses that are written to, and of values that leave the tracked memory."""
         return NOTHING.union(*map(self._written, self.steps))
 
-    def _take(self, step: _Step) -> bool:
-        """Propagate values through an instruction. Return True if this changed anything."""
+    def _take(self, step: _Step) -> list[Any]:
+        """Propagate values through an instruction. Return the registers and variables that have more origins now."""
         size = sum(register.type.bytes for register in step.into)
         loaded = [self._loaded(memory, size) for memory in step.memory]
         origins = _union(self.held, step.sources).union(*loaded) if step.into else NOTHING
-        is_news = _add(self.held, step.into, origins)
+        changed = _add(self.held, step.into, origins)
         if step.target and step.target.is_of_kernel:
-            is_news |= _add(self.kept, self._variables(step.target), self._stored(step))
+            changed += _add(self.kept, self._variables(step.target), self._stored(step))
         if step.call:
             passed = NOTHING.union(*map(self._passed, step.call.arguments))
-            is_news |= _add(self.kept, [r for r in step.call.results if isinstance(r, ir.Variable)], passed)
-            is_news |= _add(self.held, [r for r in step.call.results if isinstance(r, ir.Register)], passed)
-        return is_news
+            changed += _add(self.kept, [r for r in step.call.results if isinstance(r, ir.Variable)], passed)
+            changed += _add(self.held, [r for r in step.call.results if isinstance(r, ir.Register)], passed)
+        return changed
 
     def _passed(self, argument: object) -> Origins:
         """Return the origins of a call argument."""
@@ -239,10 +256,9 @@ def _union(origins: Mapping[object, Origins], holders: Iterable[object]) -> Orig
     return NOTHING.union(*(origins[holder] for holder in holders))
 
 
-def _add(origins: dict[object, Origins], holders: Iterable[object], new: Origins) -> bool:
-    """Add origins to holders. Return True if this changed anything."""
-    is_news = False
-    for holder in holders if new else ():
-        is_news |= not new <= origins[holder]
+def _add(origins: dict[object, Origins], holders: Iterable[object], new: Origins) -> list[object]:
+    """Add origins to holders. Return the holders that did not have all of them."""
+    changed = [holder for holder in holders if not new <= origins[holder]] if new else []
+    for holder in changed:
         origins[holder] |= new
-    return is_news
+    return changed

@@ -21,11 +21,20 @@ WRITE_FIRST = "write it first, for example with zeros"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """An instruction that makes accesses, as findings name it; `loops` are the numbers of those that it stands in."""
+    """An instruction that makes accesses, as findings name it.
+
+    `number` is its position in the function, and `loops_to` the last position of the loops that start at or before it.
+    """
 
     name: str
     location: Location | None
-    loops: frozenset[int] = frozenset()
+    number: int = 0
+    loops_to: int = -1
+
+    def shares_loop(self, other: Origin) -> bool:
+        """True if a loop contains both instructions."""
+        first, second = sorted((self, other), key=lambda origin: origin.number)
+        return first.loops_to >= second.number
 
 
 class Requester(Protocol):

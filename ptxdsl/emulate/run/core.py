@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 
 import numpy as np
@@ -60,7 +60,7 @@ class EmulatedLaunch:
     `shared` are the allocations of a block, `addresses` those of module variables and parameters, `workspace` that
     of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
     each step before it runs. `beside` is the grid before, if that may still run. `notes` are what Python says of the
-    kernel, asked for where something is told.
+    kernel, asked for where something is told. `started` is the time from which a limit of seconds counts.
     """
 
     program: Program
@@ -80,6 +80,7 @@ class EmulatedLaunch:
     beside: GridBeside | None = None
     notes: Callable[[], KernelNotes] = KernelNotes
     strict: bool = True
+    started: float = field(default_factory=monotonic)
 
 
 class Core:
@@ -113,7 +114,7 @@ class Core:
         self._reported: set[tuple[str, Degree, int]] = set()
         self.clock, self.last_step = 0, float("inf")
         self.most_steps, self.most_seconds = settings.steps, settings.seconds
-        self.started, self.pause = monotonic(), 0.0
+        self.started, self.pause = launch.started, 0.0
         self._special: dict[str, np.ndarray] = {}
 
     def settle(self, residents: Residents) -> None:

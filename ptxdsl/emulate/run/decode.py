@@ -229,12 +229,16 @@ class Code:
         return self.written_between[first, last]
 
     def _find_loops(self) -> None:
-        """What lies between a label and a branch back to it is a loop."""
-        for end, step in enumerate(self.steps):
+        """Number the steps, and note where the loops end that start at or before each; a branch back makes a loop."""
+        ends: dict[int, int] = {}
+        for number, step in enumerate(self.steps):
             for label in step.instruction.operands:
-                if isinstance(label, ir.Label) and self.labels.get(label, len(self.steps)) <= end:
-                    for inner in self.steps[self.labels[label] : end + 1]:
-                        inner.origin = replace(inner.origin, loops=inner.origin.loops | {end})
+                if isinstance(label, ir.Label) and (start := self.labels.get(label, number + 1)) <= number:
+                    ends[start] = number
+        loops_to = -1
+        for number, step in enumerate(self.steps):
+            loops_to = max(loops_to, ends.get(number, -1))
+            step.origin = replace(step.origin, number=number, loops_to=loops_to)
 
     def _find_touched(self) -> None:
         late = {slot for step in self.steps if step.op.late for slot in (*step.outputs, *step.fragment)}

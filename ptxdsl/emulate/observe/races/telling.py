@@ -297,7 +297,7 @@ def _between(earlier: Origin, later: Origin) -> str:
     first, second = earlier.location, later.location
     if first is None or second is None:
         return "between the two"
-    again = bool(earlier.loops & later.loops) and first.file == second.file
+    again = earlier.shares_loop(later) and first.file == second.file
     if first.file == second.file and first.line == second.line:
         return (
             f"between one iteration of {_line(first)} and the next"

@@ -13,7 +13,7 @@
 | PTXDSL_STRICT | strict | `on` or `off`: strict findings are errors in parsed PTX too; default off |
 | PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: the order of warps |
 | PTXDSL_STEPS | steps | the maximal number of steps of a launch on the emulator; default: no limit |
-| PTXDSL_SECONDS | seconds | the maximal duration of a launch on the emulator, its preparation included; default: no limit |
+| PTXDSL_SECONDS | seconds | the maximal duration of an emulated launch, its preparation included; default: no limit |
 | PTXDSL_ASSEMBLER | assembler | `nvjitlink`, `ptxas` or `driver`; default: the first one available |
 | PTXDSL_SPILLS | spills | `error` (default) or `warn`: register spills in a kernel with wgmma or setmaxnreg |
 | PTXDSL_DEPENDENT_LAUNCH | dependent_launch | `on` (default) or `off`: programmatic dependent launch |

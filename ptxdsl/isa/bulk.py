@@ -217,7 +217,7 @@ class BulkReduceShared(Bulk):
             for n, value in enumerate(values.T):
                 address = dst + np.uint64(n * i.type.bytes)
                 m.atomic(space, address, i.type, update, value, ordering=Ordering("relaxed", "cluster"))
-            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster")))
+            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster"), asynchronous=True))
             count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
 
         m.store_async(dst, land)

@@ -72,7 +72,7 @@ class AsyncAccess(Op):
 
         def land(m: Step) -> None:
             self.change(i, m, a, b)
-            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster")))
+            m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster"), asynchronous=True))
             count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
 
         m.store_async(a, land)

@@ -69,11 +69,14 @@ class TensorMapAcquire(Fence):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PhaseArrival:
-    """Lanes arrive at the mbarriers at these addresses, before they count there."""
+    """Arrival of lanes at the mbarriers at these addresses, before it is counted; with `asynchronous`, completion of
+    the bytes of an asynchronous operation, which every wait for the phase acquires.
+    """
 
     space: str
     address: np.ndarray
     ordering: Ordering
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)

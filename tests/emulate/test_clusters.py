@@ -287,6 +287,36 @@ def test_an_mbarrier_of_another_block_orders_stores_there(schedule):
     assert (x == np.roll(number, 1, axis=1).reshape(-1)).all()
 
 
+@every_schedule
+@pytest.mark.parametrize("scope", [".release.cta", ""])
+@pytest.mark.parametrize("wait", [".acquire.cta", "", ".acquire.cluster"])
+def test_an_arrival_of_block_scope_releases_no_stores_to_another_block(scope, wait, schedule):
+    """The default scope of both is .cta, which does not include threads of the other block."""
+    arrive = f"mbarrier.arrive{scope}.shared::cluster.b64 _, [%r10];"
+    _, report = read(body=REMOTE, threads=32, schedule=schedule, **TOLD | {"arrive": arrive, "acquire": wait})
+    assert report.findings[0].kind == "race"
+
+
+@every_schedule
+@pytest.mark.parametrize("wait", [".acquire.cta", ""])
+def test_a_wait_of_block_scope_acquires_no_stores_of_another_block(wait, schedule):
+    _, report = read(body=REMOTE, threads=32, schedule=schedule, **TOLD | {"acquire": wait})
+    assert report.findings[0].kind == "race"
+
+
+def test_a_wait_of_block_scope_in_words():
+    _, report = read(body=REMOTE, threads=32, cluster=2, grid=2, **TOLD | {"acquire": ""})
+    assert str(report.findings[0]) == (
+        "race: ld.shared.u32 reads buf[0], written by thread (0, 0, 0) of block (1, 0, 0) with st.shared::cluster.u32; "
+        "nothing orders the two: the blocks of a cluster run concurrently\n"
+        "  <ptx>:21\n"
+        "  <ptx>:17\n"
+        "  by thread (0, 0, 0) of block (0, 0, 0) and 63 more threads\n"
+        "  help: add a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 17 and line 21, or an mbarrier "
+        "with `mbarrier.arrive.release.cluster` and `mbarrier.try_wait.acquire.cluster`"
+    )
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     "parts, kind",
@@ -300,6 +330,47 @@ def test_an_mbarrier_of_another_block_orders_stores_there(schedule):
 def test_every_barrier_is_needed_under_every_schedule(parts, kind, schedule):
     _, report = read(schedule=schedule, **parts)
     assert report.findings[0].kind == kind
+
+
+RELAXED_MEETING = "barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;"
+SOME = "setp.lt.u32 %p0, %r1, {}; @%p0 fence.acq_rel.cluster;\n"
+FENCES = [
+    ("fence.acq_rel.cluster;", None),
+    ("bar.warp.sync -1;\n" + SOME.format(1), None),  # cumulativity: lane 0 fences what the warp did
+    (SOME.format(1) + "bar.warp.sync -1;", 1),  # what lane 0 learns after its fence is not released
+    (SOME.format(16), 16),
+    ("fence.acq_rel.cta;", 0),
+    ("", 0),
+]
+
+
+@every_schedule
+@pytest.mark.parametrize(("fence", "first"), FENCES)
+def test_a_relaxed_arrival_orders_what_each_lane_fenced(fence, first, schedule):
+    """Without a fence, lanes from the `first` on may not have written yet."""
+    x, report = read(between=f"\n{fence}\n{RELAXED_MEETING}\n", threads=32, schedule=schedule)
+    if first is None:
+        clean(report)
+        assert (x == neighbours(4, 2, 32)).all()
+    else:
+        assert only(report).message.startswith(f"ld.shared::cluster.u32 reads buf[{first}] of block (")
+
+
+@every_schedule
+@pytest.mark.parametrize("everyone", [False, True])
+def test_one_lane_fences_the_mbarrier_that_it_initialised(everyone, schedule):
+    """As in DeepGEMM: the other lanes of the warp have nothing to fence, and arrive relaxed as well."""
+    fence = "fence.mbarrier_init.release.cluster;"
+    init = f"{fence if everyone else '@%p0 ' + fence}\n{RELAXED_MEETING}"
+    x, report = read(body=REMOTE, threads=32, cluster=2, grid=4, schedule=schedule, **TOLD | {"init": init})
+    clean(report)
+    assert (x == np.roll(np.arange(128).reshape(-1, 2, 32), 1, axis=1).reshape(-1)).all()
+
+
+@every_schedule
+def test_nobody_fences_an_mbarrier_before_a_relaxed_meeting(schedule):
+    _, report = read(body=REMOTE, threads=32, cluster=2, grid=2, schedule=schedule, **TOLD | {"init": RELAXED_MEETING})
+    assert "mbarrier.init.shared.b64" in report.findings[0].message
 
 
 def test_a_block_that_ends_early_is_found():
@@ -509,7 +580,10 @@ def test_a_race_between_blocks_of_a_cluster_in_words():
         "ld.shared::cluster.u32 reads buf[0] of block (1, 0, 0), written by thread (0, 0, 0) of block (1, 0, 0) with "
         "st.shared.u32; nothing orders the two: the blocks of a cluster run concurrently"
     )
-    assert finding.help == ("add a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 14 and line 15")
+    assert finding.help == (
+        "add a `barrier.cluster.arrive` and a `barrier.cluster.wait` between line 14 and line 15, or an mbarrier with "
+        "`mbarrier.arrive.release.cluster` and `mbarrier.try_wait.acquire.cluster`"
+    )
 
 
 def test_a_write_races_with_a_read_by_another_block():

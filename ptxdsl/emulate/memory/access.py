@@ -120,6 +120,12 @@ class Access:
     unwritten: np.ndarray | None = None
     slots: np.ndarray | None = None
     holder: Allocation | None = None
+    elements: int = 1
+
+    @property
+    def unit(self) -> int:
+        """The bytes of an element: a vector access is a set of accesses to its elements."""
+        return self.size // self.elements
 
     @property
     def lanes(self) -> np.ndarray:

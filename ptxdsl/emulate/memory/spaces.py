@@ -60,10 +60,11 @@ class Memory:
         ordering: Ordering = WEAK,
         items: np.ndarray | None = None,
         asynchronous: bool = False,
+        elements: int = 1,
     ) -> Access:
-        """An access that lanes are about to make, with its places and which of it is allowed."""
+        """Show the observers an access that lanes are about to make; return it with its places and what is allowed."""
         region, where = self._region(space, address)
-        access = Access(kind, space, where, size, ordering, region, x, items, asynchronous)
+        access = Access(kind, space, where, size, ordering, region, x, items, asynchronous, elements=elements)
         for observer in self.observers:
             observer.access(access)
         return access
@@ -99,7 +100,7 @@ class Memory:
             return self._load_wide(x, space, address, type, count, ordering)
         if (parts := self._mixed(space, address)) is not None:
             return self._load_mixed(x, parts, address, type, count, ordering)
-        access = self.reach(x, READS, space, address, size, ordering)
+        access = self.reach(x, READS, space, address, size, ordering, elements=count)
         region, flat, allowed = access.region, access.flat, access.allowed
         if allowed is None:
             items = region.read(flat, size)
@@ -127,7 +128,7 @@ class Memory:
         if (parts := self._mixed(space, address)) is not None:
             return self._store_mixed(x, parts, address, type, values, ordering)
         items = pack(values, type, count)
-        access = self.reach(x, WRITES, space, address, size, ordering, items)
+        access = self.reach(x, WRITES, space, address, size, ordering, items, elements=count)
         flat = access.flat
         if access.allowed is not None:
             flat, items = flat[access.allowed], items[access.allowed]

@@ -45,23 +45,8 @@ class Message:
             proxies[block] = np.maximum(self.proxies[block], other.proxies[block])
         return Message(np.maximum(self.warps, other.warps), threads, reads, proxies)
 
-    def within(self, first: int, warps: int) -> Message:
-        """Only what it tells of some warps of the grid."""
-        part = np.zeros_like(self.warps)
-        part[first : first + warps] = self.warps[first : first + warps]
-        low, high = first * WARP, (first + warps) * WARP
-        reads = self.reads.within(first, warps) if self.reads is not None else None
-        return Message(part, {t: stamp for t, stamp in self.threads.items() if low <= t < high}, reads, self.proxies)
-
-    def until(self, limit: int) -> Message:
-        """What was known up to a stamp."""
-        threads = {thread: min(stamp, limit) for thread, stamp in self.threads.items()}
-        reads = self.reads.until(limit) if self.reads is not None else None
-        proxies = {block: np.minimum(row, STAMP.type(limit)) for block, row in self.proxies.items()}
-        return Message(np.minimum(self.warps, STAMP.type(limit)), threads, reads, proxies)
-
     def of_reads(self) -> Message:
-        """Only what it tells of reads, and of copies that have landed."""
+        """Return only what it makes known of reads, and of copies that have landed."""
         reads = Message(self.warps, self.threads).joined(self.reads)
         return Message(np.zeros_like(self.warps), {}, reads, self.proxies)
 
@@ -108,6 +93,23 @@ class Message:
         for each, row in self.proxies.items():
             covered |= (block == each) & (row[number] >= stamps)
         return covered
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PastKnowledge:
+    """The knowledge of some warps at the time `now` of a fence or a release, with the fields of `Clocks`.
+
+    A later strong write makes known what its thread knew then, not what it learned since. The arrays have a row for
+    each of `warps`, numbers in the grid, ascending.
+    """
+
+    now: int
+    warps: np.ndarray
+    seen: np.ndarray
+    pairs: np.ndarray | None
+    proxies: np.ndarray | None
+    far: dict[int, Message]
+    near: dict[int, Message]
 
 
 def thread_number(warp: int, lane: int) -> int:
@@ -302,28 +304,45 @@ class Clocks:
         """A message that tells nothing."""
         return Message(np.zeros(self.grid_before + 1, STAMP))
 
-    def tell(self, lane: int, now: int, limit: int | None = None) -> Message:
-        """What a lane knows, or knew up to a stamp."""
-        message = self.tell_together([lane], now)
-        return message if limit is None else message.until(limit)
+    def tell(self, lane: int, now: int) -> Message:
+        """Return what a lane knows."""
+        return self.tell_together([lane], now)
 
     def tell_together(self, lanes: Sequence[int], now: int) -> Message:
-        """What some lanes of a warp know, each of them its part."""
+        """Return what some lanes of a warp know, joined."""
+        return self._told(lanes, self, lanes[0] // WARP, now)
+
+    def recall(self, lanes: Sequence[int], then: PastKnowledge) -> Message:
+        """Return what some lanes of a warp knew at a snapshot, joined."""
+        return self._told(lanes, then, int(np.searchsorted(then.warps, self.warp[lanes[0] // WARP])), then.now)
+
+    def snapshot(self, lanes: np.ndarray, now: int) -> PastKnowledge:
+        """Return what lanes know now."""
+        rows = np.unique(lanes // WARP)
+        rows = rows[np.argsort(self.warp[rows])]
+        warps = self.warp[rows]
+        pairs, proxies = (None if table is None else table[rows] for table in (self.pairs, self.proxies))
+        far = {warp: self.far[warp] for warp in warps.tolist() if warp in self.far} if self.far else {}
+        near = {t: self.near[t] for t in self.threads(lanes) if t in self.near} if self.near else {}
+        return PastKnowledge(now, warps, self.seen[rows], pairs, proxies, far, near)
+
+    def _told(self, lanes: Sequence[int], known: Clocks | PastKnowledge, at: int, now: int) -> Message:
+        """Return what lanes of a warp know, or knew at a snapshot, by the row `at` of its tables."""
         row, numbers = lanes[0] // WARP, [lane % WARP for lane in lanes]
         warp = int(self.warp[row])
         threads = [warp * WARP + number for number in numbers]
         message = self.blank()
         first = int(self.cluster[row]) * self.width
-        message.warps[first : first + self.width] = self.seen[row]
-        if self.proxies is not None:
-            message.proxies[int(self.block[row])] = self.proxies[row].copy()
-        if self.pairs is not None:
-            known = self.pairs[row, numbers].max(0)
-            better = np.flatnonzero(known > self.seen[row, self.column[row]])
-            message.threads |= {warp * WARP + int(lane): int(known[lane]) for lane in better}
+        message.warps[first : first + self.width] = known.seen[at]
+        if known.proxies is not None:
+            message.proxies[int(self.block[row])] = known.proxies[at].copy()
+        if known.pairs is not None:
+            of_lanes = known.pairs[at, numbers].max(0)
+            better = np.flatnonzero(of_lanes > known.seen[at, self.column[row]])
+            message.threads |= {warp * WARP + int(lane): int(of_lanes[lane]) for lane in better}
         message.threads |= dict.fromkeys(threads, now)  # more than they knew when they met others
-        known_to_some = {id(more): more for more in map(self.near.get, threads)}
-        for more in (self.far.get(warp), *known_to_some.values()):
+        known_to_some = {id(more): more for more in map(known.near.get, threads)}
+        for more in (known.far.get(warp), *known_to_some.values()):
             message = message.joined(more)
         return message
 
@@ -344,15 +363,8 @@ class Clocks:
             if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
                 self.proxy_table()[row, LANDINGS:] = np.maximum(self.proxy_table()[row, LANDINGS:], known[LANDINGS:])
 
-    def nearby(self, lane: int, reach: int) -> tuple[int, int]:
-        """The first warp of a lane's block (reach 0) or cluster (1), and how many warps that has."""
-        row, warps = lane // WARP, self.residents.warps
-        if reach == 0:
-            return int(self.block[row]) * warps, warps
-        return int(self.cluster[row]) * self.width, self.width
-
     def threads(self, lanes: np.ndarray) -> list[int]:
-        """The numbers of lanes' threads in the grid."""
+        """Return the numbers of lanes' threads in the grid."""
         threads: list[int] = (self.warp[lanes // WARP].astype(np.int64) * WARP + lanes % WARP).tolist()
         return threads
 

@@ -1,7 +1,7 @@
-"""What the blocks of a cluster know of each other by its barrier, and whether their shared memory is there.
+"""Knowledge that blocks of a cluster exchange at the cluster barrier, and the lifetime of their shared memory.
 
-Shared memory of another block is there from the start of that block to its end: an access must be ordered behind the
-first, and the second behind the access.
+Shared memory of another block exists from the start to the exit of that block. An access by another block must be
+ordered after the start, and the exit after the access.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ STARTED = STAMP.type(1)  # less than the stamp of any access: all that is known 
 
 
 class ClusterClocks:
-    """For each resident cluster, (clusters, warps of a cluster): what arrived in this phase, and in the last one."""
+    """For each resident cluster, the knowledge that arrived in the current phase (`coming`) and in the last one
+    (`complete`), (clusters, warps of a cluster); `letters` hold knowledge of lanes, of proxies and of other clusters.
+    """
 
     def __init__(self, clocks: Clocks) -> None:
         self.clocks = clocks
@@ -28,11 +30,11 @@ class ClusterClocks:
 
     def _fill(self, residents: Residents) -> None:
         self.coming, self.complete = np.zeros((2, len(residents.peers), self.clocks.width), STAMP)
-        self.letters: dict[int, Message] = {}  # what came from farther, in this phase
+        self.letters: dict[int, Message] = {}
         self.complete_letters: dict[int, Message] = {}
 
     def move(self, old: Residents, slots: np.ndarray) -> None:
-        """The slots of `old` have other numbers, -1 for those that are gone."""
+        """Renumber the slots of `old`; -1 stands for slots that are gone."""
         coming, complete, letters, complete_letters = self.coming, self.complete, self.letters, self.complete_letters
         kept = np.flatnonzero(slots >= 0)
         source, destination = old.cluster_of[kept], self.clocks.residents.cluster_of[slots[kept]]
@@ -42,47 +44,56 @@ class ClusterClocks:
         self.letters = {number[n]: message for n, message in letters.items() if n in number}
         self.complete_letters = {number[n]: message for n, message in complete_letters.items() if n in number}
 
+    def _cluster(self, row: int) -> int:
+        return int(self._clusters(np.array([row]))[0])
+
     def _clusters(self, rows: np.ndarray) -> np.ndarray:
         r = self.clocks.residents
         return r.cluster_of[rows % r.slots]
 
-    def arrive(self, event: ClusterArrival, now: int, alive: np.ndarray, fenced: np.ndarray) -> None:
-        """Lanes arrive: with all that they did; relaxed ones with what they did before their last fence, `fenced`."""
+    def arrive(self, event: ClusterArrival, now: int, alive: np.ndarray, fences: np.ndarray) -> None:
+        """Record arrivals of lanes: with all that they know or, if relaxed, with what they knew at their last fence,
+        a snapshot in `fences` (lanes,).
+        """
         clocks, lanes = self.clocks, event.lanes
         rows, counts = np.unique(lanes // WARP, return_counts=True)
         np.maximum.at(self.coming, (self._clusters(rows), clocks.column[rows]), STARTED)
-        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
-        limits = np.full(clocks.rows, now, np.int64)
         if not event.releases:
-            np.minimum.at(limits, lanes // WARP, fenced[lanes])
-        self._arrive_whole(rows[whole], limits[rows[whole]].astype(STAMP), now)
+            self._arrive_relaxed(lanes, fences)
+            return
+        whole = counts == alive.reshape(-1, WARP)[rows].sum(1)
+        self._arrive_whole(rows[whole], now)
         for lane in lanes[np.isin(lanes // WARP, rows[~whole])].tolist():
-            if event.releases or fenced[lane]:
-                message = clocks.tell(lane, now, None if event.releases else int(fenced[lane]))
-                self._post(int(self._clusters(np.array([lane // WARP]))[0]), message)
+            self._post(self._cluster(lane // WARP), clocks.tell(lane, now))
 
-    def _arrive_whole(self, rows: np.ndarray, limits: np.ndarray, now: int) -> None:
-        """All lanes of warps arrive, with what they knew up to a stamp."""
+    def _arrive_whole(self, rows: np.ndarray, now: int) -> None:
+        """Record releasing arrivals of all lanes of warps."""
         clocks = self.clocks
-        known = np.minimum(clocks.seen[rows], limits[:, np.newaxis])
-        known[np.arange(len(rows)), clocks.column[rows]] = limits
+        known = clocks.seen[rows]
+        known[np.arange(len(rows)), clocks.column[rows]] = now
         np.maximum.at(self.coming, self._clusters(rows), known)
-        if clocks.proxies is not None:
-            for row in rows[limits == now].tolist():
-                letter = Message(clocks.blank().warps, proxies={int(clocks.block[row]): clocks.proxies[row].copy()})
-                self._post(int(self._clusters(np.array([row]))[0]), letter)
-        if clocks.far:
-            for row, limit in zip(rows.tolist(), limits.tolist(), strict=True):
-                message = clocks.far.get(int(clocks.warp[row]))
-                if message is not None and limit:
-                    full = limit == now
-                    self._post(int(self._clusters(np.array([row]))[0]), message if full else message.until(limit))
+        for row in rows.tolist() if clocks.proxies is not None else ():
+            assert clocks.proxies is not None
+            fences = {int(clocks.block[row]): clocks.proxies[row].copy()}
+            self._post(self._cluster(row), Message(clocks.blank().warps, proxies=fences))
+        for row in rows.tolist() if clocks.far else ():
+            if (message := clocks.far.get(int(clocks.warp[row]))) is not None:
+                self._post(self._cluster(row), message)
+
+    def _arrive_relaxed(self, lanes: np.ndarray, fences: np.ndarray) -> None:
+        """Record relaxed arrivals: what each lane fenced is released, though other lanes of its warp did not fence."""
+        fenced: dict[tuple[int, int], list[int]] = {}
+        for lane, then in zip(lanes.tolist(), fences[lanes].tolist(), strict=True):
+            if then is not None:
+                fenced.setdefault((lane // WARP, id(then)), []).append(lane)
+        for (row, _), together in fenced.items():
+            self._post(self._cluster(row), self.clocks.recall(together, fences[together[0]]))
 
     def _post(self, cluster: int, message: Message) -> None:
         self.letters[cluster] = message.joined(self.letters.get(cluster))
 
     def end_phase(self, done: np.ndarray) -> None:
-        """The barriers of clusters are complete."""
+        """Complete the phase of the cluster barriers in a mask (clusters,)."""
         self.complete[done], self.coming[done] = self.coming[done], 0
         for cluster in np.flatnonzero(done).tolist():
             self.complete_letters.pop(cluster, None)
@@ -90,7 +101,7 @@ class ClusterClocks:
                 self.complete_letters[cluster] = self.letters.pop(cluster)
 
     def wait(self, lanes: np.ndarray, alive: np.ndarray) -> None:
-        """Lanes have waited: they know what all knew who arrived."""
+        """Give waiting lanes the knowledge of all lanes that arrived."""
         clocks = self.clocks
         rows, counts = np.unique(lanes // WARP, return_counts=True)
         whole = counts == alive.reshape(-1, WARP)[rows].sum(1)

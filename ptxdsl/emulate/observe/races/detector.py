@@ -45,7 +45,8 @@ from .clusters import ClusterClocks, strangers, unstarted
 from .crowds import Crowds
 from .initialised import Initialised
 from .journal import Journal, strength
-from .locations import REACH, Boxes, Locations
+from .locations import Boxes, Locations
+from .mailboxes import CLUSTER
 from .pages import ALL, Doubts, Knowledge
 from .proxies import Proxies
 from .recent import Recent, RecentAccess
@@ -453,8 +454,7 @@ class Races(Observer):
 
     def _in_cluster(self, event: ClusterEvent, by: Requester) -> None:
         if isinstance(event, ClusterArrival):
-            fenced = self.locations.fenced[REACH["cluster"]]
-            self.clusters.arrive(event, self._tick() | SEVERAL, by.alive, fenced)
+            self.clusters.arrive(event, self._tick() | SEVERAL, by.alive, self.locations.fences[CLUSTER])
         elif isinstance(event, ClusterCompletion):
             self.clusters.end_phase(event.done)
         elif isinstance(event, ClusterWait):
@@ -585,8 +585,8 @@ class Races(Observer):
         offset, _, slots = owners(self.residents, lanes, address.reshape(-1))
         flat = offset + np.maximum(slots, 0) * self.shared_region.stride
         if isinstance(event, PhaseArrival):
-            near = slots == self.residents.slot[lanes]
-            self.locations.arrive(event, "shared", flat, lanes, near, now + TICK)  # the count follows, known with it
+            homes = self.residents.ordinals[np.maximum(slots, 0)]
+            self.locations.arrive(event, "shared", flat, lanes, homes, now + TICK)  # the count follows, known with it
             return
         done = event.complete.reshape(-1)
         if isinstance(event, PhaseCompletion):

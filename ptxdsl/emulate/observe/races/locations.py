@@ -1,14 +1,15 @@
-"""Memory through which threads tell each other what they did: flags and counters, and mbarriers.
+"""Memory through which threads synchronize: flags and counters, and mbarriers.
 
-A release leaves a message at its address; what reads it and acquires learns it. Messages have a scope: those of `.cta`
-reach threads of the same block only, those of `.cluster` threads of the same cluster. A fence stands between a message
-and accesses that do not order by themselves.
+A release pattern leaves a message in the mailbox of its location, which an acquire pattern that reads from it receives
+(PTX ISA, "Release and Acquire Patterns", "Memory synchronization"). A release pattern is a release, or a release or a
+fence of the same thread followed by a strong write; an acquire pattern is an acquire, or a strong read followed by a
+fence. Atomic operations in between pass messages on. Accesses of another size are not morally strong and pass nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
@@ -18,77 +19,38 @@ import numpy as np
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
 from ...memory.access import READS, UPDATES, Access
 from ...run.residents import WARP, Residents
-from .clocks import Clocks, Message, joined
+from .clocks import Clocks, Message, PastKnowledge
+from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
 
-WIDE = ("gpu", "sys")  # scopes that reach all blocks
-REACH = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}  # of a scope: the block, its cluster, all blocks
-SCOPES = ("cta", "cluster", "gpu")  # by reach
-
-
-@dataclass(eq=False, slots=True)
-class Mailbox:
-    """The messages at one address: for threads of block `block`, of cluster `cluster`, and for all."""
-
-    block: int
-    cluster: int
-    near: Message | None = None
-    middle: Message | None = None
-    wide: Message | None = None
-    totals: dict[int, Message | None] = field(default_factory=dict)
-
-    def leave(self, message: Message, scope: str, block: int, cluster: int) -> None:
-        """Adds a message to those that are there."""
-        self.totals.clear()
-        if scope in WIDE:
-            self.wide = message.joined(self.wide)
-            return
-        if cluster != self.cluster:
-            self.cluster, self.middle, self.block, self.near = cluster, None, block, None
-        if scope == "cluster":
-            self.middle = message.joined(self.middle)
-            return
-        if block != self.block:
-            self.block, self.near = block, None
-        self.near = message.joined(self.near)
-
-    def for_threads(self, distance: int) -> Message | None:
-        """What threads read: those of the block (0), others of the cluster (1), all others (2)."""
-        if distance not in self.totals:
-            messages = [m for m in (self.near, self.middle, self.wide)[distance:] if m is not None]
-            self.totals[distance] = joined(messages) if messages else None
-        return self.totals[distance]
-
-
-Boxes: TypeAlias = dict[tuple[str, int], Mailbox]
+_GRAIN = 4  # bytes; flags are not smaller
+Key: TypeAlias = tuple[str, int]  # space and place
+Boxes: TypeAlias = dict[Key, Mailbox]
+Heard: TypeAlias = tuple[Message | None, Message | None, Message | None]  # by the reach of the fence that follows
 
 
 @dataclass(slots=True)
 class JointArrival:
-    """Lanes of a warp that arrive at an mbarrier at once, and what they tell those who see the phase complete: all that
-    they know, or of reads alone."""
+    """Lanes of a warp that arrive together at an mbarrier of the block `home`, with what they know."""
 
-    key: tuple[str, int]
+    key: Key
     lanes: list[int]
-    is_whole: bool
+    home: int
+    event: PhaseArrival
     now: int
     message: Message
 
     def split(self, clocks: Clocks) -> Iterator[JointArrival]:
-        """One of each lane."""
+        """Yield one arrival for each lane."""
         for lane in self.lanes:
-            yield arrival_of(clocks, self.key, [lane], self.is_whole, self.now)
-
-
-def arrival_of(clocks: Clocks, key: tuple[str, int], lanes: list[int], is_whole: bool, now: int) -> JointArrival:
-    message = clocks.tell_together(lanes, now)
-    return JointArrival(key, lanes, is_whole, now, message if is_whole else message.of_reads())
+            yield JointArrival(self.key, [lane], self.home, self.event, self.now, clocks.tell(lane, self.now))
 
 
 class Locations:
-    """Mailboxes by space and place, and what lanes fenced or have yet to fence.
+    """The mailboxes of flags and counters and of complete phases of mbarriers, and those of current phases (`arrived`).
 
-    `latest` has the serial of the message that each lane read last, by whether it acquired it: spinning threads read it
-    again.
+    `fences` hold, by reach, the knowledge of each lane at its last fence; `released` that at the last release of each
+    thread at a location, with its reach. `heard` is what threads read but did not acquire yet. `latest` has the
+    serial of the message that each lane read last, without and with acquiring it: spinning threads read it again.
     """
 
     def __init__(self, clocks: Clocks, lanes: int, boxes: Boxes) -> None:
@@ -96,68 +58,81 @@ class Locations:
         self.boxes = boxes
         self.arrived: Boxes = {}
         self.arriving: list[JointArrival] = []  # of one instruction, not counted yet
-        self.heard: dict[int, Message] = {}
+        self.heard: dict[int, Heard] = {}
+        self.released: dict[tuple[Key, int], tuple[PastKnowledge, int]] = {}
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
-        self.fenced = [np.zeros(lanes, np.int64) for _ in range(3)]  # by reach
+        self.fences = [np.full(lanes, None, object) for _ in range(DEVICE + 1)]
         self.any_fenced = False
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Lanes go to their places among other residents."""
+        """Move lanes to their places among other residents."""
         self._count()
-        for kept in (self.fenced, self.latest):
+        for kept in (self.fences, self.latest):
             for number, old in enumerate(kept):
-                kept[number] = np.zeros(residents.lanes, np.int64)
+                kept[number] = np.full(residents.lanes, None if old.dtype == object else 0, old.dtype)
                 kept[number][destination] = old[source]
 
     def relocate(self, slots: np.ndarray, stride: int) -> None:
-        """Slots of shared memory have other numbers, -1 for those that are gone."""
+        """Renumber slots of shared memory; -1 stands for slots that are gone."""
+
+        def moved(key: Key) -> Key | None:
+            space, flat = key
+            if space != "shared":
+                return key
+            slot = int(slots[flat // stride])
+            return (space, slot * stride + flat % stride) if slot >= 0 else None
+
         for boxes in (self.boxes, self.arrived):
-            kept = {key: box for key, box in boxes.items() if key[0] != "shared"}
-            for (space, flat), box in boxes.items():
-                if space == "shared" and slots[flat // stride] >= 0:
-                    kept[space, int(slots[flat // stride]) * stride + flat % stride] = box
+            kept = {new: box for key, box in boxes.items() if (new := moved(key)) is not None}
             boxes.clear()
             boxes |= kept
+        self.released = {
+            (new, thread): release
+            for (key, thread), release in self.released.items()
+            if (new := moved(key)) is not None
+        }
 
     def _block(self, lane: int) -> int:
         return int(self.clocks.block[lane // WARP])
 
-    def _box(self, boxes: Boxes, key: tuple[str, int], lane: int) -> Mailbox:
-        """The mailbox at an address, made where a lane leaves its first message."""
-        if key not in boxes:
-            boxes[key] = Mailbox(self._block(lane), int(self.clocks.cluster[lane // WARP]))
-        return boxes[key]
-
-    def _leave(self, boxes: Boxes, key: tuple[str, int], lane: int, message: Message, scope: str) -> None:
-        block, cluster = self._block(lane), int(self.clocks.cluster[lane // WARP])
-        box = self._box(boxes, key, lane)
-        box.leave(message, scope, block, cluster)
-        if scope in WIDE and self.clocks.residents.cluster_blocks > 1:  # for those who read at the scope of the cluster
-            box.leave(message, "cluster", block, cluster)
+    def _cluster(self, block: int) -> int:
+        return block // self.clocks.residents.cluster_blocks
 
     def _thread(self, lane: int) -> int:
         return int(self.clocks.warp[lane // WARP]) * WARP + lane % WARP
 
+    def _leave(self, boxes: Boxes, key: Key, block: int, message: Message, reach: int, size: int = 0) -> None:
+        """Leave a message of a thread of a block in the mailbox of a location."""
+        if key not in boxes:
+            boxes[key] = Mailbox(size)
+        boxes[key].leave(message, reach, block, self._cluster(block))
+
     # Accesses
 
     def access(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """Lanes read or write flags, one after another."""
+        """Pass messages on where lanes read and write, one after another; elements of vectors are accesses each."""
         sem = access.ordering.sem
         if sem == "weak":
             if self.boxes and access.kind != READS:
-                self._drop(space, flat)
+                self._drop(space, flat, access.size)
             return
-        if access.ordering.proxy == "mbarrier" and not (self.any_fenced and access.kind != READS):
-            return
-        if access.kind != READS and (sem in ("release", "acq_rel") or self.any_fenced):
-            self._exchange(access, space, flat, lanes, now)
+        if access.ordering.proxy == "mbarrier":
+            return  # `PhaseArrival` and `PhaseWait` tell what is ordered
+        if access.elements > 1:
+            flat = (flat[:, np.newaxis] + np.arange(access.elements) * access.unit).reshape(-1)
+            lanes = np.repeat(lanes, access.elements)
+        if access.kind != READS and (sem in ("release", "acq_rel") or self.any_fenced or self.released):
+            self._write(access, space, flat, lanes, now)
         elif self.boxes:
             if access.kind == READS or access.kind == UPDATES:
                 self._receive(access, space, flat, lanes)
             else:
-                self._drop(space, flat)
+                self._drop(space, flat, access.unit)
 
-    def _drop(self, space: str, flat: np.ndarray) -> None:
+    def _drop(self, space: str, flat: np.ndarray, size: int) -> None:
+        """Remove the mailboxes of bytes that are overwritten."""
+        if size > _GRAIN:
+            flat = (flat[:, np.newaxis] + np.arange(0, size, _GRAIN)).reshape(-1)
         if len(self.boxes) < flat.size:
             addresses = set(flat.tolist())
             for key in [key for key in self.boxes if key[0] == space and key[1] in addresses]:
@@ -167,152 +142,169 @@ class Locations:
             self.boxes.pop((space, address), None)
 
     def _receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
-        """Lanes read messages."""
+        """Let lanes read messages."""
         addresses = [address for where, address in self.boxes if where == space]
         for address in addresses if len(addresses) < flat.size else np.unique(flat).tolist():
             readers = lanes[flat == address]
             if readers.size:
-                self._read(self.boxes.get((space, address)), readers, access.ordering, access.by.alive)
+                self._read_or_drop(access, (space, address), readers)
 
-    def _read(self, box: Mailbox | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
-        """Lanes read the messages of a mailbox: they know them at once, or behind a fence."""
+    def _read_or_drop(self, access: Access, key: Key, lanes: np.ndarray) -> None:
+        """Let lanes read or update a location; a `red` gives its thread nothing and forms no acquire pattern."""
+        box = self.boxes.get(key)
         if box is None:
             return
-        if box.near is None and box.middle is None:
-            distance = np.full(len(lanes), 2)
-        else:
-            beyond = self.clocks.cluster[lanes // WARP] != box.cluster
-            distance = np.where(beyond, 2, self.clocks.block[lanes // WARP] != box.block)
-        for each in np.unique(distance[distance <= REACH[ordering.scope]]).tolist():
-            self._learn(box.for_threads(each), lanes[distance == each], ordering, alive)
+        if box.size == access.unit:
+            if access.kind == READS or access.tells_what_was_there:
+                self._read(box, lanes, access.ordering, access.by.alive)
+        elif access.kind == UPDATES:
+            del self.boxes[key]
 
-    def _learn(self, message: Message | None, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
-        """Lanes read a message."""
-        if message is None:
+    def _read(self, box: Mailbox, lanes: np.ndarray, ordering: Ordering, alive: np.ndarray) -> None:
+        """Let lanes read a mailbox: if they acquire they know its messages at once, else after a fence."""
+        reach, acquires = REACH[ordering.scope], ordering.sem in ("acquire", "acq_rel")
+        if acquires and reach == DEVICE and box.is_device_wide:
+            self._learn(box.device, lanes, alive)
             return
-        acquires = ordering.sem in ("acquire", "acq_rel")
+        blocks = self.clocks.block[lanes // WARP]
+        for block in np.unique(blocks).tolist():
+            here, cluster = lanes[blocks == block], self._cluster(block)
+            if acquires:
+                self._learn(box.receive(reach, block, cluster), here, alive)
+            else:
+                near, middle, wide = (box.receive(min(each, reach), block, cluster) for each in range(DEVICE + 1))
+                self._hear((near, middle, wide), here)
+
+    def _unread(self, message: Message | None, lanes: np.ndarray, acquires: bool) -> np.ndarray:
+        """Return the lanes that did not read a message last time, and note that they have."""
+        if message is None:
+            return lanes[:0]
         latest = self.latest[acquires]
         lanes = lanes[latest[lanes] != message.serial]
-        if not lanes.size:
-            return
         latest[lanes] = message.serial
-        if acquires:
-            self.clocks.hear(lanes, message, alive)
-            return
-        threads = self.clocks.threads(lanes)
-        heard = {id(known): known for known in map(self.heard.get, threads)}  # most heard the same
-        joint = {key: message.joined(known) for key, known in heard.items()}
-        for thread in threads:
-            self.heard[thread] = joint[id(self.heard.get(thread))]
+        return lanes
 
-    def _exchange(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """Lanes write, one after another, what others may read; an update reads first what is there."""
-        releases = access.ordering.sem in ("release", "acq_rel")
-        if access.ordering.proxy == "mbarrier" and access.kind == UPDATES and not releases:
-            self._exchange_counts(access, space, flat, lanes, now)
-            return
-        sends = np.ones(len(lanes), bool) if releases else self.fenced[0][lanes] > 0
-        for address, lane, send in zip(flat.tolist(), lanes.tolist(), sends.tolist(), strict=True):
-            key = space, address
+    def _learn(self, message: Message | None, lanes: np.ndarray, alive: np.ndarray) -> None:
+        """Let lanes acquire a message."""
+        lanes = self._unread(message, lanes, True)
+        if message is not None and lanes.size:
+            self.clocks.hear(lanes, message, alive)
+
+    def _hear(self, messages: Heard, lanes: np.ndarray) -> None:
+        """Keep messages for the next fences of lanes, by the reach of such a fence."""
+        threads = self.clocks.threads(self._unread(messages[DEVICE], lanes, False))
+        joint: dict[int, Heard] = {}  # most heard the same
+        for thread in threads:
+            known = self.heard.get(thread)
+            if id(known) not in joint:
+                joint[id(known)] = messages if known is None else _joined(messages, known)
+            self.heard[thread] = joint[id(known)]
+
+    def _write(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Let lanes write or update locations, one after another: a strong write after a release or a fence of its
+        thread releases what that did."""
+        reach, releases = REACH[access.ordering.scope], access.ordering.sem in ("release", "acq_rel")
+        then = self.clocks.snapshot(lanes, now) if releases else None
+        for address, lane in zip(flat.tolist(), lanes.tolist(), strict=True):
+            key, block = (space, address), self._block(lane)
             if access.kind == UPDATES:
-                self._read(self.boxes.get(key), np.array([lane]), access.ordering, access.by.alive)
+                self._read_or_drop(access, key, np.array([lane]))
             else:
                 self.boxes.pop(key, None)
-            if releases:
-                self._leave(self.boxes, key, lane, self.clocks.tell(lane, now, None), access.ordering.scope)
-            elif send:
-                self._leave_behind_fences(key, [lane], now, REACH[access.ordering.scope])
+            if then is not None:
+                self._leave(self.boxes, key, block, self.clocks.tell(lane, now), reach, access.unit)
+                self.released[key, self._thread(lane)] = then, reach
+                continue
+            earlier = self.released.get((key, self._thread(lane)))
+            if earlier is not None:
+                message = self.clocks.recall([lane], earlier[0])
+                self._leave(self.boxes, key, block, message, min(reach, earlier[1]), access.unit)
+            for fence, least in self._fenced(lane, reach):
+                self._leave(self.boxes, key, block, self.clocks.recall([lane], fence), least, access.unit)
 
-    def _exchange_counts(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """The same at mbarriers, whose states do not tell lanes of each other: those of a warp exchange at once."""
-        senders = self.fenced[0][lanes] > 0
-        for address in np.unique(flat).tolist():
-            key, here = (space, address), flat == address
-            self._read(self.boxes.get(key), lanes[here], access.ordering, access.by.alive)
-            limits = zip(*(each[lanes[here & senders]].tolist() for each in self.fenced), strict=True)
-            by_fence: dict[tuple[int, ...], list[int]] = {}
-            for lane, limit in zip(lanes[here & senders].tolist(), limits, strict=True):
-                by_fence.setdefault((lane // WARP, *limit), []).append(lane)
-            for members in by_fence.values():
-                self._leave_behind_fences(key, members, now, REACH[access.ordering.scope])
-
-    def _leave_behind_fences(self, key: tuple[str, int], lanes: list[int], now: int, reach: int) -> None:
-        """Lanes of a warp write what orders nothing by itself: a fence before it does, which all had, as far as both
-        reach."""
+    def _fenced(self, lane: int, reach: int) -> Iterator[tuple[PastKnowledge, int]]:
+        """Yield the fences of a lane that precede a strong write of some reach, and how far both reach."""
         farther = 0
-        for each in range(reach, -1, -1):
-            limit = int(self.fenced[each][lanes[0]])
-            if limit > farther:  # a later fence than those that reach farther
-                message = self.clocks.tell_together(lanes, now).until(limit)
-                self._leave(self.boxes, key, lanes[0], message, SCOPES[each])
-                farther = limit
+        for each in range(reach, BLOCK - 1, -1):
+            then = self.fences[each][lane]
+            if then is not None and then.now > farther:  # a later fence than those that reach farther
+                yield then, each
+                farther = then.now
 
     # Fences
 
     def fence(self, fence: Fence, lanes: np.ndarray, now: int, alive: np.ndarray) -> None:
-        """Lanes order their accesses before a fence and those behind it."""
+        """Let lanes order their accesses before a fence and those after it."""
         if fence.proxy:
             return
         if fence.sem != "acquire":
             self.any_fenced = True
+            then = self.clocks.snapshot(lanes, now)
             for reach in range(REACH[fence.scope] + 1):
-                self.fenced[reach][lanes] = now
+                self.fences[reach][lanes] = then
         if fence.sem != "release" and self.heard:
             self._take_in(lanes, REACH[fence.scope], alive)
 
     def _take_in(self, lanes: np.ndarray, reach: int, alive: np.ndarray) -> None:
-        """Lanes know now what they heard before; behind a fence that reaches less than all, only of those within."""
+        """Let lanes acquire, at the reach of a fence, what they read before it."""
         learned: dict[int, tuple[Message, list[int]]] = {}
         for lane in lanes.tolist():
-            message = self.heard.pop(self._thread(lane), None)
-            if message is not None:
+            thread = self._thread(lane)
+            heard = self.heard.get(thread)
+            if heard is not None and (message := heard[reach]) is not None:
                 learned.setdefault(id(message), (message, []))[1].append(lane)
+            if heard is not None and reach == DEVICE:
+                del self.heard[thread]
         for message, listeners in learned.values():
-            if reach == REACH["gpu"]:
-                self.clocks.hear(np.array(listeners), message, alive)
-                continue
-            for lane in listeners:
-                part = message.within(*self.clocks.nearby(lane, reach))
-                self.clocks.hear(np.array([lane]), part, alive)
-                self.heard[self._thread(lane)] = message
+            self.clocks.hear(np.array(listeners), message, alive)
 
     # mbarriers
 
     def arrive(
-        self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, near: np.ndarray, now: int
+        self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, homes: np.ndarray, now: int
     ) -> None:
-        """Lanes arrive at mbarriers: what they know goes to those who see the phase complete.
-
-        Where an mbarrier is not `near`, but of another block, and the scope not the cluster, that is what they read.
-        """
+        """Let lanes arrive at mbarriers of the blocks `homes`: what they know goes to the waits for this phase."""
         self._count()
-        if event.ordering.sem == "relaxed":
-            return
-        whole = near | (event.ordering.scope != "cta")
-        columns = flat.tolist(), (lanes // WARP).tolist(), whole.tolist()
-        for (address, _, is_whole), entries in groupby(
-            zip(*columns, lanes.tolist(), strict=True), key=itemgetter(0, 1, 2)
-        ):
+        columns = flat.tolist(), (lanes // WARP).tolist(), homes.tolist()
+        for (address, _, home), entries in groupby(zip(*columns, lanes.tolist(), strict=True), key=itemgetter(0, 1, 2)):
             members = [lane for *_, lane in entries]
-            self.arriving.append(arrival_of(self.clocks, (space, address), members, is_whole, now))
+            key = space, address
+            if event.ordering.sem == "relaxed":
+                self._arrive_relaxed(event, key, members, home)
+            else:
+                message = self.clocks.tell_together(members, now)
+                self.arriving.append(JointArrival(key, members, home, event, now, message))
+
+    def _arrive_relaxed(self, event: PhaseArrival, key: Key, lanes: list[int], home: int) -> None:
+        """Let lanes arrive that release only what they fenced before."""
+        for lane in lanes if self.any_fenced else ():
+            for then, reach in self._fenced(lane, REACH[event.ordering.scope]):
+                message = self.clocks.recall([lane], then)
+                self._leave_arrival(JointArrival(key, [lane], home, event, then.now, message), reach)
 
     def _count(self) -> None:
-        """Who arrived belongs to the phase that is under way."""
+        """Add arrivals that are not counted yet to the current phases."""
         for arrival in self.arriving:
-            self._leave_arrival(arrival)
+            self._leave_arrival(arrival, REACH[arrival.event.ordering.scope])
         self.arriving.clear()
 
-    def _leave_arrival(self, arrival: JointArrival) -> None:
-        self._leave(self.arrived, arrival.key, arrival.lanes[0], arrival.message, "gpu")
+    def _leave_arrival(self, arrival: JointArrival, reach: int) -> None:
+        """Leave what lanes know at an mbarrier: from another block, waits of block scope learn only of reads."""
+        block, home, message = self._block(arrival.lanes[0]), arrival.home, arrival.message
+        self._leave(self.arrived, arrival.key, block, message, reach)
+        if arrival.event.asynchronous:
+            self._leave(self.arrived, arrival.key, home, message, BLOCK)
+        elif block != home:
+            self._leave(self.arrived, arrival.key, home, message.of_reads(), BLOCK)
 
     def land(self, space: str, address: int, slot: int, message: Message) -> None:
-        """Copies complete bytes at an mbarrier: that they landed goes to those who see the phase complete."""
+        """Let copies complete bytes at an mbarrier: every wait for the phase learns that they landed."""
         self._count()
-        self._leave(self.arrived, (space, address), slot * WARP, message, "gpu")
+        self._leave(self.arrived, (space, address), self._block(slot * WARP), message, BLOCK)
 
     def complete(self, space: str, flat: np.ndarray, done: np.ndarray) -> None:
-        """Phases of mbarriers are complete, where `done`. Of lanes that arrive at once, those behind the one with which
-        a phase is complete belong to the next."""
+        """Complete phases of mbarriers, where `done`. Of lanes that arrive together, those after the one that completes
+        a phase belong to the next."""
         arriving = self.arriving
         if [arrival.key for arrival in arriving for _ in arrival.lanes] == [(space, each) for each in flat.tolist()]:
             self.arriving, first = [], 0
@@ -321,7 +313,7 @@ class Locations:
                 first += len(arrival.lanes)
                 each = zip(arrival.split(self.clocks), [*before, last], strict=True)
                 for part, ends in each if any(before) else [(arrival, last)]:
-                    self._leave_arrival(part)
+                    self._leave_arrival(part, REACH[part.event.ordering.scope])
                     if ends:
                         self._end_phase(part.key)
             return
@@ -329,14 +321,20 @@ class Locations:
         for address in set(flat[done].tolist()):
             self._end_phase((space, address))
 
-    def _end_phase(self, key: tuple[str, int]) -> None:
+    def _end_phase(self, key: Key) -> None:
         arrived = self.arrived.pop(key, None)
-        if arrived is not None and arrived.wide is not None:
-            box = self.boxes.setdefault(key, Mailbox(arrived.block, arrived.cluster))
-            box.leave(arrived.wide, "gpu", arrived.block, arrived.cluster)
+        if arrived is not None:
+            self.boxes.setdefault(key, Mailbox()).add(arrived)
 
     def wait(self, event: PhaseWait, space: str, flat: np.ndarray, lanes: np.ndarray, alive: np.ndarray) -> None:
-        """Lanes see that phases are complete."""
-        ordering = Ordering(event.ordering.sem, "gpu")
+        """Let lanes see that phases are complete."""
         for address in np.unique(flat).tolist():
-            self._read(self.boxes.get((space, address)), lanes[flat == address], ordering, alive)
+            box = self.boxes.get((space, address))
+            if box is not None:
+                self._read(box, lanes[flat == address], event.ordering, alive)
+
+
+def _joined(messages: Heard, known: Heard) -> Heard:
+    """Join what a thread reads to what it heard before."""
+    near, middle, wide = (old if new is None else new.joined(old) for new, old in zip(messages, known, strict=True))
+    return near, middle, wide

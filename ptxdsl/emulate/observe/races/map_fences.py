@@ -19,7 +19,7 @@ from ...memory.regions import CHUNK
 from ...run.residents import WARP
 from .clocks import Message
 from .detector import Races
-from .locations import REACH
+from .mailboxes import REACH
 from .stamps import SEVERAL, STAMP, TICK
 from .telling import Conflict, tell_of_map
 

@@ -252,7 +252,10 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return _meeting(conflict)
     if conflict.same_cluster:
         between = _between(earlier.origin, access.by.origin)
-        return f"add a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}"
+        return (
+            f"add a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}, or an mbarrier with "
+            "`mbarrier.arrive.release.cluster` and `mbarrier.try_wait.acquire.cluster`"
+        )
     return (
         f"after {first}, release at .gpu scope (st.release, or fence.acq_rel and an atomic in one thread); before "
         f"{second}, acquire it (ld.acquire, or an atomic and fence.acq_rel in one thread); join both to the other "

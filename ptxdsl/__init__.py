@@ -96,6 +96,7 @@ if TYPE_CHECKING:
     from ptxdsl.trace.roles import elect, warp, warpgroup
     from ptxdsl.trace.tensor_map import TensorMap
     from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
+    from ptxdsl.trace.warpgroup_mma import WarpgroupMma
     from ptxdsl.tune.tuned import autotune
 
     max, min = maximum, minimum
@@ -105,13 +106,13 @@ __version__ = "0.1.0"
 __all__ = [
     "AssembleError", "CallError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError",
     "LinkedProgram", "MappedTensor", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap",
-    "TraceError", "UnusedResultWarning", "VerifyError", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128",
-    "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2",
-    "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma",
-    "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid", "pack", "parse", "pointer",
-    "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared",
-    "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp",
-    "warpgroup", "warpid", "while_",
+    "TraceError", "UnusedResultWarning", "VerifyError", "WarpgroupMma", "assert_", "autotune", "b1", "b8", "b16",
+    "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug",
+    "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16",
+    "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid",
+    "pack", "parse", "pointer", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64",
+    "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view",
+    "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # Python builtins: `from ptxdsl import *` does not replace them
@@ -140,6 +141,7 @@ _HOMES = {
     "trace.tensor_map": "TensorMap",
     "trace": "var",
     "trace.value": "ctaid laneid nctaid ntid special tid warpid",
+    "trace.warpgroup_mma": "WarpgroupMma",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 _SPELLED = {"max": "maximum", "min": "minimum"}

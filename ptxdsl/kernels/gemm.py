@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import TensorCopies, WorkCopies, tensor_copies
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma, warpgroup_mma
+from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
@@ -125,7 +125,7 @@ def copy_tile(ring: pd.Ring, tile: WorkCopies) -> None:
         ring.commit()
 
 
-def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+def compute_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
     """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
     for work in walk.tiles(started_elsewhere):
         sums = multiply_tiles(ring, mma, store, walk, work)
@@ -136,7 +136,7 @@ def compute_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk:
     store.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
+def multiply_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
     """The sums of a tile, over its tiles of A and B along K, at least one. The products of one slot of the ring are
     under way while those of the next begin; then it is free. What will be stored beside the sums comes meanwhile."""
     sums = mma.begin(ring.wait())

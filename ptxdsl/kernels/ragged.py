@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tensor_copies
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import WarpgroupMma, warpgroup_mma
+from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
@@ -47,7 +47,7 @@ USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
-Multiply: TypeAlias = Callable[[pd.Ring, WarpgroupMma, WarpgroupStore, Walk, Work], Sums]
+Multiply: TypeAlias = Callable[[pd.Ring, StageMma, WarpgroupStore, Walk, Work], Sums]
 """As `gemm.multiply_tiles`: the sums of a tile."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
@@ -177,7 +177,7 @@ def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
 
 def compute_rows(
     ring: pd.Ring,
-    mma: WarpgroupMma,
+    mma: StageMma,
     store: WarpgroupStore,
     walk: Walk,
     consumer: pd.warpgroup,
@@ -199,7 +199,7 @@ def compute_rows(
     store.finish()
 
 
-def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+def compute_in_turns(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
     """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
     group has no more in a tile."""
     for work in walk.tiles(started_elsewhere):
@@ -213,7 +213,7 @@ def compute_in_turns(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, wa
     store.finish()
 
 
-def compute_shares(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk) -> None:
+def compute_shares(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
     """As `gemm.compute_tiles` of tiles that have even shares of the rows of their groups: as many are multiplied. Each
     number of rows has sums of its own, since wgmma would wait where products of several shapes shared them."""
     for work in walk.tiles(started_elsewhere):
@@ -246,7 +246,7 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
 
 
 def multiply_rows(
-    ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, work: Work, consumer: pd.warpgroup
+    ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work, consumer: pd.warpgroup
 ) -> Sums:
     """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
     as it does in whole tiles, so that blocks find in the L2 cache what others have read."""

@@ -11,7 +11,7 @@ from ptxdsl.kernels.gemm import compute_tiles, multiply_tiles
 from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.ragged import Multiply, compute_rows
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.scales import RowScales, ScaledWalk, Scales
 from ptxdsl.kernels.sm90.scales_along_k import BlockScales, TurnedBlockScales
 from ptxdsl.kernels.sm90.store import WarpgroupStore
@@ -44,7 +44,7 @@ def multiply_with(scales: Scales) -> Multiply:
 
 
 def _multiply_rows(
-    scales: RowScales, ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, work: Work
+    scales: RowScales, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
 ) -> Sums:
     scales.fetch(work)
     return scales.scaled(multiply_tiles(ring, mma, store, walk, work), work)
@@ -52,7 +52,7 @@ def _multiply_rows(
 
 def compute_scaled(
     ring: pd.Ring,
-    mma: WarpgroupMma,
+    mma: StageMma,
     store: WarpgroupStore,
     walk: Walk,
     consumer: pd.warpgroup,
@@ -71,7 +71,7 @@ def compute_scaled(
         compute_rows(ring, mma, store, walk, consumer, multiply_with(scales))
 
 
-def compute_blocks(ring: pd.Ring, mma: WarpgroupMma, store: WarpgroupStore, walk: Walk, scales: BlockScales) -> None:
+def compute_blocks(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, scales: BlockScales) -> None:
     """As `gemm.compute_tiles`, of sums that are scaled by blocks along K."""
     for work in walk.tiles(started_elsewhere):
         sums = scales.multiply(ring, mma, work)

@@ -28,7 +28,7 @@ UNIT = 16  # bytes that a descriptor counts
 PAIR = 2  # products whose first factor is loaded together, while those of the pair before are under way
 
 
-class WarpgroupMma:
+class StageMma:
     """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B; of the transpose, 64
     columns of B by the tile of A. In ping-pong it multiplies all rows of a tile, 64 after 64."""
 
@@ -54,13 +54,13 @@ class WarpgroupMma:
         self.a = shared_operand(atom, "a", tile)
         self.first_a = self.a.descriptor(memory.value.to(u64), piece)
 
-    def into(self, sums: Sums, pieces: int | None = None) -> WarpgroupMma:
+    def into(self, sums: Sums, pieces: int | None = None) -> StageMma:
         """The same, where the sums of a tile are these registers; of its first `pieces` alone."""
         other = copy(self)
         other.sums, other.multiplied = sums, pieces or self.pieces
         return other
 
-    def narrowed(self, columns: int) -> WarpgroupMma:
+    def narrowed(self, columns: int) -> StageMma:
         """The same that multiplies so many columns of B at a time."""
         other, atom = copy(self), sub(r"n\d+", f"n{columns}", str(self.b.atom))
         other.b, other.mnemonic = shared_operand(atom, "b", self.b_tile), self._mnemonic(atom)
@@ -68,7 +68,7 @@ class WarpgroupMma:
         other.layout = replace(self.layout, tile=(self.layout.tile[0], columns), warp=(rows, columns))
         return other
 
-    def of_rows(self, rows: int) -> WarpgroupMma:
+    def of_rows(self, rows: int) -> StageMma:
         """The same of the first rows of a tile whose A and B are swapped, so many."""
         other, (_, columns) = copy(self), self.layout.warp
         other.mnemonic = sub(r"n\d+", f"n{rows}", self.mnemonic)
@@ -112,7 +112,7 @@ class WarpgroupMma:
         return ".".join(("wgmma.mma_async.sync.aligned", shape, sums, *self.types))
 
 
-class RegisterMma(WarpgroupMma):
+class RegisterMma(StageMma):
     """The same where the first factor comes from registers, which are free when their product has ended. Products go in
     pairs, each a group that takes the registers of the pair before the last one: one pair is loaded while another one
     is under way. One by one each would wait for its own load, longer than narrow products take."""
@@ -145,8 +145,8 @@ class RegisterMma(WarpgroupMma):
             super().wait(0)
 
 
-def warpgroup_mma(traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> WarpgroupMma:
+def warpgroup_mma(traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> StageMma:
     """The tensor cores of the warpgroup of that number, for such traits."""
     if traits.operands.rounded != "none" and not traits.from_registers:
         raise LaunchError(f"`{traits.operands.rounded}` is rounded, and is not the first factor of {traits.atom}")
-    return (RegisterMma if traits.from_registers else WarpgroupMma)(traits, memory, number)
+    return (RegisterMma if traits.from_registers else StageMma)(traits, memory, number)

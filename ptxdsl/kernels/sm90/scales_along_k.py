@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
 from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.sm90.mma import WarpgroupMma
+from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Scales
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
@@ -55,7 +55,7 @@ class BlockScales(Scales):
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
-    def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
+    def multiply(self, ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
         """The sums of a tile."""
         sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
         products, scales = Sums(part.layout), self._scales(work)
@@ -158,7 +158,7 @@ class SpanScales(Scales):
         self.thread = consumer.thread % WARPGROUP
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
-    def multiply(self, ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
+    def multiply(self, ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
         """The sums of a tile."""
         sums, part = Sums(mma.layout), mma.narrowed(self.columns)
         products, rows, (pointer, left) = Sums(part.layout), self._rows_ahead(work), self._columns(work)
@@ -225,7 +225,7 @@ class SpanScales(Scales):
             total.set(pd.ptx.fma.rn.f32(product, rows[n % 4 // 2] * column, total))
 
 
-def promoted(ring: pd.Ring, mma: WarpgroupMma, work: Work) -> Sums:
+def promoted(ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
     """The sums of a tile, of which products of a stage are added up in float32: nothing is lost to what the tensor
     cores keep of 8-bit floats over a long K."""
     sums, products = Sums(mma.layout), Sums(mma.layout)

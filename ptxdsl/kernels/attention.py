@@ -1,0 +1,214 @@
+"""Attention on sm_90a: out = softmax(scale · q @ kᵀ) @ v in one kernel; scores and weights never leave registers.
+
+A thread block computes a tile of queries of one head. A producer thread loads tiles of K and V by TMA into rings of
+shared-memory stages. Each consumer warpgroup holds 64 queries: it computes the scores of one tile of keys with wgmma
+while the tensor cores multiply the weights of the tile before by V. Warpgroups take turns at the tensor cores, so that
+the softmax of one runs beside the products of another. `flash` holds the traits, the masks and the softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl.kernels.flash.call import run
+from ptxdsl.kernels.flash.softmax import Softmax, Turns
+from ptxdsl.kernels.flash.tile import AttentionTile
+from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP, AttentionConfig, AttentionTraits, parameters
+
+STEP = 16  # columns of the output that one stmatrix writes
+CHUNK = 8  # elements of a 16-byte store
+DEFAULT = AttentionTraits()
+
+
+@pd.kernel(arch="sm_90a", reqntid=lambda traits: traits.threads)
+def attention_kernel(p: parameters(traits), *, traits: AttentionTraits = DEFAULT) -> None:
+    """Compute one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
+    stages, consumers = traits.config.stages, traits.consumers * WARPGROUP
+    queries, keys, values = p.q.shared(), p.k.shared(stages), p.v.shared(stages)
+    rings = tuple(
+        pd.Ring(count, stage_bytes=tensor.bytes, consumers=consumers, each="warpgroup")
+        for count, tensor in ((1, p.q), (stages, p.k), (stages, p.v))
+    )
+    loading, multiplying = traits.registers
+    with pd.warpgroup(0, registers=loading), pd.warp(0):
+        tile = AttentionTile(p, traits)
+        with pd.elect():
+            load(p, tile, (queries, keys, values), rings)
+    with pd.warpgroup(*range(1, 1 + traits.consumers), registers=multiplying) as consumer:
+        tile, row = AttentionTile(p, traits), consumer.index * ROWS
+        qk = pd.WarpgroupMma(traits.scores_atom, queries, keys, first_row=row)
+        pv = pd.WarpgroupMma(traits.output_atom, b=values, b_transposed=True, first_row=row)
+        softmax = Softmax(qk.accumulators(), pv.accumulators(), p.scale, p.cap if traits.is_capped else None)
+        attend(tile, qk, pv, softmax, rings, Turns(consumer.index, traits.consumers))
+        store(p, tile, softmax, queries, consumer)
+
+
+def load(p: Any, tile: AttentionTile, arrays: Sequence[Any], rings: Sequence[pd.Ring]) -> None:
+    """Load the queries, then the tiles of keys and values from the last to the first."""
+    (queries, keys, values), (q_ring, k_ring, v_ring) = arrays, rings
+    batch = 0 if tile.traits.is_packed else tile.batch
+    p.q.load(queries, (batch, tile.head, tile.q_start + tile.first, 0), q_ring.acquire().full)
+    q_ring.commit()
+    for i in pd.range(tile.count, unroll=1):
+        row = tile.k_start + (tile.end - 1 - i) * tile.traits.config.keys
+        for tensor, array, ring in ((p.k, keys, k_ring), (p.v, values, v_ring)):
+            slot = ring.acquire()
+            tensor.load(array.address(slot.index, 0, 0, 0, 0), (batch, tile.kv_head, row, 0), slot.full)
+            ring.commit()
+
+
+def attend(
+    tile: AttentionTile,
+    qk: pd.WarpgroupMma,
+    pv: pd.WarpgroupMma,
+    softmax: Softmax,
+    rings: Sequence[pd.Ring],
+    turns: Turns,
+) -> None:
+    """Visit all tiles of keys: masked ones at the end of the window, whole ones, and masked ones at its beginning."""
+    (q_ring, k_ring, v_ring), weights, dtype = rings, pv.a_registers(), tile.traits.dtype
+
+    def visit(number: Any, is_masked: bool) -> None:
+        """Compute the weights of a tile while those of the tile before are multiplied by its values."""
+        turns.begin()
+        qk(softmax.scores, 0, k_ring.wait(), accumulate=False)
+        pv(softmax.output, weights, v_ring.wait())
+        turns.end()
+        qk.wait(1)
+        k_ring.release()
+        softmax.limit(tile, number, is_masked)
+        softmax.weigh()
+        pv.wait(0)
+        v_ring.release()
+        softmax.rescale()
+        softmax.scores.as_a(dtype, out=weights)
+
+    q_ring.wait()
+    with pd.if_(tile.count > 0):
+        turns.begin()
+        qk(softmax.scores, 0, k_ring.wait(), accumulate=False)
+        turns.end()
+        qk.wait(0)
+        k_ring.release()
+        softmax.limit(tile, tile.end - 1, is_masked=True)
+        softmax.weigh()
+        softmax.scores.as_a(dtype, out=weights)
+        top = pd.min(tile.end - 1, tile.whole_end)
+        for i in pd.range(tile.end - 1 - top, unroll=1):
+            visit(tile.end - 2 - i, True)
+        bottom = pd.max(tile.begin, pd.min(tile.whole_begin, top))
+        for _ in pd.range(top - bottom, unroll=1):
+            visit(0, False)
+        if tile.traits.is_bounded[0]:
+            for i in pd.range(bottom - tile.begin, unroll=1):
+                visit(bottom - 1 - i, True)
+        pv(softmax.output, weights, v_ring.wait())
+        pv.wait(0)
+        v_ring.release()
+
+
+def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer: pd.warpgroup) -> None:
+    """Store the log-sum-exp of each row, and the output through the shared memory of the queries."""
+    outer = (0 if tile.traits.is_packed else tile.batch), tile.head
+    for row, lse in softmax.finish():
+        query = row.index.to(pd.s32) + tile.first
+        with pd.if_((query < tile.m) & (row.first_column == 0)):
+            p.lse[offset(p.lse_strides, outer) + (tile.q_start + query).to(pd.s64)] = lse
+    first = consumer.index * ROWS + pd.warpid % (WARPGROUP // WARP) * STEP  # rows of this warp
+    consumer.warpgroup_barrier()  # all warps have read the queries
+    for step, words in enumerate(softmax.output.as_a(tile.traits.dtype)):
+        column = pd.laneid // STEP * CHUNK + step * STEP
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(at(staging, first + pd.laneid % STEP, column), words)
+    pd.ptx.bar.warp.sync(0xFFFFFFFF)
+    chunks = tile.traits.value_head // CHUNK
+    out = p.out + offset(p.out_strides, outer)
+    for step in range(STEP * chunks // WARP):
+        number = pd.laneid + step * WARP
+        row, column = first + number // chunks, number % chunks * CHUNK
+        query = row.to(pd.s32) + tile.first
+        with pd.if_(query < tile.m):
+            words = pd.ptx.ld.shared.v4.b32(at(staging, row, column))
+            element = (tile.q_start + query).to(pd.s64) * p.out_strides[2] + column.to(pd.s64)
+            pd.ptx.st.global_.v4.b32(out + element, words)
+
+
+def at(staging: Any, row: Any, column: Any) -> Any:
+    """Return the address of an element of the tile of queries, whose columns are in boxes."""
+    width = staging.shape[-1][0] if isinstance(staging.shape[-1], tuple) else staging.shape[-1]
+    return staging.address(0, 0, row, (column % width, column // width) if width != staging.shape[-1] else column)
+
+
+def offset(strides: Sequence[Any], numbers: Sequence[Any]) -> Any:
+    """Return the offset of a batch and head in elements."""
+    batch, head = numbers
+    return strides[1] * head.to(pd.s64) + (0 if isinstance(batch, int) else strides[0] * batch.to(pd.s64))
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    out: Any = None,
+    return_lse: bool = False,
+    config: AttentionConfig | None = None,
+) -> Any:
+    """Compute softmax(scale · q @ kᵀ) @ v for each head, and return it.
+
+    q (B, H, M, D), k (B, Hkv, N, D), v (B, Hkv, N, Dv): float16 or bfloat16, all of one type, with contiguous columns
+        and other strides of multiples of 16 bytes: views of packed qkv, or of (B, M, H, D) arrays, are read in place.
+        H is a multiple of Hkv. D is 64, 96, 128, 192 (with Dv 128) or 256. numpy arrays run on the emulator, CUDA
+        arrays on an sm_90 GPU.
+    causal: query i of M sees the keys up to i + N - M.
+    window: (left, right): query i sees the keys from i + N - M - left to i + N - M + right; None for no bound.
+    scale: 1/√D by default; positive.
+    softcap: if positive, scores become softcap · tanh(scale · score / softcap).
+    out (B, H, M, Dv): the output, allocated row-major by default. May be q.
+    return_lse: return (out, lse), where lse (B, H, M) is the logarithm of the sum of exp(score), in float32.
+    config: the tile, an AttentionConfig; by default chosen for D.
+
+    A query that sees no key gets an output of 0 and an lse of -inf. Raises LaunchError for arrays that do not fit each
+    other or the kernel; nothing is written then.
+
+    >>> out = attention(q, k, v, causal=True)
+    """
+    return run(
+        attention_kernel, (q, k, v), None, causal=causal, window=window, scale=scale, softcap=softcap, out=out,
+        return_lse=return_lse, config=config,
+    )  # fmt: skip
+
+
+def attention_varlen(
+    q: Any,
+    k: Any,
+    v: Any,
+    q_offsets: Any,
+    k_offsets: Any,
+    *,
+    causal: bool = False,
+    window: tuple[int | None, int | None] | None = None,
+    scale: float | None = None,
+    softcap: float = 0.0,
+    out: Any = None,
+    return_lse: bool = False,
+    config: AttentionConfig | None = None,
+) -> Any:
+    """Compute attention of sequences of different lengths, packed along the rows.
+
+    q (M, H, D), k (N, Hkv, D), v (N, Hkv, Dv): the rows of all sequences in order; otherwise as in `attention`.
+    q_offsets, k_offsets (S + 1,): int32; the rows of sequence s are q_offsets[s] to q_offsets[s + 1], ascending. They
+        are not read on the host: offsets outside of the arrays give wrong results.
+    out (M, H, Dv) and lse (H, M) are packed alike; the other arguments are those of `attention`.
+
+    >>> out = attention_varlen(q, k, v, offsets, offsets, causal=True)
+    """
+    return run(
+        attention_kernel, (q, k, v), (q_offsets, k_offsets), causal=causal, window=window, scale=scale, softcap=softcap,
+        out=out, return_lse=return_lse, config=config,
+    )  # fmt: skip

@@ -1,0 +1,275 @@
+"""Products of tiles by wgmma: the instructions of one warpgroup, and the accumulators with their coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from ptxdsl.driver import Late
+from ptxdsl.errors import public, public_class
+from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.memory import ArrayView
+from ptxdsl.trace.operators import cast, operate, refuse, steps
+from ptxdsl.trace.ring import Slot
+from ptxdsl.trace.roles import ALL_LANES, WARP, WARPGROUP
+from ptxdsl.trace.value import Var, laneid, tid, var
+from ptxdsl.types import Type, b32, bf16, f16, f32, s32, u64
+
+atoms: Any = Late("ptxdsl.layout.atoms")
+layouts: Any = Late("ptxdsl.layout.layout")
+operands: Any = Late("ptxdsl.layout.shared_operand")
+
+ROWS = 64  # rows of A in one wgmma
+WARP_ROWS, QUAD, ROWS_APART = 16, 4, 8  # a warp holds 16 rows; four lanes share a row and the row 8 below it
+REGISTER_COLUMNS = 8  # columns of C after which a lane's registers repeat
+A_REGISTERS = 4  # 32-bit registers of A in one wgmma
+UNIT = 16  # bytes that one step of a descriptor's address counts
+ACCUMULATORS = {"f32": f32, "s32": s32}
+CONVERTED = {bf16: "cvt.rn.bf16x2.f32", f16: "cvt.rn.f16x2.f32"}
+
+
+@dataclass(frozen=True)
+class AccumulatorRow:
+    """The accumulators that a thread holds of one row of C.
+
+    `index` is the row in the tile. The columns are `first_column` + `offsets[i]` for `registers[i]`; `first_column` is
+    traced and `offsets` are ints. Four neighbouring lanes hold all columns of a row.
+    """
+
+    index: Any
+    first_column: Any
+    offsets: tuple[int, ...]
+    registers: tuple[Var, ...]
+
+    @public
+    def reduce(self, combine: Callable[[Any, Any], Any], value: Any) -> Any:
+        """Combine a value of each of the four lanes that hold this row; every lane gets the result."""
+        with steps():
+            for distance in (1, 2):
+                other: Any = operate("shfl.sync.bfly.b32", value, distance, WARP - 1, ALL_LANES, type=value.type)
+                value = combine(value, other)
+        return value
+
+
+@public_class
+class Accumulators:
+    """The accumulators of one warpgroup: C (rows, columns) in the registers of 128 threads, zero at the beginning.
+
+    `registers` lists the accumulators of this thread, 64 rows after 64 rows, in the order of the instruction.
+    """
+
+    def __init__(self, type: Type, shape: tuple[int, int], first_row: Any) -> None:
+        self.type, self.shape, self.first_row = type, shape, first_row
+        zero = 0 if type.is_integer else 0.0
+        self.registers: list[Var] = [var(type, zero) for _ in range(shape[0] * shape[1] // WARPGROUP)]
+
+    @public
+    def rows(self) -> list[AccumulatorRow]:
+        """Return the rows that this thread holds, each with its registers and their columns."""
+        rows, columns = self.shape
+        each = columns // 2  # registers of a thread for 64 rows
+        with steps():
+            warp: Any = (tid.x // WARP) % (WARPGROUP // WARP)
+            top = warp * WARP_ROWS + laneid // QUAD + self.first_row
+            first_column = laneid % QUAD * 2
+            held = []
+            for block, half in product(range(rows // ROWS), range(2)):
+                numbers = [n for n in range(each) if n // 2 % 2 == half]
+                offsets = tuple(n // QUAD * REGISTER_COLUMNS + n % 2 for n in numbers)
+                registers = tuple(self.registers[block * each + n] for n in numbers)
+                held.append(AccumulatorRow(top + (block * ROWS + half * ROWS_APART), first_column, offsets, registers))
+        return held
+
+    @public
+    def coordinates(self) -> list[tuple[Any, Any]]:
+        """Return the (row, column) of each register, in the order of `registers`."""
+        where = {}
+        with steps():
+            for row in self.rows():
+                for offset, register in zip(row.offsets, row.registers, strict=True):
+                    where[id(register)] = row.index, row.first_column + offset
+        return [where[id(register)] for register in self.registers]
+
+    @public
+    def as_a(self, type: Type = bf16, out: Sequence[Sequence[Var]] | None = None) -> list[list[Any]]:
+        """Convert the accumulators to operand A of a following product, whose K are these columns.
+
+        Returns the four registers of each K step, new ones or those of `out`, which `WarpgroupMma.a_registers` makes.
+        """
+        if self.type is not f32 or type not in CONVERTED or self.shape[0] != ROWS:
+            refuse(
+                f"accumulators of {self.shape[0]}x{self.shape[1]} {self.type} as operand A of {type}",
+                "64 rows of f32 become bf16 or f16",
+            )
+        words: list[Any] = []
+        for low, high in zip(self.registers[::2], self.registers[1::2], strict=True):
+            word: Any = operate(CONVERTED[type], high, low, type=b32)
+            if out is not None:
+                target = out[len(words) // A_REGISTERS][len(words) % A_REGISTERS]
+                target.set(word)
+                word = target
+            words.append(word)
+        return [words[n : n + A_REGISTERS] for n in range(0, len(words), A_REGISTERS)]
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """An operand in shared memory: the descriptor of its first stage, and its stages."""
+
+    shared: Any
+    first: Any
+    stages: int
+    stage_units: int
+
+    def at(self, stage: Any) -> Any:
+        """Return the descriptor of a stage, given by a number or a slot of a ring."""
+        number = stage.index if isinstance(stage, Slot) else stage
+        if isinstance(number, int) and not 0 <= number < self.stages:
+            refuse(
+                f"stage {number} of an array of {self.stages} stage{'s' * (self.stages > 1)}",
+                f"pass 0 to {self.stages - 1}",
+            )
+        return self.first + cast(number * self.stage_units, u64) if self.stages > 1 else self.first
+
+
+@public_class
+class WarpgroupMma:
+    """Multiply tiles in shared memory by wgmma: accumulators += A @ B, for 64 or more rows of A a warpgroup.
+
+        mma = pd.WarpgroupMma("wgmma.m64n128k16.f32.bf16", a_tiles, b_tiles, first_row=consumer.index * 64)
+        accumulators = mma.accumulators()
+        for k in pd.range(steps):
+            slot = ring.wait()
+            mma(accumulators, slot, slot, accumulate=k > 0)
+            mma.wait(0)
+            ring.release()
+
+    `atom` is the instruction, by its name in `ptxdsl.layout`; with the suffix ".rs", A comes from registers and `a` is
+    left out. `a` is an array in shared memory whose last two axes are (M, K), and `b` one of (N, K), as
+    `pd.TensorMap(…).shared(stages)` returns them; axes before these are the stages. `a_transposed` and `b_transposed`
+    mean (K, M) and (K, N). Descriptors follow from the layouts. `rows` rows of A from `first_row`, a multiple of 64
+    which may be traced, are multiplied by all N of `b`.
+
+    Raises LayoutError if no descriptor expresses a layout, and TraceError for other operands that do not fit.
+    """
+
+    def __init__(
+        self,
+        atom: str,
+        a: ArrayView | None = None,
+        b: ArrayView | None = None,
+        *,
+        a_transposed: bool = False,
+        b_transposed: bool = False,
+        rows: int = ROWS,
+        first_row: Any = 0,
+    ) -> None:
+        self.atom = atoms.mma_atom(atom)
+        _check_atom(self.atom)
+        if rows % ROWS or rows < 1 or (isinstance(first_row, int) and first_row % ROWS):
+            refuse(f"pd.WarpgroupMma takes {rows} rows from {first_row}", "both are multiples of 64")
+        if (a is None) != self.atom.in_registers("a"):
+            how = "registers; `a` is given" if a is not None else "shared memory; `a` is missing"
+            refuse(
+                f"{self.atom} reads A from {how}", "an atom with the suffix .rs reads A from registers, others from `a`"
+            )
+        self.rows, self.first_row = rows, first_row
+        with steps():
+            part = first_row // ROWS
+            self._a = None if a is None else _operand(self.atom, "a", a, a_transposed, part)
+            self._b = _operand(self.atom, "b", b, b_transposed, 0)
+        self.columns = self._b.shared.row_starts.size * self.atom.shape[1]
+        self.k = self._b.shared.k_starts.size * self.atom.shape[2]
+        k_of_a = self.k if self._a is None else self._a.shared.k_starts.size * self.atom.shape[2]
+        if k_of_a != self.k:
+            refuse(f"A has a K of {k_of_a} and B of {self.k}", "give both the same K")
+
+    @public
+    def accumulators(self) -> Accumulators:
+        """Return accumulators for this product, all zero."""
+        return Accumulators(ACCUMULATORS[self.atom.name.split(".")[2]], (self.rows, self.columns), self.first_row)
+
+    @public
+    def a_registers(self) -> list[list[Var]]:
+        """Return variables for operand A in registers, four for each K step, to be set before each product."""
+        return [[var(b32) for _ in range(A_REGISTERS)] for _ in range(self.k // self.atom.shape[2])]
+
+    @public
+    def __call__(self, accumulators: Accumulators, a: Any = 0, b: Any = 0, *, accumulate: Any = True) -> None:
+        """Begin to multiply a stage of A and a stage of B, and commit the instructions as one wgmma group.
+
+        `a` and `b` are stage numbers or slots of a ring; for an atom with A in registers, `a` is what
+        `Accumulators.as_a` returned. If `accumulate`, a bool or predicate, is false, the previous contents of the
+        accumulators are replaced. Call `wait` before the accumulators are read or the stages released.
+        """
+        if not isinstance(accumulators, Accumulators) or accumulators.shape != (self.rows, self.columns):
+            refuse(
+                f"the product has accumulators of {self.rows}x{self.columns}; found {_shape_of(accumulators)}",
+                "make them with `mma.accumulators()`",
+            )
+        emit("wgmma.fence.sync.aligned")
+        with steps():
+            of_a, of_b = (a if self._a is None else self._a.at(a)), self._b.at(b)
+            for step in range(self.k // self.atom.shape[2]):
+                for block, part in product(range(self.rows // ROWS), range(self.columns // self.atom.shape[1])):
+                    left = of_a[step] if self._a is None else self._a.shared.advanced(of_a, block, step)
+                    right = self._b.shared.advanced(of_b, part, step)
+                    adds = accumulate if step == 0 else True
+                    self._emit(self._registers(accumulators, block, part), left, right, adds)
+        emit("wgmma.commit_group.sync.aligned")
+
+    def _registers(self, accumulators: Accumulators, block: int, part: int) -> list[Var]:
+        """Return the registers of one instruction's accumulators."""
+        each = self.atom.shape[1] // 2
+        first = (block * (self.columns // self.atom.shape[1]) + part) * each
+        return accumulators.registers[first : first + each]
+
+    def _emit(self, out: list[Var], a: Any, b: Any, accumulate: Any) -> None:
+        _, shape, sums, *inputs = self.atom.name.removesuffix(".rs").split(".")
+        flags: list[int] = [1, 1] if self.atom.name.split(".")[2] != "s32" else []
+        if self.atom.a_bits == operands.TRANSPOSED_BITS:
+            flags += [int(x.shared.transposed) for x in (self._a, self._b) if x is not None]
+        mnemonic = ".".join(("wgmma.mma_async.sync.aligned", shape, sums, inputs[0], inputs[-1]))
+        emit(mnemonic, (a, b, accumulate, *flags), out=out)
+
+    @public
+    def wait(self, groups: int = 0) -> None:
+        """Wait until at most `groups` of the last wgmma groups are in flight."""
+        emit("wgmma.wait_group.sync.aligned", (groups,))
+
+
+def _check_atom(atom: Any) -> None:
+    if not atom.name.startswith("wgmma.") or atom.name.split(".")[2] not in ACCUMULATORS:
+        refuse(
+            f"pd.WarpgroupMma takes a wgmma atom with accumulators of 32 bits; found {atom}",
+            "such as wgmma.m64n128k16.f32.bf16",
+        )
+
+
+def _operand(atom: Any, name: str, array: Any, transposed: bool, part: Any) -> _Operand:
+    """Derive an operand's descriptors from the layout of its array."""
+    if not isinstance(array, ArrayView) or array.layout is None or not array.space.startswith("shared"):
+        refuse(
+            f"operand {name.upper()} is an array in shared memory; found {shown(array)}", "such as `tensor.shared(4)`"
+        )
+    inner = getattr(array.layout, "layout", array.layout)
+    *outer, rows, columns = inner
+    counts = [mode for mode in outer if mode.size > 1]
+    if len(counts) > 1:
+        refuse(f"`{array.name}` has {len(counts)} axes of stages", "give it one axis of stages before the last two")
+    tile = layouts.from_modes([columns, rows] if transposed else [rows, columns])
+    shared = operands.shared_operand(atom, name, tile if inner is array.layout else replace(array.layout, layout=tile))
+    stages, apart = (counts[0].size, counts[0](1) * array.element.bytes) if counts else (1, 0)
+    if apart % shared.alignment_bytes:
+        refuse(
+            f"the stages of `{array.name}` are {apart} bytes apart",
+            f"wgmma needs a multiple of {shared.alignment_bytes}",
+        )
+    first = shared.descriptor(cast(array.address().value, u64), cast(part, u64) if isinstance(part, Scalar) else part)
+    return _Operand(shared, first, stages, apart // UNIT)
+
+
+def _shape_of(value: Any) -> str:
+    return f"{value.shape[0]}x{value.shape[1]}" if isinstance(value, Accumulators) else shown(value)

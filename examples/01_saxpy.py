@@ -1,10 +1,10 @@
-"""One thread an element: y = a * x + y.
+"""One thread per element: y = a * x + y.
 
     python examples/01_saxpy.py                  # on the emulator
     python examples/01_saxpy.py --device cuda    # on the GPU
 
-New here: a kernel, its parameters, who a thread is, and `pd.if_`, because the last block has more threads than there
-are elements left.
+New here: a kernel, its parameters, thread and block indices, and `pd.if_`, because the last block has more threads than
+remaining elements.
 """
 
 import numpy as np

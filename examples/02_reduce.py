@@ -1,9 +1,9 @@
-"""A sum: each thread adds up what it finds, each warp adds up its threads, each warp adds to one total.
+"""A sum: each thread adds its elements, each warp adds its threads, and each warp adds its sum to one total.
 
     python examples/02_reduce.py [--device cuda]
 
-New here: a variable (`pd.var`), a loop of the kernel (`pd.range`), and instructions by their own names (`pd.ptx`): a
-warp's exchange without memory, and an atomic addition.
+New here: a variable (`pd.var`), a loop in the kernel (`pd.range`), and instructions by name (`pd.ptx`): a warp shuffle
+and an atomic addition.
 """
 
 import numpy as np
@@ -18,11 +18,11 @@ ALL_LANES = 0xFFFFFFFF
 
 @pd.kernel
 def total(x: ptr[f32], result: ptr[f32], n: u32):
-    """Adds the n elements of x to result[0]."""
+    """Add the n elements of x to result[0]."""
     mine = pd.var(f32, 0.0)
     for i in pd.range(pd.ctaid.x * pd.ntid.x + pd.tid.x, n, pd.nctaid.x * pd.ntid.x):
         mine += x[i]
-    for distance in (16, 8, 4, 2, 1):  # a Python loop: it is gone in the PTX, which has five shuffles
+    for distance in (16, 8, 4, 2, 1):  # unrolled while tracing: the PTX has five shuffles
         mine += pd.ptx.shfl.sync.bfly.b32(mine, distance, 31, ALL_LANES)
     with pd.if_(pd.laneid == 0):
         pd.ptx.red.global_.add.f32(result, mine)

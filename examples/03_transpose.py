@@ -1,12 +1,12 @@
-"""A matrix transposed through shared memory, so that both its reads and its writes are whole rows.
+"""A matrix transposed through shared memory, so that global reads and writes are both coalesced.
 
     python examples/03_transpose.py [--device cuda]
 
-A tile is written row by row and read column by column. The 32 elements of a column lie in one bank of shared memory
-and would be read one after another; a swizzle spreads them over all 32 banks.
+A tile is written row by row and read column by column. The 32 elements of a column are in one bank of shared memory,
+which makes the read a 32-way bank conflict; a swizzle spreads them over all 32 banks.
 
-New here: `pd.shared` with a layout, a swizzle, a barrier, and a constant (`swizzled`), for each value of which there is
-a kernel of its own.
+New here: `pd.shared` with a layout, a swizzle, a barrier, and a constant (`swizzled`): each value of it makes another
+kernel.
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from ptxdsl import f32, ptr, u32
 from ptxdsl.layout import Layout, Swizzle, bank_wavefronts, composition, make_tiled_copy
 
 TILE = 32
-ROWS = 8  # of threads: each moves TILE / ROWS elements
+ROWS = 8  # of threads; each thread moves TILE / ROWS elements
 
 PLAIN = Layout((TILE, TILE), (TILE, 1))
 SWIZZLED = composition(Swizzle(5, 0, 5), PLAIN)  # column ^ row
-A_COLUMN = make_tiled_copy("ld.shared.4", Layout((TILE, 1)), bits=32)  # what a warp reads at a time
+A_COLUMN = make_tiled_copy("ld.shared.4", Layout((TILE, 1)), bits=32)  # what a warp reads in one load
 
 
 @pd.kernel

@@ -1,11 +1,11 @@
-"""One warp and one instruction of the tensor cores: D = A @ B with D of 16x8, A of 16x16 and B of 16x8.
+"""One warp and one tensor core instruction: D = A @ B with a 16x8 D, a 16x16 A and a 16x8 B.
 
     python examples/04_one_mma.py [--device cuda]
 
-mma.sync takes its operands from the registers of all 32 lanes, in an order that no load from memory has; ldmatrix
-brings 8x8 matrices from shared memory in just that order. Smaller matrices are filled up with zeros.
+mma.sync takes its operands from the registers of all 32 lanes, in an order that no load from memory produces; ldmatrix
+loads 8x8 matrices from shared memory in exactly that order. Smaller matrices are padded with zeros.
 
-New here: ldmatrix, mma.sync, and who holds what of a matrix.
+New here: ldmatrix, mma.sync, and the fragments: the elements of a matrix that each lane holds.
 """
 
 import numpy as np
@@ -19,7 +19,7 @@ WARP = 32
 
 
 def fill(tile, source, rows, columns):
-    """Copies source, rows x columns, into a tile in shared memory, zeros around it."""
+    """Copy source, rows x columns, into a tile in shared memory, and zero the rest."""
     elements = tile.shape[0] * tile.shape[1]
     for step in range(0, elements, WARP):
         at = pd.laneid + step
@@ -32,21 +32,21 @@ def fill(tile, source, rows, columns):
 
 @pd.kernel
 def one_mma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
-    """a is m x k and row-major, b is k x n and column-major, which is n x k and row-major."""
+    """Multiply a, row-major m x k, by b, column-major k x n; column-major k x n is row-major n x k."""
     tile_a, tile_b = pd.shared(f16, (M, K)), pd.shared(f16, (N, K))
     fill(tile_a, a, m, k)
     fill(tile_b, b, n, k)
     pd.ptx.bar.warp.sync(0xFFFFFFFF)
 
-    # Each lane gives ldmatrix the address of one row of 8 elements; matrix i takes those of lanes 8i to 8i + 7.
+    # Each lane passes the address of a row of 8 elements to ldmatrix; matrix i uses those of lanes 8i to 8i + 7.
     lane = pd.laneid
     fragment_a = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(tile_a.address(lane % 16, lane // 16 * 8))
     fragment_b = pd.ptx.ldmatrix.sync.aligned.m8n8.x2.shared.b16(tile_b.address(lane % 8, lane // 8 % 2 * 8))
     zeros = [pd.cast(0.0, f32)] * 4
-    sums = pd.ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32(fragment_a, fragment_b, zeros)
+    acc = pd.ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32(fragment_a, fragment_b, zeros)
 
     # Lane 4g + t holds columns 2t and 2t + 1 of row g, then of row g + 8.
-    for i, value in enumerate(sums):
+    for i, value in enumerate(acc):
         row, column = lane // 4 + i // 2 * 8, lane % 4 * 2 + i % 2
         with pd.if_((row < m) & (column < n)):
             d[row * n + column] = value

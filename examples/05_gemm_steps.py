@@ -1,15 +1,15 @@
-"""From a naive GEMM to a pipelined one in four steps: what each changes, and what it gains.
+"""From a naive GEMM to a pipelined one in four steps, and the effect of each.
 
     python examples/05_gemm_steps.py                  # thread instructions and bank conflicts, on the emulator
     python examples/05_gemm_steps.py --device cuda    # and times, on the GPU
 
  1. naive      each thread computes one element with fused multiply-adds, straight from global memory
  2. cp.async   a block computes a 64x64 tile on the tensor cores; tiles of A and B are copied to shared memory
- 3. swizzled   the same, with the 16-byte chunks of a row exchanged so that ldmatrix meets no bank twice
- 4. pipelined  the same, with a ring of tiles: the next ones are on their way while this one is multiplied
+ 3. swizzled   the 16-byte chunks of each row are permuted, so that ldmatrix has no bank conflicts
+ 4. pipelined  a ring of tiles: the next tiles are in flight while the current one is multiplied
 
 A is m x k, B is k x n; A's rows and B's columns are contiguous. New here: cp.async and its groups, a ring of stages, a
-GEMM. `ptxdsl/kernels/gemm.py` goes on from there.
+GEMM. `ptxdsl/kernels/gemm.py` continues from there.
 """
 
 from dataclasses import dataclass
@@ -42,20 +42,20 @@ def naive(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32):
 
 @dataclass(frozen=True)
 class Step:
-    """What the tensor-core kernel is made for."""
+    """The parameters of the tensor core kernel."""
 
     swizzled: bool
     stages: int
 
     @property
     def ring(self):
-        """`stages` tiles of TILE x DEPTH elements, one behind the other."""
+        """The layout of `stages` consecutive tiles of TILE x DEPTH elements."""
         plain = Layout((TILE, DEPTH, self.stages), (DEPTH, 1, TILE * DEPTH))
         return composition(SWIZZLE, plain) if self.swizzled else plain
 
 
 def copy_tile(tiles, stage, source, first, rows, start, k):
-    """Starts copies of 16 bytes of a TILE x DEPTH tile, with zeros where the matrix ends; k is a multiple of 8."""
+    """Start the copies of a TILE x DEPTH tile, 16 bytes each, zero-filled out of bounds; k is a multiple of 8."""
     for i in range(0, TILE * DEPTH // CHUNK, THREADS):
         chunk = pd.tid.x + i
         row, column = chunk // (DEPTH // CHUNK), chunk % (DEPTH // CHUNK) * CHUNK
@@ -65,8 +65,8 @@ def copy_tile(tiles, stage, source, first, rows, start, k):
         pd.ptx.cp.async_.cg.shared.global_(tiles.address(row, column, stage), source + place, 16, bytes)
 
 
-def multiply_tile(tiles_a, tiles_b, stage, sums):
-    """Adds the product of a warp's parts of two tiles to its sums."""
+def multiply_tile(tiles_a, tiles_b, stage, acc):
+    """Multiply a warp's rows of tile A by its columns of tile B, and add the products to its accumulators."""
     lane, warp_row, warp_column = pd.laneid, pd.warpid // 2 * WARP_TILE, pd.warpid % 2 * WARP_TILE
     for k in range(0, DEPTH, 16):
         row, column = lane % 16, lane // 16 * 8 + k
@@ -76,24 +76,24 @@ def multiply_tile(tiles_a, tiles_b, stage, sums):
         a = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_a]
         b = [pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(place) for place in places_b]
         for i, j in np.ndindex(2, 4):
-            pd.ptx(MMA, a[i], b[j // 2][j % 2 * 2 :][:2], sums[i][j], out=sums[i][j])
+            pd.ptx(MMA, a[i], b[j // 2][j % 2 * 2 :][:2], acc[i][j], out=acc[i][j])
 
 
-def store(out, sums, first_row, first_column, m, n):
-    """Lane 4g + t holds columns 2t and 2t + 1 of rows g and g + 8 of each 16x8 piece."""
+def store(out, acc, first_row, first_column, m, n):
+    """Store the accumulators. Lane 4g + t holds columns 2t and 2t + 1 of rows g and g + 8 of each 16x8 tile."""
     top = first_row + pd.warpid // 2 * WARP_TILE + pd.laneid // 4
     left = first_column + pd.warpid % 2 * WARP_TILE + pd.laneid % 4 * 2
     for i, j, part in np.ndindex(2, 4, 4):
         row, column = top + (i * 16 + part // 2 * 8), left + (j * 8 + part % 2)
         with pd.if_((row < m) & (column < n)):
-            out[row * n + column] = sums[i][j][part]
+            out[row * n + column] = acc[i][j][part]
 
 
 @pd.kernel
 def tensor_cores(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32, *, step: Step):
     tiles_a, tiles_b = pd.shared(f16, step.ring), pd.shared(f16, step.ring)
     first_row, first_column = pd.ctaid.y * TILE, pd.ctaid.x * TILE
-    sums = [[[pd.var(f32, 0.0) for _ in range(4)] for _ in range(4)] for _ in range(2)]
+    acc = [[[pd.var(f32, 0.0) for _ in range(4)] for _ in range(4)] for _ in range(2)]
 
     def start_copies(tile, stage):
         copy_tile(tiles_a, stage, a, first_row, m, tile * DEPTH, k)
@@ -106,14 +106,14 @@ def tensor_cores(a: ptr[f16], b: ptr[f16], out: ptr[f32], m: u32, n: u32, k: u32
     for tile in pd.range(tiles):
         if ahead == 0:
             start_copies(tile, 0)
-        pd.ptx.cp.async_.wait_group(max(ahead - 1, 0))  # this tile has come for this thread
-        pd.ptx.bar.sync(0)  # and for all; and all have done with the tile before it
+        pd.ptx.cp.async_.wait_group(max(ahead - 1, 0))  # this thread's copies of the tile have arrived
+        pd.ptx.bar.sync(0)  # all threads' copies have, and nobody reads the previous tile any more
         if ahead > 0:
             start_copies(tile + ahead, (tile + ahead) % step.stages)
-        multiply_tile(tiles_a, tiles_b, tile % step.stages, sums)
+        multiply_tile(tiles_a, tiles_b, tile % step.stages, acc)
         if ahead == 0:
-            pd.ptx.bar.sync(0)  # all have done with this tile, before the next one overwrites it
-    store(out, sums, first_row, first_column, m, n)
+            pd.ptx.bar.sync(0)  # all threads have read this tile before the next copies overwrite it
+    store(out, acc, first_row, first_column, m, n)
 
 
 STEPS = {"naive": None, "cp.async": Step(False, 1), "swizzled": Step(True, 1), "pipelined": Step(True, 4)}
@@ -134,7 +134,7 @@ def matrices(m, n, k):
 
 
 def gain(step):
-    """On the emulator, how often ldmatrix goes to the banks; on the GPU, how fast the whole is."""
+    """Return the ldmatrix wavefronts on the emulator, or the speed on the GPU."""
     if ON_GPU:
         sizes = 4096, 4096, 4096
         arrays = [to_device(x) for x in matrices(*sizes)]
@@ -156,7 +156,7 @@ def example_tensor_cores(rng):
 
 
 def main():
-    sizes = m, n, k = 100, 72, 200  # multiples of no tile
+    sizes = m, n, k = 100, 72, 200  # not multiples of a tile
     a, b, out = matrices(m, n, k)
     expected = a.astype(np.float64) @ b.T.astype(np.float64)
     for name, step in STEPS.items():

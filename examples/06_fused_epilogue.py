@@ -2,11 +2,11 @@
 
     python examples/06_fused_epilogue.py [--device cuda]
 
-gemm() hands each element of the product to a function before it is written, with the element of each operand that
-belongs to it: one value a row, one a column, or a matrix. The function is traced into the kernel, so that the product
-never travels to memory and back. x has one scale for each of its rows, w for each of its columns.
+gemm() applies a function to each element of the product before it is written, together with the matching element of
+each operand: one value a row, one a column, or a matrix. The function is traced into the kernel, so the product is
+never stored and reloaded. x has one scale per row, w one per column.
 
-New here: a shipped kernel with an epilogue of one's own, per_row and per_column.
+New here: gemm() with a custom epilogue, per_row and per_column.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def layer(total, scale_x, scale_w, bias):
 
 
 def quantised(rng, shape, axis):
-    """Numbers near N(0,1) as int8, and the scale of each line along `axis`."""
+    """Return numbers near N(0,1) as int8, and the scale of each line along `axis`."""
     exact = rng.standard_normal(shape)
     scales = np.abs(exact).max(axis=axis) / 127
     whole = np.round(exact / np.expand_dims(scales, axis)).astype(np.int8)
@@ -32,7 +32,7 @@ def quantised(rng, shape, axis):
 
 
 def example_gemm(rng):
-    """The launch that the call of gemm() makes, for `ptxdsl check`."""
+    """Return the launch of this call of gemm(), for `ptxdsl check`."""
     x, scale_x = quantised(rng, (100, 96), 1)
     w, scale_w = quantised(rng, (96, 72), 0)
     vectors = per_row(scale_x), per_column(scale_w), per_column(rng.standard_normal(72, np.float32))

@@ -2,12 +2,12 @@
 
     python examples/07_grouped_gemm.py [--device cuda]
 
-Persistent blocks, as many as the GPU holds at a time, take tile after tile. The drawing shows who does what on six
-blocks: dealt one by one, the problem with the long K keeps a few of them busy long after the others; with balance="k"
-it is cut into parts. A layer of experts multiplies each row of x by the weights of the expert that the row was sent to:
-rows are sorted by expert, and `ends` says where those of each expert end.
+Persistent blocks, as many as fit on the GPU, compute tile after tile. The drawing shows the tiles of six blocks: with
+tiles dealt in order, the problem with the long K keeps a few blocks busy long after the others; balance="k" splits it
+among blocks. A layer of experts multiplies each row of x by the weights of its expert: rows are sorted by expert, and
+`ends` holds the end of each expert's rows.
 
-New here: grouped_gemm, its schedules as a value to look at, grouped_gemm_ragged.
+New here: grouped_gemm, its schedule as a value that can be drawn, grouped_gemm_ragged.
 """
 
 from typing import Any
@@ -54,13 +54,13 @@ def experts(rng):
 
 
 def example_ragged_kernel(rng):
-    """The launch that a call of grouped_gemm_ragged() makes, for `ptxdsl check`."""
+    """Return the launch of a call of grouped_gemm_ragged(), for `ptxdsl check`."""
     x, w, ends = normal(rng, 40, 32), normal(rng, 3, 32, 24), np.array([7, 7, 40], np.int32)
     return recorded_launch(lambda: grouped_gemm_ragged(x, w, ends))
 
 
 def main():
-    if not ON_GPU or LIBRARY:  # the kernel reads a table of addresses, so the arrays must be where it runs
+    if not ON_GPU or LIBRARY:  # the kernel reads a table of addresses, so the arrays must be on its device
         products(np.random.default_rng(0))
     experts(np.random.default_rng(1))
 

@@ -3,9 +3,9 @@
     python examples/08_convolution.py                  # on the emulator
     python examples/08_convolution.py --device cuda    # on the GPU
 
-A row of the product is a pixel of the output, a column is a filter, and the sum runs over the window and the channels.
-No matrix of windows is ever made: each copy to shared memory finds its place in the images. What comes after the sum is
-a function of one element, written here. New here: a convolution, and the GEMM that it is.
+A row of the product is an output pixel, a column is a filter, and K runs over the window and the channels. The matrix
+of windows is never stored: the copies to shared memory gather from the images (implicit GEMM). The epilogue is a
+function of one element, written here. New here: a convolution, and the GEMM that computes it.
 """
 
 import numpy as np
@@ -18,19 +18,19 @@ from ptxdsl.schedule import Conv2dProblem
 
 
 def shortcut(x, bias, image):
-    """What ends a residual block; `x` is an element of the sum, the others are those beside it."""
+    """The end of a residual block, for one element `x` of the convolution and the matching elements of the operands."""
     return relu(x + bias + image)
 
 
 def block(images, filters, biases):
-    """relu(image + second layer of the first), images as (N, H, W, C), filters as (K, R, S, C)."""
+    """Compute relu(image + conv(relu(conv(image)))) for images (N, H, W, C) and filters (K, R, S, C)."""
     first, second = (per_column(bias) for bias in biases)
     hidden = conv2d(images, filters[0], pad=1, epilogue=add_relu, operands=(first,))
     return conv2d(hidden, filters[1], pad=1, epilogue=shortcut, operands=(second, images))
 
 
 def plain(images, filters, biases):
-    """The same in numpy, in float64; what passes from layer to layer is rounded to f16."""
+    """Compute the block in numpy, in float64; the layer in between is rounded to f16."""
 
     def layer(x, w):
         padded = np.pad(x.astype(np.float64), ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -42,7 +42,7 @@ def plain(images, filters, biases):
 
 
 def example_conv2d(rng):
-    """The launch that a call of conv2d() makes, for `ptxdsl check`."""
+    """Return the launch of a call of conv2d(), for `ptxdsl check`."""
     images = rng.standard_normal((1, 7, 5, 16)).astype(np.float16)
     filters = rng.standard_normal((16, 3, 3, 16)).astype(np.float16)
     bias = per_column(rng.standard_normal(16).astype(np.float32))

@@ -1,12 +1,13 @@
-"""A box of a matrix comes to shared memory by TMA, is changed there, and goes back by TMA.
+"""A TMA load of a box of a matrix to shared memory, a change in place, and a TMA store.
 
     python examples/09_tma_copy.py                  # on the emulator
     python examples/09_tma_copy.py --device cuda    # on an H100 or H200
 
-y = 2 x, in boxes of 32 x 64 elements. One thread asks for a whole copy; an mbarrier tells all threads when its bytes
-are there. The box is swizzled, so that a column of it meets all banks: `tile[i, j]` finds the elements. What lies
-outside of the matrix is neither read nor written, so any shape will do whose rows are multiples of 16 bytes. New here:
-a tensor map as a parameter, an mbarrier that expects bytes, the fence between threads that write and a copy that reads.
+y = 2 x, in boxes of 32 x 64 elements. One thread issues each copy; an mbarrier signals to all threads that its bytes
+have arrived. The box is swizzled, so that a column of it is spread over all banks; `tile[i, j]` applies the swizzle.
+Out-of-bounds elements are loaded as zeros and not stored, so any shape works whose rows are multiples of 16 bytes. New
+here: a tensor map as a parameter, an mbarrier that expects bytes, the proxy fence between the threads' writes and the
+TMA store.
 """
 
 from typing import Annotated
@@ -39,7 +40,7 @@ def double(x: Map, y: Map):
     for row in pd.range(ROWS):
         tile[row, pd.tid.x] = tile[row, pd.tid.x] * 2
 
-    pd.ptx.fence.proxy.async_.shared__cta()  # each thread: what it wrote is there for TMA
+    pd.ptx.fence.proxy.async_.shared__cta()  # each thread makes its writes visible to TMA
     pd.ptx.bar.sync(0)
     with pd.if_(pd.tid.x == 0):
         y.store(corner, tile)

@@ -1,11 +1,11 @@
-"""A ring of mbarriers: one warp keeps copies of boxes under way, four others add up what has come.
+"""A ring of mbarriers: one warp keeps TMA loads in flight, four warps add up the loaded boxes.
 
     python examples/10_mbarrier_ring.py                  # on the emulator
     python examples/10_mbarrier_ring.py --device cuda    # on an H100 or H200
 
-y[j] = the sum of x[i, j] over all rows i. A block takes 128 columns; boxes of 16 rows go through a ring of four stages.
-The copying warp waits for a stage that is empty, the others for one that is full; none waits for the whole block. New
-here: roles of warps, the ring with its phases, and one elected lane.
+y[j] = the sum of x[i, j] over all rows i. A block computes 128 columns; boxes of 16 rows go through a ring of four
+stages. The producer waits for an empty stage, the consumers for a full one; the whole block never synchronises. New
+here: warp roles, the ring and its phases, and one elected lane.
 """
 
 from typing import Annotated
@@ -36,7 +36,7 @@ def column_sums(x: Box, y: ptr[f32], columns: u32, boxes: u32):
         total = pd.var(f32, 0.0)
         for _ in pd.range(boxes):
             slot = ring.wait()
-            for row in range(ROWS):  # rows outside of the matrix come as zeros
+            for row in range(ROWS):  # out-of-bounds rows are loaded as zeros
                 total += tiles[slot.index, row, reader.thread]
             ring.release()
         with pd.if_(first + reader.thread < columns):

@@ -1,10 +1,10 @@
-"""One warpgroup and its instruction: D = A @ B with D of 64x64, A of 64x64 and B of 64x64, 16 along K at a time.
+"""One warpgroup and its instruction: D = A @ B with 64x64 matrices, 16 of K at a time.
 
     python examples/11_one_wgmma.py [--device cuda]
 
-wgmma reads A and B from shared memory by itself. How they lie there it is told by 64-bit descriptors, which are derived
-from the layout of the tiles; a layout that no descriptor can say is refused, with one that would do. The program draws
-the descriptor of A. Needs an H100 or H200, or no GPU at all.
+wgmma reads A and B from shared memory. 64-bit descriptors give it their layout; they are derived from the layout of the
+tiles, and a layout that no descriptor can express is refused, with a suggestion. The program draws the descriptor of A.
+Needs an H100 or H200, or no GPU at all.
 
 New here: wgmma, descriptors, and the fences and waits between threads, shared memory and tensor cores.
 """
@@ -25,7 +25,7 @@ A, B = layout.shared_operand(ATOM, "a", TILE), layout.shared_operand(ATOM, "b", 
 
 
 def fill(tile, source, rows, columns):
-    """Copies source, rows x columns, into a tile in shared memory, zeros around it."""
+    """Copy source, rows x columns, into a tile in shared memory, and zero the rest."""
     for step in range(0, M * K, WARPGROUP):
         at = pd.tid.x + step
         row, column = at // K, at % K
@@ -37,26 +37,26 @@ def fill(tile, source, rows, columns):
 
 @pd.kernel(reqntid=WARPGROUP, arch="sm_90a")
 def one_wgmma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
-    """a is m x k and row-major, b is k x n and column-major, which is n x k and row-major."""
+    """Multiply a, row-major m x k, by b, column-major k x n; column-major k x n is row-major n x k."""
     tile_a = pd.shared(f16, TILE, align=A.alignment_bytes)
     tile_b = pd.shared(f16, TILE, align=B.alignment_bytes)
     fill(tile_a, a, m, k)
     fill(tile_b, b, n, k)
-    pd.ptx.fence.proxy.async_.shared__cta()  # what threads wrote is seen by the tensor cores, which go another way
+    pd.ptx.fence.proxy.async_.shared__cta()  # make the threads' writes visible to the async proxy, which wgmma uses
     pd.ptx.bar.sync(0)
 
-    sums = [pd.var(f32, 0.0) for _ in range(M * N // WARPGROUP)]
+    acc = [pd.var(f32, 0.0) for _ in range(M * N // WARPGROUP)]
     first_a, first_b = (o.descriptor(pd.cast(t.address().value, u64)) for o, t in ((A, tile_a), (B, tile_b)))
-    pd.ptx.wgmma.fence.sync.aligned()  # the sums were written before they are added to
+    pd.ptx.wgmma.fence.sync.aligned()  # the accumulators were written by other instructions
     for step in range(K // STEP):
         of_a, of_b = A.advanced(first_a, k_step=step), B.advanced(first_b, k_step=step)
-        pd.ptx.wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16(of_a, of_b, 1, 1, 1, 0, 0, out=sums)
+        pd.ptx.wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16(of_a, of_b, 1, 1, 1, 0, 0, out=acc)
     pd.ptx.wgmma.commit_group.sync.aligned()
-    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the sums may be read
+    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the accumulators may be read
 
-    # Lane 4g + t of warp w holds, of row 16w + g, then of row 8 below, columns 2t and 2t + 1 of every 8.
+    # Lane 4g + t of warp w holds columns 2t and 2t + 1 of every 8, of row 16w + g and then of row 16w + g + 8.
     warp, lane = pd.tid.x // 32, pd.tid.x % 32
-    for i, value in enumerate(sums):
+    for i, value in enumerate(acc):
         row, column = warp * 16 + lane // 4 + i // 2 % 2 * 8, i // 4 * 8 + lane % 4 * 2 + i % 2
         with pd.if_((row < m) & (column < n)):
             d[row * n + column] = value

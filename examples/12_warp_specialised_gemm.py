@@ -1,11 +1,11 @@
-"""A GEMM of Hopper: one warpgroup copies tiles by TMA, two multiply them by wgmma, and a ring of mbarriers is between.
+"""A Hopper GEMM: one warpgroup loads tiles by TMA, two multiply them by wgmma, and a ring of mbarriers connects them.
 
     python examples/12_warp_specialised_gemm.py                  # on the emulator
     python examples/12_warp_specialised_gemm.py --device cuda    # and its speed, on an H100 or H200
 
-c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with sums in f32. A block computes tiles of 128 x 256, one after
-another. New here: roles with registers of their own, tiled copies by TMA and descriptors, both derived from the layout
-of a tile, and an epilogue that goes through shared memory: stmatrix, a fence for the asynchronous proxy, TMA.
+c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with f32 accumulators. A persistent block computes tiles of 128 x
+256. New here: roles with their own register counts, tiled TMA copies and descriptors that are both derived from the
+layout of a tile, and an epilogue through shared memory: stmatrix, an async proxy fence, a TMA store.
 """
 
 from typing import Annotated
@@ -49,22 +49,22 @@ def gemm(
                 ring.commit()
 
     with pd.warpgroup(1, 2, registers=232) as consumer:
-        sums = [pd.var(f32) for _ in range(N // 2)]
+        acc = [pd.var(f32) for _ in range(N // 2)]
         leader = consumer.thread % WARPGROUP == 0
         for tile in pd.range(pd.ctaid.x, tiles, pd.nctaid.x):
             for k in pd.range(steps):
                 slot = ring.wait()
                 stage = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
-                multiply(stage, consumer.index, k > 0, sums)
+                multiply(stage, consumer.index, k > 0, acc)
                 ring.release()
             row, column = tile % tiles_m * M + consumer.index * ROWS, tile // tiles_m * N
-            store(c, tiles_c, row, column, sums, consumer, leader)
+            store(c, tiles_c, row, column, acc, consumer, leader)
         with pd.if_(leader):
             pd.ptx.cp.async_.bulk.wait_group(0)
 
 
-def multiply(stage, part, add, sums):
-    """sums = a @ b.T, added to what they are where `add`: 64 rows of a tile of a, along K of one stage."""
+def multiply(stage, part, add, acc):
+    """Compute acc = a @ b.T, plus acc if `add`: 64 rows of a tile of a, along the K of one stage."""
     a, b = shared_operand(ATOM, "a", LOAD_A.layout), shared_operand(ATOM, "b", LOAD_B.layout)
     first_a, first_b = (x.descriptor(tile.value.to(u64)) for x, tile in zip((a, b), stage, strict=True))
     first_a = a.advanced(first_a, part.to(u64))
@@ -72,19 +72,19 @@ def multiply(stage, part, add, sums):
     for step in range(K // 16):
         pair = a.advanced(first_a, 0, step), b.advanced(first_b, 0, step)
         adds = add if step == 0 else True
-        pd.ptx.wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16(*pair, adds, 1, 1, 0, 0, out=sums)
+        pd.ptx.wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16(*pair, adds, 1, 1, 0, 0, out=acc)
     pd.ptx.wgmma.commit_group.sync.aligned()
     pd.ptx.wgmma.wait_group.sync.aligned(0)
 
 
-def store(c, tiles_c, row, column, sums, consumer, leader):
-    """The sums of a warpgroup: as bf16 to shared memory, and from there by one thread."""
+def store(c, tiles_c, row, column, acc, consumer, leader):
+    """Store a warpgroup's accumulators: as bf16 to shared memory, from where one thread issues the TMA stores."""
     with pd.if_(leader):
-        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the tile before have been read
+        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the previous tile have been read
     consumer.warpgroup_barrier()
     lane, warp = pd.laneid, consumer.thread % WARPGROUP // 32
-    for n in range(0, N, 16):  # each lane says where a row of 8 elements goes
-        words = [pd.ptx.cvt.rn.bf16x2.f32(sums[i + 1], sums[i]) for i in range(n // 2, n // 2 + 8, 2)]
+    for n in range(0, N, 16):  # each lane passes the address of a row of 8 elements
+        words = [pd.ptx.cvt.rn.bf16x2.f32(acc[i + 1], acc[i]) for i in range(n // 2, n // 2 + 8, 2)]
         target = tiles_c.address(consumer.index, warp * 16 + lane % 16, (n % COLUMNS + lane // 16 * 8, n // COLUMNS))
         pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(target, words)
     pd.ptx.fence.proxy.async_.shared__cta()
@@ -94,14 +94,14 @@ def store(c, tiles_c, row, column, sums, consumer, leader):
 
 
 def matmul(a, b, c, blocks=132):
-    """c = a @ b.T; k and n are multiples of 8."""
+    """Compute c = a @ b.T; k and n are multiples of 8."""
     (m, k), n = a.shape, b.shape[0]
     tiles_m, tiles_n = -(-m // M), -(-n // N)
     gemm[min(blocks, tiles_m * tiles_n), 384](a, b, c, tiles_m, tiles_m * tiles_n, -(-k // K))
 
 
 def operands(m, n, k):
-    """a, b and room for c."""
+    """Return a, b and an empty c."""
     rng = np.random.default_rng(12)
     a, b = (rng.standard_normal(shape, np.float32).astype(ml_dtypes.bfloat16) for shape in ((m, k), (n, k)))
     return a, b, np.zeros((m, n), ml_dtypes.bfloat16)

@@ -1,16 +1,16 @@
-"""A histogram in the shared memory of two blocks, and how often each element occurs: a cluster.
+"""A histogram in the shared memory of two blocks, and the frequency of each element: a cluster.
 
     python examples/13_cluster.py                  # on the emulator
     python examples/13_cluster.py --device cuda    # on a GPU with clusters (sm_90 or later)
 
-The blocks of a cluster run together, and each may read, write and count in the shared memory of the others. So bins
-that would not fit one block are dealt out: block r of a cluster has those from r * HALF on, and a thread counts what it
-finds in whichever block has the bin. A bulk copy may go to several blocks at once: each block fetches half of a table
-from global memory, and both receive it.
+The blocks of a cluster run at the same time, and each may read, write and update the shared memory of the others. Bins
+that do not fit in one block are therefore distributed: block r of a cluster holds the bins from r * HALF on, and a
+thread increments a bin in the block that holds it. A bulk copy can write to several blocks: each block loads half of a
+table from global memory, and both receive it.
 
-New here: a cluster, addresses in shared memory of another block (`mapa`), the barrier of the cluster, and a copy with
-a mask of the blocks that receive it (`multicast`). The barriers are needed: a block must not count in bins that are not
-zero yet, nor end while the other still counts in them, nor copy to an mbarrier that is not made yet.
+New here: a cluster, addresses in the shared memory of another block (`mapa`), the cluster barrier, and a multicast copy
+with a mask of the receiving blocks. The barriers are needed: a block must not increment bins before they are zeroed,
+exit while another block still increments its bins, or copy to an mbarrier before it is initialised.
 """
 
 import numpy as np
@@ -26,14 +26,14 @@ EVERYBODY = (1 << CLUSTER) - 1
 
 
 def meet():
-    """All threads of the cluster come here before any goes on, and then see what all did."""
+    """Synchronise all threads of the cluster, and make their writes visible to each other."""
     pd.ptx.barrier.cluster.arrive.release.aligned()
     pd.ptx.barrier.cluster.wait.acquire.aligned()
 
 
 @pd.kernel(cluster=CLUSTER, arch="sm_90")
 def histogram(x: ptr[u32], bins: ptr[u32], n: u32):
-    """Adds to bins[v] how often v is among the n elements of x."""
+    """Add the number of elements of x that equal v to bins[v]."""
     own = pd.shared(u32, HALF)
     rank = pd.special("%cluster_ctarank")
     for i in pd.range(pd.tid.x, HALF, THREADS):
@@ -50,7 +50,7 @@ def histogram(x: ptr[u32], bins: ptr[u32], n: u32):
 
 @pd.kernel(cluster=CLUSTER, arch="sm_90")
 def frequency(x: ptr[u32], bins: ptr[u32], y: ptr[u32], n: u32):
-    """y[i] = bins[x[i]], with all bins in the shared memory of each block."""
+    """Compute y[i] = bins[x[i]], with all bins in the shared memory of each block."""
     table = pd.shared(u32, BINS, align=16)
     full = pd.shared(pd.b64, 1)
     with pd.if_(pd.tid.x == 0):

@@ -1,10 +1,10 @@
-"""Integrals by adaptive quadrature: a function that calls itself, of a function that another module defines.
+"""Integrals by adaptive quadrature: a recursive function, which calls a function that another PTX module defines.
 
     python examples/14_functions.py                  # on the emulator
     python examples/14_functions.py --device cuda    # on the GPU
 
-Each thread integrates over its own part. Where three points do not say enough of the curve, both halves are done anew:
-that is a recursion, so the function stays a function in the PTX. What is integrated comes as PTX, as nvcc -ptx prints a
+Each thread integrates over its own interval. If three points do not approximate the curve well enough, both halves are
+integrated recursively, so the function stays a function in the PTX. The integrand is PTX, as nvcc -ptx prints a
 `__device__` function; pd.link makes one program of the two, for the emulator and for the GPU.
 
 New here: pd.function, pd.extern and pd.link.
@@ -36,7 +36,7 @@ curve = pd.extern("curve", (f32,), f32)
 
 @pd.function
 def simpson(left: f32, right: f32, at_left: f32, at_right: f32, depth: u32) -> f32:
-    """The integral from left to right, whose ends are known already."""
+    """Integrate from left to right; the values at both ends are known."""
     middle, width = (left + right) * 0.5, right - left
     at_middle = curve(middle)
     trapezoid, parabola = width * (at_left + at_right) * 0.5, width * (at_left + 4.0 * at_middle + at_right) / 6.0

@@ -1,12 +1,12 @@
-"""Training a mixture of experts whose products are ptxdsl's, to the losses of the same model in plain torch.
+"""Training a mixture of experts with the operators of ptxdsl.torch, compared with the same model in plain torch.
 
     python examples/19_train_experts.py                  # on the emulator
     python examples/19_train_experts.py --device cuda    # on the GPU, larger and longer
     torchrun --nproc_per_node=2 examples/19_train_experts.py [--device cuda] [--steps=50]    # DDP; --fsdp: shards
 
-The model predicts the next symbol of a sequence of a hidden rule: an embedding, experts beside a shortcut, a linear
-layer. Both models begin with the same weights and see the same batches. Weights are float32, products are bfloat16.
-New here: modules of ptxdsl.torch, whose operators have gradients; DDP and FSDP hand them local tensors.
+The model predicts the next symbol of a sequence with a hidden rule: an embedding, experts with a residual connection, a
+linear layer. Both models start from the same weights and see the same batches. Weights are float32, products are
+bfloat16. New here: modules of ptxdsl.torch, whose operators have gradients; DDP and FSDP pass them local tensors.
 """
 
 import os
@@ -32,14 +32,14 @@ LEARNING_RATE = 2e-3 if ON_GPU else 2e-2
 
 
 class PlainLinear(nn.Linear):
-    """What `ptxdsl.torch.Linear` replaces."""
+    """A linear layer of plain torch, in place of `ptxdsl.torch.Linear`."""
 
     def forward(self, x):
         return nn.functional.linear(x, self.weight.to(x.dtype), None if self.bias is None else self.bias.to(x.dtype))
 
 
 class PlainExperts(nn.Module):
-    """What `ptxdsl.torch.Experts` replaces: one expert after another."""
+    """Experts in plain torch, one after another, in place of `ptxdsl.torch.Experts`."""
 
     def __init__(self, experts, width, hidden):
         super().__init__()
@@ -55,7 +55,7 @@ class PlainExperts(nn.Module):
 
 
 class Model(nn.Module):
-    """(tokens,) symbols to (tokens, SYMBOLS) scores of the next one."""
+    """Map symbols (tokens,) to scores of the next symbol (tokens, SYMBOLS)."""
 
     def __init__(self, plain):
         super().__init__()
@@ -72,7 +72,7 @@ class Model(nn.Module):
 
 
 def parallel(model):
-    """The model as it is, or with its parameters the same on all ranks, or shards of them on each."""
+    """Return the model as it is for one rank, else replicated (DDP) or sharded (FSDP)."""
     if RANKS == 1:
         return model
     if "--fsdp" in sys.argv:
@@ -82,7 +82,7 @@ def parallel(model):
 
 
 def batches(steps):
-    """Symbols and the ones that follow, of which one in eight is any: each rank has its share."""
+    """Yield this rank's share of each batch: symbols and their successors, one in eight of them random."""
     generator = torch.Generator().manual_seed(19)
     rule = torch.randperm(SYMBOLS, generator=generator)
     rank = dist.get_rank() if RANKS > 1 else 0
@@ -94,7 +94,7 @@ def batches(steps):
 
 
 def train(plain, state, steps=STEPS):
-    """The loss after each step."""
+    """Train a model and return the loss of each step."""
     model = Model(plain)
     model.load_state_dict(state)
     model = parallel(model.to(DEVICE))
@@ -113,16 +113,16 @@ def train(plain, state, steps=STEPS):
 
 
 def timed(plain, state):
-    """The losses, and the steps that are made in a second."""
+    """Return the losses and the steps per second."""
     if ON_GPU:
-        train(plain, state, steps=3)  # the first time, kernels are made
+        train(plain, state, steps=3)  # the first steps compile the kernels
     begin = time.perf_counter()
     losses = train(plain, state).double().cpu()
     return losses, STEPS / (time.perf_counter() - begin)
 
 
 def compare():
-    """The losses of both models, and what their steps take."""
+    """Train both models, compare their losses and print their speed."""
     torch.manual_seed(19)
     state = Model(plain=False).state_dict()
     losses, rate = timed(False, state)

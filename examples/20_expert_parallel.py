@@ -1,16 +1,17 @@
-"""A mixture of experts over several GPUs: each holds some of the experts, and tokens travel to theirs and back.
+"""A mixture of experts over several GPUs: each rank holds some of the experts, and tokens are exchanged between ranks.
 
     python examples/20_expert_parallel.py                                             # one rank, on the emulator
     torchrun --nproc_per_node=4 examples/20_expert_parallel.py                        # four: gloo and emulators
     torchrun --nproc_per_node=2 examples/20_expert_parallel.py --device cuda [--bench]    # NCCL and two GPUs
     torchrun --nproc_per_node=4 examples/20_expert_parallel.py --device cuda --ranks-per-gpu=2    # gloo and two GPUs
 
-Each rank routes its tokens and sorts them by expert. Rows whose expert is on another rank go there, where
-grouped_gemm_ragged multiplies them, and come back to be combined; their gradients go the same way. Meanwhile a rank
-multiplies the rows that stay, and on the way back computes the gradients of weights. The result is compared with the
-layer on one device in float64: it is the same for 1, 2 and 4 ranks. NCCL takes one rank a GPU; ranks that share one
-exchange by gloo, which knows host memory alone, so that rows go through it.
-New here: ptxdsl.torch under torch.distributed, where NCCL has a stream of its own beside that of the products.
+Each rank routes its tokens and sorts them by expert. The rows of remote experts are sent to their ranks (dispatch),
+multiplied there by grouped_gemm_ragged, and sent back (combine); their gradients take the same way. Communication
+overlaps with computation: during the dispatch a rank multiplies its local rows, and during the combine of the backward
+pass it computes the gradients of the weights. The result of 1, 2 and 4 ranks is compared with the layer on one device
+in float64. NCCL allows one rank per GPU; ranks that share a GPU use gloo, which copies rows through host memory.
+
+New here: ptxdsl.torch under torch.distributed, where NCCL uses a stream of its own next to the stream of the products.
 """
 
 import os
@@ -30,16 +31,18 @@ from ptxdsl.torch import Linear, combine, dispatch, route
 BENCH = "--bench" in sys.argv
 EXPERTS, CHOSEN = 8, 2
 TOKENS, WIDTH, HIDDEN = (16384, 2048, 4096) if BENCH else (4096, 512, 256) if ON_GPU else (48, 16, 24)
-MANY, NARROW = 65536, 1024  # instead of TOKENS, and of HIDDEN, where the exchange takes as long as the products
-WHEN = {False: "before", True: "beside"}
+MANY, NARROW = 65536, 1024  # in place of TOKENS and HIDDEN: the exchange then takes as long as the products
+OVERLAP = {False: "without overlap", True: "with overlap"}
 RANKS_PER_GPU = next((int(word.partition("=")[2]) for word in sys.argv if word.startswith("--ranks-per-gpu=")), 1)
 BY_NCCL = ON_GPU and RANKS_PER_GPU == 1
-DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # which is multiplied as tf32
+DTYPE = torch.bfloat16 if ON_GPU else torch.float32  # float32 is multiplied as tf32
 
 
-class Ours:
-    """Products of groups of rows, (rows, K) by (groups, K, N), and along them: (rows, M), (rows, N) to (groups, M, N).
-    `ends` says where the rows of each group end."""
+class PtxdslProducts:
+    """Grouped products by ptxdsl; `ends` holds the end of each group's rows.
+
+    `rows` multiplies (rows, K) by (groups, K, N); `along` multiplies (rows, M) by (rows, N) to (groups, M, N).
+    """
 
     @staticmethod
     def rows(x, weights, ends, out=None):
@@ -50,8 +53,8 @@ class Ours:
         return grouped_gemm_ragged_k(x, y, ends)
 
 
-class OfTorch:
-    """What these are measured against."""
+class TorchProducts:
+    """Grouped products by torch, as the baseline."""
 
     @staticmethod
     def rows(x, weights, ends, out=None):
@@ -63,11 +66,11 @@ class OfTorch:
         return torch._grouped_mm(x.t(), y, offs=ends)
 
 
-class Travel:
-    """Where the rows of a rank go, which are sorted by expert, and where those for its experts come from."""
+class Exchange:
+    """The exchange of rows between ranks: a rank's rows, sorted by expert, go to the ranks of their experts."""
 
     def __init__(self, ends, overlap):
-        """`ends` says where the rows of each expert end, int32. The host knows nothing of them before `wait`."""
+        """Exchange `ends`, the int32 end of each expert's rows, on the device. The host reads the counts in `wait`."""
         self.ranks, self.rank, self.overlap = dist.get_world_size(), dist.get_rank(), overlap
         local = len(ends) // self.ranks
         first = self.rank * local
@@ -82,33 +85,38 @@ class Travel:
         self.copied = torch.cuda.current_stream().record_event() if ON_GPU else None
 
     def wait(self):
-        """The host waits, once, for how many rows go from each rank to each."""
+        """Wait on the host, once, for the number of rows that each rank sends to each rank."""
         if self.copied is not None:
             self.copied.synchronize()
         counts = self.last.diff(prepend=self.last.new_zeros(self.ranks, 1)).tolist()
         self.sent, self.received = counts[self.rank], [of_rank[self.rank] for of_rank in counts]
 
     def through(self, rows, first, second, meanwhile):
-        """What two layers make of the rows, where their experts are: `first(origin, x)` gives what `second(origin, y,
-        out)` takes, which writes to out, if any, and returns it. While others come, this rank has the first layer of
-        the rows that stay; while they go back, the second one and what `meanwhile` does."""
+        """Send rows to the ranks of their experts, apply two layers there, and send the results back.
+
+        `first(origin, x)` returns the input of `second(origin, y, out)`, which writes to `out` if it is given, and
+        returns its result. During the dispatch this rank applies the first layer to its local rows; during the combine,
+        the second layer and `meanwhile`.
+        """
         done, others = torch.empty_like(rows), list(self.received)
         others[self.rank] = 0
         leaving, returned = rows.split(self.sent), done.split(self.sent)
         coming = rows.new_empty(sum(others), rows.shape[1]).split(others)
-        on_their_way = self.exchange(leaving, coming)
+        in_flight = self.start(leaving, coming)
         staying = first(self.rank, leaving[self.rank])
-        arrived(on_their_way)
+        arrived(in_flight)
         results = [second(rank, first(rank, x), None) if len(x) else x for rank, x in enumerate(coming)]
-        on_their_way = self.exchange(results, returned)
+        in_flight = self.start(results, returned)
         second(self.rank, staying, returned[self.rank])
         meanwhile()
-        arrived(on_their_way)
+        arrived(in_flight)
         return done
 
-    def exchange(self, leaving, coming):
-        """Begins to send `leaving`, rows for each rank, and to receive `coming`, but for those of this one; without
-        overlap nothing else happens until they are there."""
+    def start(self, leaving, coming):
+        """Start to send `leaving`, a tensor of rows per rank, and to receive `coming`, except for this rank's rows.
+
+        Without overlap, wait for both.
+        """
         others = [rank for rank in range(self.ranks) if rank != self.rank]
         sent = {rank: on_the_wire(leaving[rank]) for rank in others if len(leaving[rank])}
         received = {rank: on_the_wire(coming[rank]) for rank in others if len(coming[rank])}
@@ -122,19 +130,18 @@ class Travel:
 
 
 def arrived(works):
-    """What is launched from now on begins when these are done, all of which are taken from the list. With gloo, the
-    host waits for them."""
+    """Order later launches after the transfers in `works`, and empty the list. With gloo, wait on the host."""
     while works:
         works.pop(0).wait()
 
 
 def on_the_wire(tensor):
-    """A tensor without gaps where the exchange may read and write it: itself, or a copy where ranks share a GPU."""
+    """Return a contiguous tensor for the exchange: the tensor itself, or a host copy if ranks share a GPU."""
     return tensor.contiguous() if RANKS_PER_GPU == 1 else tensor.to("cpu", copy=True).contiguous()
 
 
 class Unloading(NamedTuple):
-    """The end of an exchange through host memory, which comes after the others that are waited for."""
+    """The copy of received rows from host memory, which follows the transfers."""
 
     received: torch.Tensor
     rows: torch.Tensor
@@ -144,22 +151,22 @@ class Unloading(NamedTuple):
 
 
 class ThroughExperts(torch.autograd.Function):
-    """Rows sorted by expert through two layers, of which each rank holds those of its experts."""
+    """Two layers on rows sorted by expert; each rank holds the weights of its experts."""
 
     @staticmethod
-    def forward(ctx, rows, up, down, travel, products):
-        kept = {}  # by the rank whose rows they are: rows, and what the layers give and take between them
+    def forward(ctx, rows, up, down, exchange, products):
+        kept = {}  # by rank of origin: the rows, the hidden layer and its activation
 
         def first(origin, x):
-            return x, products.rows(x, up, travel.ends[origin])
+            return x, products.rows(x, up, exchange.ends[origin])
 
         def second(origin, layer, out):
             x, hidden = layer
             kept[origin] = x, hidden, nn.functional.silu(hidden)
-            return products.rows(kept[origin][-1], down, travel.ends[origin], out)
+            return products.rows(kept[origin][-1], down, exchange.ends[origin], out)
 
-        done = travel.through(rows, first, second, lambda: None)
-        ctx.travel, ctx.products, ctx.origins = travel, products, list(kept)
+        done = exchange.through(rows, first, second, lambda: None)
+        ctx.exchange, ctx.products, ctx.origins = exchange, products, list(kept)
         ctx.save_for_backward(up, down, *(tensor for of_origin in kept.values() for tensor in of_origin))
         return done
 
@@ -167,30 +174,32 @@ class ThroughExperts(torch.autograd.Function):
     def backward(ctx, gradient):
         up, down, *saved = ctx.saved_tensors
         kept = {origin: saved[3 * n : 3 * n + 3] for n, origin in enumerate(ctx.origins)}
-        travel, products, of_up, of_down = ctx.travel, ctx.products, [], []
+        exchange, products, of_up, of_down = ctx.exchange, ctx.products, [], []
 
         def second(origin, of_done):
-            return of_done, products.rows(of_done, down.mT, travel.ends[origin])
+            return of_done, products.rows(of_done, down.mT, exchange.ends[origin])
 
         def first(origin, layer, out):
             of_done, of_active = layer
             of_hidden = torch.ops.aten.silu_backward(of_active, kept[origin][1])
             gradients[origin] = of_done, of_hidden
-            return products.rows(of_hidden, up.mT, travel.ends[origin], out)
+            return products.rows(of_hidden, up.mT, exchange.ends[origin], out)
 
         def of_weights():
             for origin, (of_done, of_hidden) in gradients.items():
                 x, _, active = kept[origin]
-                of_down.append(products.along(active, of_done, travel.ends[origin]))
-                of_up.append(products.along(x, of_hidden, travel.ends[origin]))
+                of_down.append(products.along(active, of_done, exchange.ends[origin]))
+                of_up.append(products.along(x, of_hidden, exchange.ends[origin]))
 
         gradients = {}
-        of_rows = travel.through(gradient.contiguous(), second, first, of_weights)
+        of_rows = exchange.through(gradient.contiguous(), second, first, of_weights)
         return of_rows, *(reduce(torch.Tensor.add_, each) for each in (of_up, of_down)), None, None
 
 
 class ExpertParallel(nn.Module):
-    """(tokens, width) of this rank to the same. Rank r holds experts r·E/R … of E; all hold the router."""
+    """Map (tokens, width) of this rank to the same shape. Rank r holds experts r·E/R … of E; every rank holds the
+    router.
+    """
 
     def __init__(self, experts, chosen, width, hidden, products):
         super().__init__()
@@ -201,14 +210,14 @@ class ExpertParallel(nn.Module):
 
     def forward(self, tokens, overlap=True):
         routes = route(self.router(tokens), self.chosen)
-        travel = Travel(routes.ends, overlap)
+        exchange = Exchange(routes.ends, overlap)
         rows = dispatch(tokens, routes)
-        travel.wait()
-        return combine(ThroughExperts.apply(rows, self.up, self.down, travel, self.products), routes)
+        exchange.wait()
+        return combine(ThroughExperts.apply(rows, self.up, self.down, exchange, self.products), routes)
 
 
-def layer(weights, device, products=Ours, hidden=HIDDEN):
-    """The layer with its share of the weights of all experts."""
+def layer(weights, device, products: type[PtxdslProducts | TorchProducts] = PtxdslProducts, hidden=HIDDEN):
+    """Return the layer of this rank, with its share of the weights of all experts."""
     model = ExpertParallel(EXPERTS, CHOSEN, WIDTH, hidden, products).to(device, DTYPE)
     router, *of_experts = weights
     model.router.weight.data.copy_(router)
@@ -218,7 +227,7 @@ def layer(weights, device, products=Ours, hidden=HIDDEN):
 
 
 def random_weights(generator, hidden=HIDDEN):
-    """Of the router and of the two layers of all experts."""
+    """Return random weights of the router and of both layers of all experts."""
     shapes = (EXPERTS, WIDTH), (EXPERTS, WIDTH, hidden), (EXPERTS, hidden, WIDTH)
     scales = 0.3, WIDTH**-0.5, hidden**-0.5
     return [
@@ -228,14 +237,14 @@ def random_weights(generator, hidden=HIDDEN):
 
 
 def decided(tokens, router):
-    """Tokens whose experts are clearly the best, so that rounded scores choose as exact ones do."""
+    """Return tokens whose best experts lead by a margin, so that rounding the scores does not change the choice."""
     scores = tokens.double() @ router.double().t()
     best = scores.topk(CHOSEN + 1).values
     return tokens[best[:, -2] - best[:, -1] > 0.02 * scores.abs().max()][:TOKENS]
 
 
 def reference(weights, tokens, gradient):
-    """The result and the gradients of tokens and weights, on one device, in float64."""
+    """Compute the result and the gradients of the tokens and weights on one device in float64."""
     router, up, down, tokens = (each.double().requires_grad_() for each in (*weights, tokens))
     scores, chosen = (tokens @ router.t()).softmax(-1).topk(CHOSEN)
     scores = scores / scores.sum(-1, keepdim=True)
@@ -249,7 +258,7 @@ def reference(weights, tokens, gradient):
 
 
 def results(weights, tokens, gradient, overlap):
-    """The same by all ranks, each with its share of tokens and experts."""
+    """Compute the result and the gradients on all ranks, each with its share of tokens and experts."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     model, share = layer(weights, tokens.device), tokens.chunk(ranks)[rank].clone().requires_grad_()
     out = model(share, overlap)
@@ -261,7 +270,7 @@ def results(weights, tokens, gradient, overlap):
 
 
 def gathered(share):
-    """The shares of all ranks, one behind the other."""
+    """Concatenate the shares of all ranks."""
     share = on_the_wire(share)
     shares = [torch.empty_like(share) for _ in range(dist.get_world_size())]
     dist.all_gather(shares, share)
@@ -269,24 +278,22 @@ def gathered(share):
 
 
 def compare(device):
-    """The layer on all ranks, with rows that travel before and beside products, against the reference."""
+    """Compare the layer on all ranks with the reference, without and with overlap."""
     generator, ranks = torch.Generator().manual_seed(20), dist.get_world_size()
     weights = [weight.to(device) for weight in random_weights(generator)]
     tokens = decided(torch.randn(2 * TOKENS, WIDTH, generator=generator).to(device, DTYPE), weights[0])
     gradient = torch.randn(TOKENS, WIDTH, generator=generator).to(device, DTYPE)
     exact = reference(weights, tokens, gradient)
-    names = "output", "gradient of the tokens", "of the router", "of the first layer", "of the second layer"
+    names = "output", "gradient of the tokens", "gradient of the router", "gradient of layer 1", "gradient of layer 2"
     for overlap in (False, True):
         for name, result, expected in zip(names, results(weights, tokens, gradient, overlap), exact, strict=True):
             if dist.get_rank() == 0:
-                title = (
-                    f"{name}, {ranks} rank{'s' * (ranks > 1)}, rows travel {'beside' if overlap else 'before'} products"
-                )
+                title = f"{name}, {ranks} rank{'s' * (ranks > 1)}, {'with' if overlap else 'without'} overlap"
                 check(title, result.float(), expected, tolerance=(0.02 if ON_GPU else 0.004) * abs(expected).max())
 
 
 def milliseconds(step, times=20):
-    """Of one step, of which all ranks begin the first one together."""
+    """Return the mean milliseconds of a step; all ranks start together."""
     for _ in range(3):
         step()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -300,7 +307,7 @@ def milliseconds(step, times=20):
 
 
 def bench(device):
-    """Tokens a second of all ranks, beside the same layer by torch's grouped product."""
+    """Print the tokens per second of all ranks, for ptxdsl and for torch's grouped product."""
     for tokens, hidden in ((TOKENS, HIDDEN), (MANY, HIDDEN), (TOKENS, NARROW)):
         if dist.get_rank() == 0:
             print(f"    {tokens} tokens of {WIDTH} a rank, {EXPERTS} experts of {hidden}:")
@@ -312,7 +319,7 @@ def bench_layer(device, count, hidden):
     weights = random_weights(generator, hidden)
     tokens = torch.randn(count, WIDTH, device=device, dtype=DTYPE).requires_grad_()
     gradient = torch.randn(count, WIDTH, device=device, dtype=DTYPE)
-    for name, products in (("ptxdsl", Ours), ("torch._grouped_mm", OfTorch)):
+    for name, products in (("ptxdsl", PtxdslProducts), ("torch._grouped_mm", TorchProducts)):
         model = layer(weights, device, products, hidden)
         for overlap in (False, True):
             with torch.no_grad():
@@ -321,20 +328,20 @@ def bench_layer(device, count, hidden):
             if dist.get_rank() == 0:
                 rates = " forward, ".join(f"{count * ranks / each / 1e3:.2f}" for each in (forward, both))
                 print(
-                    f"    {name:18} {WHEN[overlap]} products: {rates} with backward, million tokens a second",
+                    f"    {name:18} {OVERLAP[overlap]}: {rates} with backward, million tokens a second",
                     flush=True,
                 )
 
 
 def refuse(ranks):
-    """Ends the program where it cannot run as it was asked to, `ranks` on this machine."""
+    """Exit with a message if the program cannot run as requested with `ranks` ranks on this machine."""
     every = int(os.environ.get("WORLD_SIZE", "1"))
     if EXPERTS % every:
         sys.exit(f"{every} ranks cannot share {EXPERTS} experts evenly\n  help: start 1, 2, 4 or 8")
     if RANKS_PER_GPU < 1:
-        sys.exit(f"--ranks-per-gpu={RANKS_PER_GPU}\n  help: it is a number from 1 on")
+        sys.exit(f"--ranks-per-gpu={RANKS_PER_GPU}\n  help: pass a number of 1 or more")
     if BENCH and not ON_GPU:
-        sys.exit("--bench measures GPUs\n  help: add --device cuda, or leave --bench out")
+        sys.exit("--bench needs GPUs\n  help: add --device cuda, or leave out --bench")
     if ON_GPU and torch.cuda.device_count() * RANKS_PER_GPU < ranks:
         sys.exit(
             f"{ranks} ranks need {-(-ranks // RANKS_PER_GPU)} GPUs, with {RANKS_PER_GPU} on each; this machine has "

@@ -1,7 +1,7 @@
-"""Where the arrays of an example live, and whether its result is right. No example needs more than these.
+"""Arrays of the examples on the emulator or the GPU, and the comparison of results.
 
-Without a flag arrays are numpy's and kernels run on the emulator. With `--device cuda` they are torch's, else CuPy's,
-and kernels run on the GPU; where neither is installed, ptxdsl copies the numpy arrays to the GPU and back.
+Without a flag, arrays are numpy's and kernels run on the emulator. With `--device cuda`, arrays are torch's, else
+CuPy's, and kernels run on the GPU; without either library, ptxdsl copies the numpy arrays to the GPU and back.
 """
 
 import importlib
@@ -23,17 +23,17 @@ if ON_GPU and LIBRARY is None:
 
 
 def to_device(array):
-    """A numpy array where the kernels run."""
+    """Return a numpy array on the device where the kernels run."""
     if LIBRARY == "torch":
         torch = importlib.import_module("torch")
-        if array.dtype.name == "bfloat16":  # which torch takes from numpy by its bits alone
+        if array.dtype.name == "bfloat16":  # torch reads bfloat16 from numpy only as raw bits
             return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16).cuda()
         return torch.from_numpy(array).cuda()
     return importlib.import_module("cupy").asarray(array) if LIBRARY == "cupy" else array
 
 
 def to_host(array):
-    """The opposite; waits for the kernels."""
+    """Return an array as numpy, after the kernels have finished."""
     if LIBRARY == "torch":
         host = array.cpu()
         return (host.float() if "bfloat16" in str(host.dtype) else host).numpy()
@@ -41,14 +41,14 @@ def to_host(array):
 
 
 def check(what, found, expected, tolerance=0.0):
-    """Says `ok`, or ends the program with exit code 1 where an element is off by more than `tolerance`."""
+    """Print `ok`, or exit with code 1 if an element is off by more than `tolerance`."""
     error = abs(np.asarray(to_host(found), np.float64) - expected).max(initial=0.0)
-    if not error <= tolerance:  # so that NaN fails too
+    if not error <= tolerance:  # true for NaN too
         sys.exit(f"FAILED  {what}: an element is off by {error:.3g}; at most {tolerance:.3g} is rounding")
     print(f"ok  {what}, on the {'GPU' if ON_GPU else 'emulator'} (largest error {error:.2g})")
 
 
 def seconds(run):
-    """The median time that `run` takes on the GPU."""
+    """Return the median time of `run` on the GPU."""
     with driver.on(0):
         return gpu_seconds(run)

@@ -215,17 +215,17 @@ def test_colours_are_for_terminals_only(run, tmp_path, monkeypatch):
         (
             ["(8,8)", "--svg", "(4,4)"],
             "--svg takes (4,4) as the file to write, but it is a SPEC",
-            "write the SPEC first, as in: ptxdsl layout '(4,4)' --svg FILE; for a file of that name, ./(4,4)",
+            "write the SPEC first, as in: ptxdsl layout '(4,4)' --svg FILE, or name the file ./(4,4)",
         ),
         (
             ["--svg", "(8,8)"],
             "--svg takes (8,8) as the file to write, but it is a SPEC",
-            "write the SPEC first, as in: ptxdsl layout '(8,8)' --svg FILE; for a file of that name, ./(8,8)",
+            "write the SPEC first, as in: ptxdsl layout '(8,8)' --svg FILE, or name the file ./(8,8)",
         ),
         (
             ["--latex", "mma.m16n8k16"],
             "--latex takes mma.m16n8k16 as the file to write, but it is a SPEC",
-            "write the SPEC first, as in: ptxdsl layout 'mma.m16n8k16' --latex FILE; for a file of that name, ./mma.m16n8k16",
+            "write the SPEC first, as in: ptxdsl layout 'mma.m16n8k16' --latex FILE, or name the file ./mma.m16n8k16",
         ),
         (["ldmatrix.x3"], "there is no copy atom 'ldmatrix.x3'", COPIES),
         (

@@ -144,7 +144,7 @@ def check(options: argparse.Namespace) -> None:
         if file is not None and is_spec(file):
             raise UsageError(
                 f"{form} takes {file} as the file to write, but it is a SPEC",
-                help=f"write the SPEC first, as in: ptxdsl layout '{file}' {form} FILE; for a file of that name, ./{file}",
+                help=f"write the SPEC first, as in: ptxdsl layout '{file}' {form} FILE, or name the file ./{file}",
             )
     if not options.specs:
         raise UsageError("SPEC is missing", help="give one, as in: ptxdsl layout '(4,8)'")

@@ -25,9 +25,9 @@ def test_experts_have_one_result_on_any_number_of_ranks(ranks, options):
     """That of one device in float64, and its gradients; also where rows are copied on their way, as on shared GPUs."""
     done = torchrun("20_expert_parallel.py", ranks, *options)
     assert done.returncode == 0, done.stderr
-    for when in ("before", "beside"):
-        told = f"{ranks} rank{'s' * (ranks > 1)}, rows travel {when} products, on the emulator"
-        assert len(re.findall(f"^ok .*{told}", done.stdout, re.MULTILINE)) == 5
+    for overlap in ("with", "without"):
+        line = f"{ranks} rank{'s' * (ranks > 1)}, {overlap} overlap, on the emulator"
+        assert len(re.findall(f"^ok .*{line}", done.stdout, re.MULTILINE)) == 5
 
 
 @pytest.mark.parametrize("sharded", [(), ("--fsdp",)])
@@ -79,9 +79,9 @@ FEWER = "gloo instead of NCCL), or leave out --device cuda: gloo and the emulato
             "4 ranks need 2 GPUs, with 2 on each; this machine has 1\n"
             "  help: start fewer, let some share a GPU with --ranks-per-gpu=2 (" + FEWER,
         ),
-        (["--device", "cuda", "--ranks-per-gpu=0"], 1, "--ranks-per-gpu=0\n  help: it is a number from 1 on\n"),
+        (["--device", "cuda", "--ranks-per-gpu=0"], 1, "--ranks-per-gpu=0\n  help: pass a number of 1 or more\n"),
         ([], 3, "3 ranks cannot share 8 experts evenly\n  help: start 1, 2, 4 or 8\n"),
-        (["--bench"], 1, "--bench measures GPUs\n  help: add --device cuda, or leave --bench out\n"),
+        (["--bench"], 1, "--bench needs GPUs\n  help: add --device cuda, or leave out --bench\n"),
     ],
     ids=["NCCL", "shared GPUs", "none a GPU", "three ranks", "figures of the emulator"],
 )  # fmt: skip

@@ -1,9 +1,8 @@
 """Bulk copies: queued when issued, carried out as late as the program allows.
 
-A copy to shared memory lands when a thread waits for its mbarrier and none can run, or when a schedule says so; what it
-copies is read then. A copy
-to global memory reads shared memory, and writes, when its thread waits for that. What is left at the end of a block has
-not been waited for.
+A copy to shared memory lands when a thread waits for its mbarrier and no thread can run, or when a schedule says so;
+its source is read at that time. A copy to global memory reads shared memory, and writes, when its thread waits for
+that. Copies that remain at the end of a block were not waited for.
 """
 
 from __future__ import annotations
@@ -47,22 +46,22 @@ _WAIT_READ = "execute cp.async.bulk.commit_group and cp.async.bulk.wait_group.re
 
 
 Resumption: TypeAlias = Callable[[np.ndarray], AbstractContextManager[None]]
-"""Makes lanes act for an instruction that they ran earlier."""
+"""A function that makes lanes act for an instruction that they ran earlier."""
 
 
 class BulkRequester(Requester, Protocol):
     """Lanes that issue bulk copies or wait for them."""
 
     def resumption(self) -> Resumption:
-        """How lanes do later what the running instruction asks for."""
+        """Return a function that makes lanes act for the current instruction later."""
 
 
 @dataclass(eq=False, slots=True)
 class BulkLoad:
-    """Copies to shared memory that one instruction issued, one for each lane.
+    """Copies to shared memory by one instruction, one per lane.
 
     `chunks` (chunks, lanes) of shared memory; `sources` (items, lanes) of `unit` bytes, which are `fill` where `inside`
-    is false; `mbarrier` (lanes,) is where the bytes are completed.
+    is false; `mbarrier` (lanes,) counts the bytes.
     """
 
     lanes: np.ndarray
@@ -76,7 +75,7 @@ class BulkLoad:
 
     @property
     def bytes(self) -> int:
-        """What each lane copies."""
+        """The bytes that each lane copies."""
         return len(self.chunks) * CHUNK
 
     def part(self, which: np.ndarray) -> BulkLoad:
@@ -87,10 +86,10 @@ class BulkLoad:
 
 @dataclass(eq=False, slots=True)
 class BulkStore:
-    """Copies from shared memory that one instruction issued, one for each lane, in the bulk groups `group` (lanes,).
+    """Copies from shared memory by one instruction, one per lane, in the bulk groups `group` (lanes,).
 
-    `targets` (items, lanes) of `unit` bytes of global memory. `data` (items, lanes) is what was read, once it was; with
-    `update`, elements of `type` are combined with those in memory.
+    `targets` (items, lanes) of `unit` bytes of global memory. `data` (items, lanes) is set once the source has been
+    read; with `update`, elements of `type` are combined with those in memory.
     """
 
     lanes: np.ndarray
@@ -105,7 +104,7 @@ class BulkStore:
     data: np.ndarray | None = None
 
     def part(self, which: np.ndarray, reading: Reading) -> BulkStore:
-        """Those of some lanes, whose reading is `reading`."""
+        """Return the copies of some lanes, whose reading is `reading`."""
         data = None if self.data is None else self.data[:, which]
         targets, pieces = self.targets[:, which], _of_lanes(self.pieces, which)
         arrays = self.lanes[which], reading, pieces, targets, self.group[which]
@@ -113,9 +112,9 @@ class BulkStore:
 
 
 class BulkCopies(Observer):
-    """The copies under way. `closed` counts the bulk groups that each lane has committed.
+    """The copies in flight. `closed` counts the bulk groups that each lane has committed.
 
-    As an observer it sees for which mbarriers threads wait: `awaited` are their places.
+    As an observer it records the mbarriers that threads wait for, in `awaited`.
     """
 
     def __init__(self, memory: Memory, stride: int) -> None:
@@ -131,12 +130,12 @@ class BulkCopies(Observer):
         return not (self.loads or self.stores)
 
     def locations(self) -> list[Location]:
-        """Where the copies under way were issued."""
+        """Return the locations of the instructions of the copies in flight."""
         origins = [*(load.origin for load in self.loads), *(store.origin for store in self.stores)]
         return list(dict.fromkeys(origin.location for origin in origins if origin.location is not None))
 
     def readers(self) -> list[Location]:
-        """Where copies and products were issued that read memory yet."""
+        """Return the locations of the copies and products that have yet to read memory."""
         mapped = [load.origin.location for load in self.loads if any(True for _ in self._maps(load.pieces))]
         return list(dict.fromkeys([*self.readings.locations(), *(at for at in mapped if at is not None)]))
 
@@ -153,7 +152,7 @@ class BulkCopies(Observer):
     # Loads
 
     def load(self, x: BulkRequester, space: str, destination: np.ndarray, source: Pieces, mbarrier: np.ndarray) -> None:
-        """Queues copies to shared memory."""
+        """Queue copies to shared memory."""
         write = self.memory.reach(x, WRITES, space, destination, CHUNK, ASYNC, None, True)
         counted = self.memory.reach(x, UPDATES, space, mbarrier, MBARRIER_BYTES, ARRIVAL, None, True)
         sources, allowed = self._reach(x, READS, source, ASYNC)
@@ -170,7 +169,7 @@ class BulkCopies(Observer):
             self.loads.append(load)
 
     def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
-        """Places of the other side, and for each lane whether all that it moves may be touched."""
+        """Return the global addresses, and a flag per lane: True if all of its accesses are allowed."""
         lanes = pieces.address.shape[-1]
         if pieces.inside is None:
             access = self.memory.reach(x, kind, pieces.space, pieces.address, pieces.unit, ordering, None, True)
@@ -187,8 +186,10 @@ class BulkCopies(Observer):
         return flat, allowed
 
     def flush(self, x: BulkRequester, patient: bool = False) -> bool:
-        """Lands, when nothing else can run, what somebody waits for; all that there is if that is nothing. With
-        `patient`, no stores, and of loads only those whose bytes are expected by now; whether there was any."""
+        """Land the loads that threads wait for, or everything if they wait for nothing, when no thread can run.
+
+        With `patient`, land no stores, and only loads whose bytes are expected by now. Return True if anything landed.
+        """
         if self.idle:
             return False
         due = self._due(True)
@@ -205,7 +206,7 @@ class BulkCopies(Observer):
         return True
 
     def land(self, x: BulkRequester, number: int) -> None:
-        """Lands one of the loads though nobody may wait for it, where its mbarriers expect the bytes by now."""
+        """Land one load early if its mbarriers already expect the bytes."""
         load = self.loads[number]
         mbarriers, inverse, counts = np.unique(load.mbarrier, return_inverse=True, return_counts=True)
         expected = pending_bytes(self.memory.spaces["shared"].read(mbarriers, MBARRIER_BYTES)) >= counts * load.bytes
@@ -217,9 +218,9 @@ class BulkCopies(Observer):
             )
 
     def _due(self, expected: bool) -> list[np.ndarray]:
-        """Which lanes of each load complete an mbarrier for which somebody waits, the first of each block.
+        """Return the lanes of each load that complete an awaited mbarrier, the first such mbarrier of each block.
 
-        With `expected`, only mbarriers that wait for as many bytes.
+        With `expected`, only mbarriers that expect the bytes already.
         """
         if not self.awaited:
             return []
@@ -237,7 +238,7 @@ class BulkCopies(Observer):
         return due if any(which.any() for which in due) else []
 
     def _land(self, x: BulkRequester, due: Sequence[np.ndarray]) -> None:
-        """Carries out the loads of some lanes."""
+        """Carry out the loads of some lanes."""
         left, landed = [], []
         for load, which in zip(self.loads, due, strict=True):
             if which.any():
@@ -272,7 +273,7 @@ class BulkCopies(Observer):
         ))  # fmt: skip
 
     def _complete(self, x: BulkRequester, load: BulkLoad) -> np.ndarray:
-        """Completes the bytes of a load at its mbarriers; those whose phases are complete with them."""
+        """Complete the bytes of a load at its mbarriers, and return the mbarriers whose phase completes."""
         shared = self.memory.spaces["shared"]
         mbarriers, counts = np.unique(load.mbarrier, return_counts=True)
         before = shared.read(mbarriers, MBARRIER_BYTES)
@@ -307,7 +308,7 @@ class BulkCopies(Observer):
             x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)
 
     def _name(self, flat: int) -> str:
-        """A place of shared memory in words."""
+        """Describe an address in shared memory."""
         address = int(flat) % self.stride
         holder = self.memory.spaces["shared"].table.before(address)
         return holder.at(address) if holder else f"address {address:#x}"
@@ -322,7 +323,7 @@ class BulkCopies(Observer):
         type: Type | None,
         update: Update | None,
     ) -> None:
-        """Queues copies from shared memory."""
+        """Queue copies from shared memory."""
         kind, ordering = (WRITES, ASYNC) if update is None else (UPDATES, Ordering("relaxed", "gpu", "async"))
         targets, allowed = self._reach(x, kind, destination, ordering)
         reading, lanes = self.readings.begin(x, source), x.lanes_now
@@ -349,7 +350,7 @@ class BulkCopies(Observer):
         self.closed[lanes] += 1
 
     def wait(self, x: BulkRequester, lanes: np.ndarray, pending: int, read: bool) -> None:
-        """Completes the stores of lanes that are in no group but the newest `pending`; with `read` their reading."""
+        """Complete the stores of lanes except for their newest `pending` groups; with `read`, only their reads."""
         limit = np.full(len(self.closed), np.iinfo(np.int64).min)
         limit[lanes] = self.closed[lanes] - pending
         due = self._take(lambda store: store.group < limit[store.lanes])
@@ -357,7 +358,7 @@ class BulkCopies(Observer):
             self._store(x, due, read)
 
     def _take(self, which: Callable[[BulkStore], np.ndarray]) -> list[BulkStore]:
-        """The stores of lanes of which `which` holds, apart from those of others; all of them stay in the queue."""
+        """Return the stores selected by `which`, split off from the stores of other lanes; all of them stay queued."""
         due, stores = [], []
         for store in self.stores:
             chosen = which(store)
@@ -371,7 +372,7 @@ class BulkCopies(Observer):
         return due
 
     def _split(self, store: BulkStore, which: np.ndarray) -> tuple[BulkStore, BulkStore]:
-        """A store as that of some of its lanes and that of the others."""
+        """Split a store into the part of some lanes and the rest."""
         if store.data is None:
             readings = self.readings.split(store.reading, which)
         else:
@@ -380,7 +381,7 @@ class BulkCopies(Observer):
         return store.part(which, readings[0]), store.part(~which, readings[1])
 
     def _store(self, x: BulkRequester, due: Sequence[BulkStore], read: bool) -> None:
-        """Reads the sources of stores and, unless it is to `read` only, writes them."""
+        """Read the sources of stores and, without `read`, write them."""
         for store in due:
             with store.resume(store.lanes):
                 if store.data is None:
@@ -410,7 +411,7 @@ class BulkCopies(Observer):
             x.finding("uninitialized", message, late, help=WRITE_FIRST)
 
     def _write(self, x: BulkRequester, store: BulkStore) -> None:
-        """Writes to global memory what was read."""
+        """Write the data of a store to global memory."""
         pieces, region, items = store.pieces, self.memory.spaces["global"], store.data
         assert items is not None
         inside = np.ones(items.shape, bool) if pieces.inside is None else pieces.inside
@@ -434,10 +435,10 @@ class BulkCopies(Observer):
         with store.resume(np.repeat(lanes, each)):
             self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, RELAXED)
 
-    # Tensor maps in global memory, which a kernel may change when no copy reads them
+    # Tensor maps in global memory, which a kernel may change only when no copy reads them
 
     def _maps(self, pieces: Pieces) -> Iterator[np.ndarray]:
-        """The chunks of those by which copies go, one after another."""
+        """Yield the chunks of each tensor map that copies use."""
         table = self.memory.spaces["global"].table
         for address in () if pieces.maps is None else pieces.maps.tolist():
             holder = table.holder(address, address + MAP_BYTES)
@@ -445,14 +446,14 @@ class BulkCopies(Observer):
                 yield address - holder.delta + np.arange(0, MAP_BYTES, CHUNK)
 
     def _leave_maps(self, pieces: Pieces) -> None:
-        """Copies read their maps no more."""
+        """Mark the tensor maps of copies as no longer read."""
         for maps in self._maps(pieces):
             self.memory.spaces["global"].end_reading(maps, True)
 
     # Ends
 
     def end_blocks(self, x: BulkRequester, gone: np.ndarray) -> None:
-        """Blocks have ended, `gone` (slots,): what they should have waited for is reported, the rest completed."""
+        """End the blocks in slots `gone` (slots,): report their missing waits and complete the rest."""
         left = []
         for load in self.loads:
             late = gone[load.chunks[0] // self.stride]
@@ -481,12 +482,12 @@ class BulkCopies(Observer):
             x.finding("unwaited-async", message, np.ones(len(lanes), bool), help=_WAIT)
 
     def settle(self, residents: Residents) -> None:
-        """Blocks start; nothing is under way."""
+        """Start blocks with no copies in flight."""
         self.closed = np.zeros(residents.lanes, np.int64)
         self.awaited.clear()
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
-        """Lanes and slots have other numbers; those that are gone have nothing under way."""
+        """Renumber lanes and slots; those that have ended have no copies in flight."""
         closed, remain = np.zeros(residents.lanes, np.int64), lanes >= 0
         closed[lanes[remain]] = self.closed[remain]
         self.closed = closed
@@ -502,7 +503,7 @@ class BulkCopies(Observer):
 
 
 def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:
-    """The other side of the copies of some lanes."""
+    """Return the global side of the copies of some lanes."""
     inside = None if pieces.inside is None else pieces.inside[:, which]
     maps = None if pieces.maps is None else pieces.maps[which]
     return replace(pieces, address=pieces.address[:, which], inside=inside, maps=maps)

@@ -15,10 +15,10 @@ from ..memory.spaces import Memory
 
 @dataclass(eq=False, slots=True)
 class Copy:
-    """One instruction's copies that are under way: a place to read, a place to write and a group for each lane.
+    """The copies in flight of one instruction: a source, a destination and a group per lane.
 
-    `used` is how many of the bytes are read (None: all); the others become zero. Where all become zero, nothing is
-    read, and `source` is None. The groups are from `oldest` to `newest`.
+    `used` is the number of bytes that are read (None: all); the rest become zero. If all become zero, `source` is None
+    and nothing is read. The groups are from `oldest` to `newest`.
     """
 
     lanes: np.ndarray
@@ -41,7 +41,7 @@ class Copy:
 
 @dataclass(eq=False, slots=True)
 class Notice:
-    """What is to be done once the copies of some lanes up to a serial number are complete."""
+    """An action for when the copies of some lanes up to a serial number are complete."""
 
     lanes: np.ndarray
     serial: int
@@ -70,7 +70,7 @@ class CopyQueue:
         size: int,
         used: np.ndarray,
     ) -> None:
-        """Queues copies of `size` bytes, of which `used` are read."""
+        """Queue copies of `size` bytes, of which `used` are read."""
         least, most = int(used.min()), int(used.max())
         part = None if least == size else used.astype(np.int64)
         write = self.memory.reach(x, WRITES, "shared", destination, size, WEAK, None, True)
@@ -89,7 +89,7 @@ class CopyQueue:
 
     @property
     def _range(self) -> tuple[int, int]:
-        """The least and the greatest number of groups that a lane has committed."""
+        """Return the least and the greatest number of groups that a lane has committed."""
         if self._bounds is None:
             self._bounds = int(self.closed.min()), int(self.closed.max())
         return self._bounds
@@ -97,7 +97,9 @@ class CopyQueue:
     def _origin(
         self, x: Requester, source: np.ndarray, size: int, used: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Places to read; lanes that read nothing may have any address, and others only what they read."""
+        """Return the source addresses. Lanes that read nothing may have any address; others are checked for the bytes
+        they read.
+        """
         if used is None:
             read = self._reads(x, source, size)
             return read.flat, read.allowed
@@ -121,7 +123,7 @@ class CopyQueue:
         self._bounds = None
 
     def wait(self, x: Requester, lanes: np.ndarray, pending: int | None) -> None:
-        """Completes the copies of lanes that are in no group but the newest `pending`; with None, all copies."""
+        """Complete the copies of lanes except for their newest `pending` groups; with None, all copies."""
         if not self.queue:
             return
         limit = np.full(len(self.closed), np.iinfo(np.int64).min)
@@ -154,7 +156,7 @@ class CopyQueue:
             self.memory.version += 1
 
     def _carry_out(self, copies: list[Copy]) -> None:
-        """Moves the bytes of copies of one size."""
+        """Copy the bytes of copies with the same size."""
         shared, size = self.memory.spaces["shared"], copies[0].bytes
         if copies[0].source is None:
             for copy in copies:
@@ -171,11 +173,11 @@ class CopyQueue:
         shared.land(_joined([copy.destination for copy in copies]), size, items)
 
     def notify(self, lanes: np.ndarray, action: Callable[[np.ndarray], None]) -> None:
-        """Does something when the copies that lanes have issued so far are complete."""
+        """Register an action for when the copies that lanes have issued so far are complete."""
         self.notices.append(Notice(lanes, self.issued, action))
 
     def flush(self, x: Requester) -> bool:
-        """Completes, when nothing else can run, what notices wait for; whether there was any."""
+        """Complete the copies that notices wait for, when no thread can run. Return True if there were any."""
         if not self.notices:
             return False
         notices, self.notices = self.notices, []
@@ -185,7 +187,7 @@ class CopyQueue:
         return True
 
     def move(self, lanes: np.ndarray, slots: np.ndarray, count: int, stride: int) -> None:
-        """Lanes and slots have other numbers; lanes that have ended are gone, and so are their copies."""
+        """Renumber lanes and slots; the copies of lanes that have ended are dropped."""
         closed, remain = np.zeros(count, np.int64), lanes >= 0
         closed[lanes[remain]] = self.closed[remain]
         self.closed, self._bounds = closed, None
@@ -197,26 +199,26 @@ class CopyQueue:
             notice.lanes = lanes[notice.lanes]
 
     def locations(self) -> list[Location]:
-        """Where the copies under way were issued."""
+        """Return the locations of the instructions of the copies in flight."""
         return list(dict.fromkeys(copy.origin.location for copy in self.queue if copy.origin.location is not None))
 
 
 def _both(one: np.ndarray | None, other: np.ndarray | None) -> np.ndarray | bool:
-    """Which accesses both allow; None stands for all."""
+    """Return the accesses that both allow; None stands for all."""
     if one is None:
         return True if other is None else other
     return one if other is None else one & other
 
 
 def _is_due(copy: Copy, low: int, high: int, limit: np.ndarray) -> np.ndarray | bool:
-    """Whether groups come before limits, which are from `low` to `high`: at once where the extremes decide."""
+    """True for each group that precedes its limit, between `low` and `high`; compared once if the extremes decide."""
     if copy.newest < low:
         return True
     return False if copy.oldest >= high else copy.group < limit[copy.lanes]
 
 
 def _alike(copies: list[Copy]) -> list[list[Copy]]:
-    """Copies that can be carried out in one go."""
+    """Group the copies that can be carried out together."""
     kinds: dict[tuple[int, bool, bool], list[Copy]] = {}
     for copy in copies:
         kinds.setdefault((copy.bytes, copy.used is None, copy.source is None), []).append(copy)

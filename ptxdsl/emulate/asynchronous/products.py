@@ -1,7 +1,7 @@
-"""Products of warpgroups (wgmma): queued when issued, carried out at the wait for their group, in order.
+"""Warpgroup products (wgmma): queued when issued, carried out in order at the wait for their group.
 
-Until then their registers are in use. Sums stay matrices from product to product, and go to registers when another
-instruction names one of these.
+Until then their registers are in use. Accumulators stay matrices from product to product, and go to registers when
+another instruction uses one of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FENCE = "write wgmma.fence.sync.aligned between the last use of these registers
 
 @dataclass(eq=False, slots=True)
 class LateProduct:
-    """One instruction's product that is under way, of the warps `rows` (their numbers among the lanes)."""
+    """A product in flight of one instruction, for the warps `rows` (their numbers among the lanes)."""
 
     frame: Frame
     step: Decoded
@@ -40,21 +40,21 @@ class LateProduct:
     unwritten: tuple[np.ndarray, UninitializedRead] | None
 
     def parts(self, x: Executor, which: np.ndarray) -> Iterator[LateProduct]:
-        """That of some of the warps, and that of the others."""
+        """Split into the product of some of the warps and that of the others."""
         readings = x.split_reading(self.reading, which)
         for part, reading in zip((which, ~which), readings, strict=True):
             rows, group, inputs = self.rows[part], self.group[part], self.inputs.part(part)
             yield LateProduct(self.frame, self.step, rows, group, inputs, reading, self.unwritten)
 
     def like(self, other: LateProduct) -> bool:
-        """Whether they are one instruction's spelling, on the same sums of the same warps."""
+        """True if both have the same opcode, accumulators and warps."""
         same = self.frame is other.frame and self.step.opcode is other.step.opcode
         return same and self.step.outputs == other.step.outputs and np.array_equal(self.rows, other.rows)
 
 
 @dataclass(eq=False, slots=True)
 class HeldSums:
-    """Sums that are not in registers yet; `tainted` are the lanes for which they hold what nobody wrote."""
+    """Accumulators that are not in registers yet; `tainted` lanes hold values computed from uninitialised memory."""
 
     step: Decoded
     rows: np.ndarray
@@ -64,19 +64,19 @@ class HeldSums:
 
 
 class ProductQueue:
-    """The queue. `closed` counts the groups that each warp has committed, `fenced` says which have met a fence."""
+    """The queue. `closed` counts the groups that each warp has committed, `fenced` the warps that executed a fence."""
 
     def __init__(self, warps: int) -> None:
         self.closed = np.zeros(warps, np.int64)
         self.fenced = np.zeros(warps, bool)
         self.queue: list[LateProduct] = []
         self.sums: dict[tuple[Frame, tuple[int, ...]], HeldSums] = {}
-        self.used: dict[tuple[Frame, int], np.ndarray] = {}  # warps that named a register since their last fence
+        self.used: dict[tuple[Frame, int], np.ndarray] = {}  # warps that accessed a register since their last fence
 
-    # What threads do
+    # Called for the threads' instructions
 
     def issue(self, x: Executor, inputs: LateInputs) -> None:
-        """Queues the product of the current instruction."""
+        """Queue the product of the current instruction."""
         rows, step = _rows(x), x.step
         self._check_fence(x, rows)
         self._check_free(x, rows)
@@ -98,7 +98,7 @@ class ProductQueue:
         self.closed[_rows(x)] += 1
 
     def wait(self, x: Executor, pending: int) -> None:
-        """Carries out all but the newest `pending` groups of the current warps."""
+        """Carry out all but the newest `pending` groups of the current warps."""
         if not self.queue:
             return
         limit = np.full(len(self.closed), -1)
@@ -118,10 +118,10 @@ class ProductQueue:
         self.queue = left
         for chain in _chains(due):
             self._carry_out(x, chain)
-        x.memory.private += bool(due)  # a loop that waits for products does something
+        x.memory.private += bool(due)  # a loop that waits for products makes progress
 
     def touch(self, x: Executor, step: Decoded) -> None:
-        """Another instruction names registers of products."""
+        """Handle an access of another instruction to registers of products."""
         rows = np.unique(x.lanes_now // WARP)
         self._check_idle(x, step, rows)
         for slot in step.touched:
@@ -135,7 +135,7 @@ class ProductQueue:
         return next((product.step for product in products if warp in product.rows), None)
 
     def settle(self, x: Executor, frame: Frame | None = None, slots: Sequence[int] = ()) -> None:
-        """Sums go to their registers: those of some slots of a frame, or all."""
+        """Write accumulators to their registers: those of some slots of a frame, or all."""
         for key, sums in list(self.sums.items()):
             if frame is None or (key[0] is frame and not set(slots).isdisjoint(key[1])):
                 del self.sums[key]
@@ -159,7 +159,7 @@ class ProductQueue:
                 return
 
     def _check_free(self, x: Executor, rows: np.ndarray) -> None:
-        """The sums of products under way may only be those of this one, in the same shape."""
+        """Report accumulators of products in flight, unless this product uses the same ones in the same shape."""
         step, busy = x.step, False
         for product in self.queue:
             if product.frame is not x.frame:
@@ -183,7 +183,7 @@ class ProductQueue:
                 self._report(x, "reads", product, read, rows)
 
     def _report(self, x: Executor, verb: str, product: LateProduct, slots: set[int], rows: np.ndarray) -> None:
-        if set(product.rows.tolist()).isdisjoint(rows.tolist()):  # a few warps: numpy would take 20 times as long
+        if set(product.rows.tolist()).isdisjoint(rows.tolist()):  # for few warps, numpy would take 20 times as long
             return
         register = x.frame.code.slots.registers[min(slots)]
         role = "an accumulator" if slots & set(product.step.outputs) else "a fragment of A"
@@ -200,7 +200,7 @@ class ProductQueue:
     # Carrying out
 
     def _carry_out(self, x: Executor, chain: Sequence[LateProduct]) -> None:
-        """ProductQueue of one instruction's spelling on the same sums, one after another."""
+        """Carry out the products of one opcode on the same accumulators, in order."""
         first = chain[0]
         key = first.frame, first.step.outputs
         with _standing(x, first.frame, first.step, first.rows):
@@ -220,10 +220,10 @@ class ProductQueue:
                     _note_unwritten(sums, *product.unwritten)
             self.sums[key] = sums
 
-    # Other residents
+    # Changes of the resident blocks
 
     def move(self, x: Executor, lanes: np.ndarray, warps: int) -> None:
-        """Lanes have other numbers; those that have ended are gone, and their products with them."""
+        """Renumber lanes; the products of lanes that have ended are dropped."""
         rows = lanes[::WARP] // WARP
         for name in ("closed", "fenced"):
             setattr(self, name, _moved(getattr(self, name), rows, warps))
@@ -246,18 +246,18 @@ def _moved(values: np.ndarray, rows: np.ndarray, count: int) -> np.ndarray:
 
 
 def _rows(x: Executor) -> np.ndarray:
-    """The numbers of the current warps."""
+    """Return the numbers of the current warps."""
     return x.lanes_now[::WARP] // WARP
 
 
 def _mask(x: Executor, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
-    """The current lanes that are in flagged warps, in the shape of the instruction."""
+    """Return the current lanes of flagged warps, in the shape of the instruction."""
     mask: np.ndarray = warps[x.lanes_now // WARP].reshape(x.shape)
     return mask
 
 
 def _chains(products: Sequence[LateProduct]) -> Iterator[list[LateProduct]]:
-    """ProductQueue in order, those together that can be carried out in one go."""
+    """Yield the products in order, grouped where they can be carried out together."""
     chain: list[LateProduct] = []
     for product in products:
         if chain and not chain[0].like(product):
@@ -270,7 +270,7 @@ def _chains(products: Sequence[LateProduct]) -> Iterator[list[LateProduct]]:
 
 @contextmanager
 def _standing(x: Executor, frame: Frame, step: Decoded, rows: np.ndarray) -> Iterator[None]:
-    """The processor is at an instruction of these warps, other than the one that it runs."""
+    """Move the processor to an instruction of these warps other than the current one."""
     now = x.step, x.active, x.partial
     with x.elsewhere(frame, as_index((rows[:, np.newaxis] * WARP + _LANES).reshape(-1))):
         x.step, x.partial, x.shape = step, True, (len(rows), WARP)
@@ -282,7 +282,7 @@ def _standing(x: Executor, frame: Frame, step: Decoded, rows: np.ndarray) -> Ite
 
 
 def _read(x: Executor, product: LateProduct, order: np.ndarray) -> HeldSums:
-    """The sums of a product as registers have them; nothing of those that it does not add to."""
+    """Return the accumulators of a product from registers, or zeros for a product that does not add to them."""
     step, adds = product.step, product.inputs.accumulates
     if not adds.any():
         return HeldSums(step, product.rows, None)
@@ -298,7 +298,7 @@ def _read(x: Executor, product: LateProduct, order: np.ndarray) -> HeldSums:
 
 
 def _unwritten_sums(x: Executor, step: Decoded) -> UninitializedRead:
-    """A product adds to registers that nobody wrote."""
+    """Report a product that adds to uninitialised registers."""
     slot = next(slot for slot in step.outputs if slot in x.frame.undefined)
     text = f"{step.origin.name} adds to register {x.frame.code.slots.registers[slot]}, which was never written"
     return UninitializedRead(step.origin, text, BEGIN)
@@ -312,7 +312,7 @@ def _write(x: Executor, frame: Frame, sums: HeldSums) -> None:
 
 
 def _fragments(x: Executor, chain: Sequence[LateProduct]) -> list[np.ndarray]:
-    """The fragments of A of like products, if that is where A is."""
+    """Return the A fragments of equal products if A is in registers."""
     if not chain[0].step.fragment:
         return []
     held = [shaped(product.step.late[1].read(x), len(product.rows)) for product in chain]
@@ -322,8 +322,9 @@ def _fragments(x: Executor, chain: Sequence[LateProduct]) -> list[np.ndarray]:
 
 
 def _taking(x: Executor, rows: np.ndarray, inputs: LateInputs, reading: AsyncReading) -> np.ndarray:
-    """The lanes into whose sums goes what nobody wrote: those of a warp that reads it in rows of A of its own, and
-    those of a warpgroup that reads it elsewhere."""
+    """Return the lanes whose accumulators become tainted: a warp that reads uninitialised rows of its own part of A, or
+    a warpgroup that reads them elsewhere.
+    """
     unwritten, order = x.unwritten_chunks(reading)[..., 0], x.warpgroups()
     count = inputs.warp_chunks
     warps, shared = (np.asarray(part.any(0)) for part in (unwritten[:count], unwritten[count:]))
@@ -334,6 +335,6 @@ def _taking(x: Executor, rows: np.ndarray, inputs: LateInputs, reading: AsyncRea
 
 
 def _note_unwritten(sums: HeldSums, flags: np.ndarray, source: UninitializedRead) -> None:
-    """The sums of some warps hold what nobody wrote."""
+    """Mark the accumulators of some warps as tainted."""
     sums.tainted = flags if sums.tainted is None else flags | sums.tainted
     sums.source = source

@@ -1,4 +1,4 @@
-"""What the async proxy reads of shared memory while threads go on: sources of bulk stores, operands of wgmma."""
+"""Pending reads of shared memory by the async proxy: sources of bulk stores, operands of wgmma."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ..memory.spaces import Memory
 
 @dataclass(eq=False, slots=True)
 class Reading:
-    """Chunks of 16 bytes of shared memory, (chunks, …), that are read for lanes, of a collective for whole warps."""
+    """Chunks of 16 bytes of shared memory, (chunks, …), that are being read for lanes; for a collective, for whole
+    warps.
+    """
 
     lanes: np.ndarray
     chunks: np.ndarray
@@ -25,30 +27,30 @@ class Reading:
 
     @property
     def flat(self) -> np.ndarray:
-        """The places that may be read."""
+        """The addresses that are allowed, flattened."""
         return self.chunks if self.allowed is None else self.chunks[self.allowed]
 
     @property
     def readers(self) -> np.ndarray:
-        """The lane for which each of them is read."""
+        """The lane that reads each of them."""
         lanes = np.broadcast_to(self.lanes, self.chunks.shape)
         return lanes if self.allowed is None else lanes[self.allowed]
 
     def part(self, warps: np.ndarray) -> Reading:
-        """That of some of the warps."""
+        """Return the reading of some of the warps."""
         allowed = None if self.allowed is None else self.allowed[:, warps]
         return Reading(self.lanes[:, warps], self.chunks[:, warps], allowed, self.whole_warps, self.origin)
 
 
 class Readings:
-    """Those that have begun and not ended."""
+    """The readings that have begun and not ended."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self.pending: list[Reading] = []
 
     def begin(self, x: Requester, address: np.ndarray, space: str = "shared") -> Reading:
-        """Lanes begin to read 16 bytes at each address."""
+        """Begin to read 16 bytes at each address."""
         access = self.memory.reach(x, READS, space, address, CHUNK, ASYNC, None, True)
         reading = Reading(access.lanes, access.flat, access.allowed, x.collective, x.origin)
         access.region.begin_reading(reading.flat)
@@ -56,7 +58,7 @@ class Readings:
         return reading
 
     def end(self, x: Requester, reading: AsyncReading) -> np.ndarray:
-        """What was read, as it is now: bytes (chunks, …, 16)."""
+        """End a reading and return the present bytes (chunks, …, 16)."""
         assert isinstance(reading, Reading)
         self.pending.remove(reading)
         region, flat = self.memory.spaces["shared"], reading.flat
@@ -69,7 +71,7 @@ class Readings:
         return result
 
     def unwritten(self, reading: AsyncReading) -> np.ndarray:
-        """Which of the chunks nobody has written, as a bool for each."""
+        """Return True for each uninitialised chunk."""
         assert isinstance(reading, Reading)
         which = np.zeros(reading.chunks.shape, bool)
         flags = self.memory.spaces["shared"].unwritten(reading.flat, CHUNK)
@@ -78,7 +80,7 @@ class Readings:
         return which
 
     def split(self, reading: AsyncReading, warps: np.ndarray) -> tuple[Reading, Reading]:
-        """A reading of a collective, (chunks, warps, 1), as that of some of the warps and that of the others."""
+        """Split a reading of a collective, (chunks, warps, 1), into that of some of the warps and the rest."""
         assert isinstance(reading, Reading)
         self.pending.remove(reading)
         first, second = (reading.part(which) for which in (warps, ~warps))
@@ -87,11 +89,11 @@ class Readings:
         return first, second
 
     def locations(self) -> list[Location]:
-        """Where those under way began."""
+        """Return the locations of the instructions of pending readings."""
         return list(dict.fromkeys(r.origin.location for r in self.pending if r.origin.location is not None))
 
     def move(self, lanes: np.ndarray, slots: np.ndarray, stride: int) -> None:
-        """Lanes and slots have other numbers, -1 for those that are gone."""
+        """Renumber lanes and slots; -1 marks those that have ended."""
         for reading in self.pending:
             reading.chunks = moved_addresses(reading.chunks, slots, stride)
             reading.lanes = lanes[reading.lanes]
@@ -99,6 +101,6 @@ class Readings:
 
 
 def moved_addresses(addresses: np.ndarray, slots: np.ndarray, stride: int) -> np.ndarray:
-    """Places of shared memory after its slots have got other numbers."""
+    """Return addresses in shared memory after its slots were renumbered."""
     result: np.ndarray = slots[addresses // stride] * stride + addresses % stride
     return result

@@ -15,7 +15,7 @@ from ..memory.access import Origin
 
 @dataclass(eq=False, slots=True)
 class RemoteStore:
-    """What lanes asked for by one instruction: `slots` are the blocks that receive it, `action` does it."""
+    """The stores of one instruction: `slots` are the receiving blocks, `action` carries them out."""
 
     lanes: np.ndarray
     slots: np.ndarray
@@ -24,22 +24,22 @@ class RemoteStore:
 
 
 class RemoteStores:
-    """Those under way."""
+    """The remote stores in flight."""
 
     def __init__(self) -> None:
         self.under_way: list[RemoteStore] = []
 
     def issue(self, lanes: np.ndarray, slots: np.ndarray, action: Callable[[np.ndarray], None], origin: Origin) -> None:
-        """Lanes ask for stores to the shared memory of slots."""
+        """Queue stores to the shared memory of slots."""
         self.under_way.append(RemoteStore(lanes, slots, action, origin))
 
     def flush(self) -> bool:
-        """Carries all of them out; whether there were any."""
+        """Carry out all stores. Return True if there were any."""
         stores, self.under_way = self.under_way, []
         for store in stores:
             store.action(store.lanes)
         return bool(stores)
 
     def towards(self, slot: int) -> RemoteStore | None:
-        """The first of those that the block in a slot is yet to receive."""
+        """Return the first store that the block in a slot has yet to receive."""
         return next((store for store in self.under_way if (store.slots == slot).any()), None)

@@ -1,5 +1,6 @@
-"""By which swizzle boxes of tensors came to shared memory, and by which they are read: as operands of wgmma, and as
-boxes that are stored."""
+"""The swizzle with which each TMA box was loaded to shared memory, compared with the swizzle of wgmma operands and of
+TMA stores that read it.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +15,21 @@ from ..memory.regions import CHUNK
 from ..memory.spaces import Memory
 from .readings import Reading
 
-_LINE = 128  # bytes, by whose number the chunks in a line change places
-_MOST = 255  # instructions and swizzles that are told apart
+_LINE = 128  # bytes of a row; the row number permutes its chunks
+_MOST = 255  # distinct pairs of instruction and swizzle
 
 
 class _Box(NamedTuple):
-    """An instruction that brings boxes, and the span of their swizzle in bytes, 0 for none."""
+    """An instruction that loads boxes, and the span of their swizzle in bytes, 0 for none."""
 
     span: int
     origin: Origin
 
 
 class BoxSwizzles:
-    """With which box each chunk of shared memory has come, by the number that `Region.boxes` has there.
+    """The box that each chunk of shared memory came with, as the number in `Region.boxes`.
 
-    Chunks to which bytes came in another way, or that were written since, are not looked at.
+    Chunks that were written otherwise are not checked.
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -37,7 +38,7 @@ class BoxSwizzles:
         self.spans: set[int] = set()
 
     def note(self, chunks: np.ndarray, span: int | None, origin: Origin) -> None:
-        """Boxes have landed at chunks; of bytes that may have lain swizzled before the span is None."""
+        """Record boxes that landed at chunks; the span is None for bytes that may have been swizzled before."""
         shared = self.memory.spaces["shared"]
         if span is None or not shared.tracked:
             return
@@ -47,7 +48,7 @@ class BoxSwizzles:
             shared.lay_boxes(chunks, number)
 
     def check_operands(self, x: Requester, reading: Reading, described: Sequence[tuple[str, int, np.ndarray]]) -> None:
-        """A product reads operands, of so many chunks each, by descriptors (warps,)."""
+        """Check the operands of a product, (warps,) descriptors of a number of chunks each."""
         if not self.spans or reading.allowed is not None:
             return
         first = 0
@@ -61,7 +62,7 @@ class BoxSwizzles:
             first += count
 
     def check_boxes(self, x: Requester, reading: Reading, span: int | None) -> None:
-        """Lanes store boxes that lie by a swizzle of this span; None where bytes may go swizzled to global memory."""
+        """Check boxes that lanes store with a swizzle span; None if swizzled bytes may go to global memory."""
         if span is None or not self.spans or self.spans == {span} or reading.allowed is not None:
             return
         box, lanes = self._other(reading.chunks, span)
@@ -76,10 +77,13 @@ class BoxSwizzles:
             )
 
     def _other(self, chunks: np.ndarray, span: int, base: int = 0) -> tuple[_Box | None, np.ndarray]:
-        """A box that has another swizzle than this, of which chunks (n, columns) are read, and the columns that have
-        some; None where there is none, or some have come by this one: the others may be what an earlier tile left."""
+        """Return a box with another swizzle than this, whose chunks (n, columns) are read, and the columns that contain
+        it.
+
+        Return None without such a box, or if some chunks have this swizzle: the others may be from an earlier tile.
+        """
         shared, bits = self.memory.spaces["shared"], _bits(span)
-        base = base if 2 * base & bits else 0  # half a pattern moves all lines alike: the order along K, of A and B
+        base = base if 2 * base & bits else 0  # half a pattern moves all rows alike: the order along K, of A and B
         numbers = np.zeros(chunks.shape, np.uint8) if shared.boxes is None else shared.boxes.take(chunks // CHUNK)
         spans = np.array([span, *(box.span for box in self.boxes)])[numbers]
         lines = chunks // _LINE
@@ -109,7 +113,7 @@ class BoxSwizzles:
 
 
 def _bits(span: int | np.ndarray) -> int | np.ndarray:
-    """Those of the number of a line by which its chunks change places."""
+    """Return the bits of the row number that permute the chunks."""
     return span // CHUNK - (np.minimum(span, 1) if isinstance(span, np.ndarray) else min(span, 1))
 
 

@@ -1,4 +1,4 @@
-"""Who arrived at mbarriers, and how often: a deadlock is told by it."""
+"""Arrivals at mbarriers, by thread: deadlock reports name the threads that did not arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ..run.residents import Residents
 
 @dataclass(frozen=True, slots=True)
 class ArrivalCount:
-    """Arrivals at an mbarrier since its block began: of so many threads, of which one came `most` times."""
+    """The arrivals at an mbarrier since its block started: the number of threads, and the `most` arrivals of one
+    thread.
+    """
 
     total: int = 0
     threads: int = 0
@@ -23,7 +25,7 @@ class ArrivalCount:
 
 
 class ArrivalCounter(Observer):
-    """Counts arrivals by (ordinal of the block, place in its shared memory), and threads of its cluster."""
+    """Counts of arrivals by (ordinal of the block, address in its shared memory), and by thread of its cluster."""
 
     residents: Residents
 
@@ -54,7 +56,7 @@ class ArrivalCounter(Observer):
             np.add.at(self.counts[mbarrier], threads[keys == key], 1)
 
     def at(self, slot: int, offset: int) -> ArrivalCount:
-        """Those at an mbarrier of the block in a slot."""
+        """Return the arrivals at an mbarrier of the block in a slot."""
         count = self.counts.get((int(self.residents.ordinals[slot]), offset))
         if count is None:
             return ArrivalCount()

@@ -1,4 +1,4 @@
-"""Bounds and alignment: which accesses may be made, and what is wrong with the others."""
+"""Bounds and alignment checks of accesses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OTHER_WINDOWS = {0x7F: "global", 0x7E: "shared", 0x7D: "local", 0x7C: "param"}
 
 
 class Bounds(Observer):
-    """Finds the places of accesses; reports those that are not allowed, which are not made."""
+    """The addresses of accesses. Accesses that are not allowed are reported and not carried out."""
 
     def access(self, access: Access) -> None:
         region, address, size = access.region, access.address, access.size
@@ -46,7 +46,7 @@ class Bounds(Observer):
 
 
 def _reach(access: Access) -> np.ndarray | None:
-    """Takes the blocks out of addresses in distributed shared memory: which of them are there, None if all are."""
+    """Split the block off addresses in distributed shared memory; return flags of existing blocks, or None for all."""
     r, lanes = access.by.residents, access.lanes
     address = access.address
     access.address, rank, slots = owners(r, lanes, address)
@@ -77,7 +77,7 @@ def _report_exited(access: Access, rank: int, gone: np.ndarray) -> None:
 
 
 def _sort_out(access: Access, table: Table) -> np.ndarray:
-    """Marks which accesses are allowed, and reports the others; their places."""
+    """Mark the allowed accesses, report the others, and return the addresses."""
     address, size = access.address, access.size
     number, inside = table.find(address, size)
     if not inside.all():
@@ -95,7 +95,7 @@ def _sort_out(access: Access, table: Table) -> np.ndarray:
 
 
 def _writable(access: Access, table: Table, number: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """Which accesses are to memory that may be written; marks it as written."""
+    """Return flags of the accesses to writable memory, and mark it as written."""
     allowed = np.ones(access.address.shape, bool)
     for each in np.unique(number[inside]):
         allocation = table.allocations[each]
@@ -140,7 +140,7 @@ def _report_outside(access: Access, table: Table, outside: np.ndarray) -> None:
 
 
 def _as_python_has_it(access: Access, allocation: Allocation) -> Allocation:
-    """An allocation, with the elements of the array that Python has there, and its shape where that is row-major."""
+    """Describe an allocation with the elements of the Python array, and with its shape if that is row-major."""
     array = access.by.notes.whole(allocation.name)
     if array is None or allocation.bytes % array.element.bytes:
         return allocation
@@ -151,7 +151,7 @@ def _as_python_has_it(access: Access, allocation: Allocation) -> Allocation:
 
 
 def _below_zero(table: Table, address: int) -> Allocation | None:
-    """The allocation that an unsigned index of 32 bits, little less than 2**32, leads away from."""
+    """Return the allocation that a 32-bit unsigned index just below 2**32 was meant for."""
     for each in table.allocations:
         number, extra = divmod(address - each.start, each.element_bytes)
         if not extra and 0 < 2**32 - number <= max(_LITTLE, each.bytes // each.element_bytes):
@@ -160,7 +160,7 @@ def _below_zero(table: Table, address: int) -> Allocation | None:
 
 
 def _is_near(allocation: Allocation, address: int) -> bool:
-    """Whether an address was probably meant to lie in an allocation."""
+    """True if an address is close to an allocation."""
     reach = max(allocation.bytes, 1 << 20) * 4
     return allocation.start - reach <= address <= allocation.end + reach
 

@@ -1,4 +1,4 @@
-"""What is in memory: bytes that nobody wrote, and bytes that a copy under way will write."""
+"""The contents of memory: uninitialised bytes, and bytes that an asynchronous copy in flight will write."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..memory.access import READS, UPDATES, WRITE_FIRST, WRITES, Access, Observe
 
 
 class Contents(Observer):
-    """Notes reads of bytes that nobody wrote, and reports accesses to bytes that an asynchronous copy will write.
+    """Records reads of uninitialised bytes, and reports accesses to bytes that an asynchronous copy will write.
 
-    `under_way` gives the instructions whose copies are under way, `readers` those that still read shared memory.
+    `under_way` returns the instructions with copies in flight, `readers` those that still read shared memory.
     """
 
     def __init__(self, under_way: Callable[[], Sequence[Location]], readers: Callable[[], Sequence[Location]]) -> None:
@@ -62,7 +62,7 @@ class Contents(Observer):
 
 
 def _carry(access: Access, carried: np.ndarray) -> None:
-    """Lanes store what nobody wrote: to global memory that is an output, elsewhere it is only copied."""
+    """Store uninitialised values: an error in global memory, which is output; only recorded elsewhere."""
     if access.by.collective:
         carried = access.by.whole_warps(carried)
     which = np.broadcast_to(access.by.of_lanes(carried, access.address.shape), access.address.shape)
@@ -73,7 +73,7 @@ def _carry(access: Access, carried: np.ndarray) -> None:
 
 
 def _report_unwritten(access: Access, which: np.ndarray) -> None:
-    """Bytes that nobody wrote are read: that is wrong where they decide; atomic operations decide at once."""
+    """Record the read of uninitialised bytes. It is reported when they are used; for atomic operations at once."""
     address, spread = _where(access, which), _spread(which, access.allowed)
     message = f"{access.by.name} reads {bytes_text(access.size)} at {address}, which no thread has written"
     if access.kind == UPDATES:
@@ -90,7 +90,7 @@ def _where(access: Access, which: np.ndarray) -> str:
 
 
 def _spread(which: np.ndarray, allowed: np.ndarray | None) -> np.ndarray:
-    """Flags of the allowed accesses as flags of all."""
+    """Expand flags of the allowed accesses to flags of all."""
     if allowed is None:
         return which
     result = np.zeros(allowed.shape, bool)

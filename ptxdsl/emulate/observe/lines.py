@@ -1,4 +1,4 @@
-"""What was counted for each instruction, added up by the line that it came from."""
+"""Counters of instructions, summed by source line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def by_line(
     wavefronts: Sequence[Traffic],
     sectors: Sequence[Traffic],
 ) -> list[LineCounters]:
-    """The counters of each line, in the order of files and lines."""
+    """Return the counters of each line, in the order of files and lines."""
     lines: dict[tuple[str, int], LineCounters] = {}
 
     def at(location: Location | None) -> LineCounters:

@@ -1,6 +1,6 @@
-"""Loads of what nothing may write while a kernel runs (ld.global.nc, ldu), and what the launch has written before them.
+"""Non-coherent loads (ld.global.nc, ldu) of memory that the launch has written.
 
-They go through a cache that sees no stores: no barrier and no fence orders them behind one.
+They go through a cache that does not see stores: no barrier or fence orders them after a store.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _HELP = "load it without .nc: no barrier or fence orders such a load after a sto
 
 
 class ReadOnlyLoads(Observer):
-    """Remembers which words of arrays were written by which instruction, and reports such loads of them."""
+    """Records the instruction that wrote each word of arrays, and reports non-coherent loads of them."""
 
     def __init__(self, memory: Region) -> None:
         self.memory = memory
-        self.writers: dict[int, np.ndarray] = {}  # of arrays by their starts: which of `origins` wrote a word, 0 none
+        self.writers: dict[int, np.ndarray] = {}  # by start of an array: indices in `origins` by word, 0 for none
         self.origins: list[Origin] = []
 
     def access(self, access: Access) -> None:
@@ -57,6 +57,6 @@ class ReadOnlyLoads(Observer):
 
 
 def _words(access: Access, holder: Allocation) -> list[np.ndarray]:
-    """The numbers in an array of the words of accesses, one after another."""
+    """Return the word numbers of accesses in an array."""
     offsets = access.address - holder.start
     return [(offsets + part) // _WORD for part in range(0, access.size, _WORD)]

@@ -1,4 +1,4 @@
-"""The steps of some threads, as they ran: what `report.trace(thread)` tells."""
+"""The executed steps of some threads, for `report.trace(thread)`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..threads import StepTraces, Threads
 
 
 class StepRecorder:
-    """Keeps what threads run, with what each step leaves in its registers. `wanted` None is all of them."""
+    """Records the steps of threads and the registers that they write. `wanted` is None for all threads."""
 
     def __init__(self, launch: Threads, wanted: Sequence[Thread] | None) -> None:
         self.launch, self.threads = launch, None if wanted is None else tuple(dict.fromkeys(wanted))
@@ -35,12 +35,12 @@ class StepRecorder:
         for thread, lane in self._among(lanes):
             runs = self._runs(step, x.frame, lane)
             if self._last.get(thread) == (x.frame, x.pc - 1) and step.collective:
-                self._forget(thread, count)  # it had to wait for others, and comes again
+                self._forget(thread, count)  # it waited for other threads and runs again
             self._last[thread] = x.frame, x.pc - 1
             self._pending += [(thread, x.frame, x.pc - 1 + number, runs) for number in range(count)]
 
     def on_finding(self, finding: Finding) -> None:
-        """Findings are told by the report."""
+        """Do nothing: findings are in the report."""
 
     def ended(self) -> None:
         self._finish_pending()
@@ -53,7 +53,7 @@ class StepRecorder:
         return [(thread, lane) for thread, lane in known if lane is not None and lane in present]
 
     def _runs(self, step: Decoded, frame: Frame, lane: int) -> bool:
-        """Whether the guard of a step holds for a lane."""
+        """True if the guard of a step holds for a lane."""
         if step.guard is None:
             return True
         register = frame.registers[step.guard.slot]
@@ -63,7 +63,7 @@ class StepRecorder:
         del self.steps[thread][-count:]
 
     def _finish_pending(self) -> None:
-        """What the last steps have left in registers is there now."""
+        """Record the registers that the last steps have written."""
         pending, self._pending = self._pending, []
         for thread, frame, pc, runs in pending:
             step = frame.code.steps[pc]
@@ -72,7 +72,7 @@ class StepRecorder:
 
     def _results(self, thread: Thread, frame: Frame, step: Decoded) -> tuple[tuple[str, object], ...]:
         lane = self.view.lane(thread)
-        if lane is None or step.op.late:  # products of warpgroups are there when they were waited for
+        if lane is None or step.op.late:  # the results of wgmma appear after the wait
             return ()
         registers: list[ir.Register] = frame.code.slots.registers
         written = [slot for slot in step.outputs if self.view.written(frame, slot, lane)]

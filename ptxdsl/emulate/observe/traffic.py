@@ -1,6 +1,6 @@
-"""How memory is used: wavefronts of shared accesses and sectors of global ones, against the least that would do.
+"""Memory traffic: wavefronts of shared accesses and sectors of global ones, with the minimum for the same accesses.
 
-With that go the instructions of each line, and the bytes that they move.
+Instructions and bytes are counted by line too.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ BANKS, BANK_BYTES, SECTOR_BYTES = 32, 4, 32
 
 @dataclass(slots=True)
 class _Sums:
-    """What the accesses of an instruction took, and the least that would have done."""
+    """The wavefronts or sectors of an instruction, and the minimum."""
 
     taken: int = 0
     ideal: int = 0
 
 
 class TrafficCounter(Observer):
-    """Adds up what each instruction does; `tell` writes it into the report when the kernel has ended.
+    """Counts the traffic of each instruction; `tell` writes it into the report when the kernel has ended.
 
-    Global memory that is copied asynchronously counts when the copy lands: so many bytes of it are read then.
+    Asynchronous copies of global memory count when they land, because they read their source then.
     """
 
     def __init__(self, report: Report) -> None:
@@ -40,7 +40,7 @@ class TrafficCounter(Observer):
         self.touched: dict[str, np.ndarray] = {}  # for reads and writes, a bool for each sector of global memory
 
     def count(self, origin: Origin, lanes: int) -> None:
-        """Lanes have run an instruction."""
+        """Count an instruction of lanes."""
         self.instructions[origin] += lanes
 
     def access(self, access: Access) -> None:
@@ -68,7 +68,7 @@ class TrafficCounter(Observer):
             self._touch(READS, event.source[reads], event.bytes)
 
     def _touch(self, kind: str, flat: np.ndarray, size: int) -> None:
-        """Marks the sectors of accesses; atomic operations read and write theirs."""
+        """Mark the sectors of accesses; atomic operations both read and write them."""
         if not flat.size:
             return
         sectors = np.concatenate((flat // SECTOR_BYTES, (flat + size - 1) // SECTOR_BYTES))
@@ -86,7 +86,7 @@ class TrafficCounter(Observer):
         sums.ideal += ideal
 
     def tell(self) -> None:
-        """Writes into the report what was counted."""
+        """Write the counts into the report."""
         self.report.bank_conflicts = self._traffic("shared")
         self.report.global_sectors = self._traffic("global")
         self.report.touched_bytes = {way: SECTOR_BYTES * int(on.sum()) for way, on in self.touched.items()}
@@ -103,14 +103,14 @@ class TrafficCounter(Observer):
 
 
 def _counts_later(access: Access, space: str) -> bool:
-    """Whether an asynchronous access counts when it is carried out; what arrives at an mbarrier moves nothing."""
+    """True if an asynchronous access counts when it is carried out; mbarrier arrivals move no data."""
     if access.ordering.proxy != "async":
         return space == "global"
     return access.kind == UPDATES or (access.kind == WRITES and space == "global")
 
 
 def _groups(access: Access, number: np.ndarray, space: str) -> np.ndarray:
-    """Which accesses are served together: those of a warp, for wide ones in shared memory of a half or a quarter."""
+    """Return the group that serves each access: a warp, or half or a quarter of one for wide shared accesses."""
     lanes = access.lanes.reshape(-1)[number]
     instruction = number // max(1, access.flat.size // max(1, len(access.flat))) if access.flat.ndim > 2 else 0
     parts = max(1, access.size // BANK_BYTES) if space == "shared" else 1
@@ -120,7 +120,7 @@ def _groups(access: Access, number: np.ndarray, space: str) -> np.ndarray:
 
 
 def _distinct(groups: np.ndarray, flat: np.ndarray, size: int, unit: int) -> tuple[np.ndarray, np.ndarray]:
-    """The units of memory that each group touches, once each: (groups from 0 on, units)."""
+    """Return the distinct units of memory of each group: (groups numbered from 0, units)."""
     units = (flat[:, np.newaxis] + np.arange(0, max(size, 1), min(unit, size))) // unit
     _, dense = np.unique(groups, return_inverse=True)
     pairs = np.unique(np.stack([np.repeat(dense, units.shape[1]), units.reshape(-1)]), axis=1)
@@ -128,7 +128,7 @@ def _distinct(groups: np.ndarray, flat: np.ndarray, size: int, unit: int) -> tup
 
 
 def _wavefronts(groups: np.ndarray, flat: np.ndarray, size: int) -> tuple[int, int]:
-    """A wavefront serves one word of each bank."""
+    """Count wavefronts: each serves one word of each bank."""
     group, word = _distinct(groups, flat, size, BANK_BYTES)
     if not group.size:
         return 0, 0
@@ -137,7 +137,7 @@ def _wavefronts(groups: np.ndarray, flat: np.ndarray, size: int) -> tuple[int, i
 
 
 def _sectors(groups: np.ndarray, flat: np.ndarray, size: int) -> tuple[int, int]:
-    """A sector is 32 bytes of memory; the least is what the distinct bytes fill."""
+    """Count sectors of 32 bytes, and the minimum for the distinct bytes."""
     group, _ = _distinct(groups, flat, size, SECTOR_BYTES)
     parts, _ = _distinct(groups, flat, size, min(size, SECTOR_BYTES))
     least = np.bincount(parts) * min(size, SECTOR_BYTES)

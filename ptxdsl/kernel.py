@@ -17,6 +17,7 @@ from ptxdsl import config, ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
 from ptxdsl.lower import lower
+from ptxdsl.notebook import collapsed, preformatted
 from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
@@ -152,6 +153,13 @@ class AnyKernel(ABC):
         return variant.compiled(variant.arch)
 
 
+def _html(signature: str, doc: str, variants: Mapping[Any, Variant]) -> str:
+    """Return a kernel for notebooks."""
+    latest = list(variants.values())[-1:]
+    listing = "".join(collapsed(f"PTX for {variant.arch}", variant.text) for variant in latest)
+    return preformatted(f"{signature}\n\n{doc}".rstrip()) + listing
+
+
 def _behind_the_block(kernel: str, *names: str) -> str | None:
     """Return the help line for dynamic shared memory passed by keyword."""
     if not {"shared_bytes", "shared", "smem"} & set(names):
@@ -181,6 +189,11 @@ class Kernel(AnyKernel):
 
     def __repr__(self) -> str:
         return f"<kernel {self.__qualname__}>"  # type: ignore[attr-defined]
+
+    def _repr_html_(self) -> str:
+        """Return the signature, the docstring, and the PTX of the latest variant. Displaying traces nothing."""
+        shown = f"@pd.kernel\ndef {self.name}{inspect.signature(self.signature.function)}"
+        return _html(shown, inspect.getdoc(self.signature.function) or "", self._variants)
 
     def __reduce__(self) -> Any:
         if isinstance(self.signature.function, MethodType):
@@ -457,6 +470,10 @@ class ParsedKernel(AnyKernel):
 
     def __repr__(self) -> str:
         return f"<kernel {self.name} of a PTX module>"
+
+    def _repr_html_(self) -> str:
+        parameters = ", ".join(f"{p.name}: {p.type}" for p in self.function.parameters)
+        return _html(f".entry {self.name}({parameters})", "", self._variants)
 
     def __reduce__(self) -> Any:
         return _parsed, (lower(self.module), self.name)

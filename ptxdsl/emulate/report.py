@@ -1,4 +1,4 @@
-"""What an emulation found, and how it is told."""
+"""The report of an emulation: findings, counters and traces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from enum import StrEnum
 from typing import Protocol
 
 from ..errors import Error, Location
+from ..notebook import collapsed, more, preformatted, table
 
 Index = tuple[int, int, int]
 SHOWN_THREADS = 64
+SHOWN_FINDINGS = 20  # in a notebook
 _HEADINGS = ("line", "instructions", "bytes", "wavefronts", "sectors")
 
 
@@ -80,25 +82,28 @@ class Finding:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return preformatted(str(self), "#c0392b" if self.is_error else "#e67e22")
+
     @property
     def is_error(self) -> bool:
         return self.degree is Degree.ERROR
 
     @property
     def says_who(self) -> bool:
-        """Whether the message itself says which threads there are: a line for those that wait for one thing."""
+        """True if the message lists the threads itself."""
         return self.kind == "deadlock"
 
     @property
     def who(self) -> str:
-        """The first thread, and how many more there are."""
+        """The first thread, and the number of other threads."""
         more = self.count - 1
         return f"{self.threads[0]}" + (f" and {counted(more, 'more thread')}" if more > 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What the accesses of an instruction took, in wavefronts or sectors, and the least that would have done."""
+    """The wavefronts or sectors of an instruction, and the minimum for the same accesses."""
 
     name: str
     location: Location | None
@@ -108,10 +113,10 @@ class Traffic:
 
 @dataclass(slots=True)
 class LineCounters:
-    """What the threads did at one line of Python, or of PTX where a kernel has no other lines.
+    """The counters of one line of Python, or of PTX if the kernel has no Python lines.
 
-    `instructions` counts thread instructions by opcode, `bytes` those that were read and written by state space;
-    wavefronts are of shared memory, sectors (32 bytes) of global memory, each with the least that would have done.
+    `instructions` counts thread instructions by opcode, `bytes` counts bytes read and written by state space.
+    Wavefronts are of shared memory, sectors (32 bytes) of global memory; each has its minimum for the same accesses.
     """
 
     location: Location | None
@@ -123,7 +128,7 @@ class LineCounters:
     ideal_sectors: int = 0
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """The line, its instructions, its bytes, wavefronts and sectors as text."""
+        """Return the line, its instructions, its bytes, wavefronts and sectors as text."""
         most = self.instructions.most_common()
         return (
             str(self.location or "(no line)"),
@@ -133,6 +138,20 @@ class LineCounters:
             _against(self.sectors, self.ideal_sectors),
         )
 
+    def _repr_html_(self) -> str:
+        return LineTable([self])._repr_html_()
+
+
+class LineTable(list[LineCounters]):
+    """The counters of all lines: a list that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        return table(
+            ("line", "instructions", "bytes", "wavefronts (minimum)", "sectors (minimum)"),
+            (line.cells() for line in self),
+            "line",
+        )
+
 
 def _against(taken: int, ideal: int) -> str:
     return f"{taken} ({ideal})" if taken else ""
@@ -140,8 +159,9 @@ def _against(taken: int, ideal: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ExecutedStep:
-    """A step of a thread: the instruction, its line, and what it left in registers. Where the guard did not hold it
-    `ran` not."""
+    """A step of a thread: the instruction, its line, and the registers that it wrote. `ran` is False if its guard was
+    false.
+    """
 
     location: Location | None
     instruction: str
@@ -154,14 +174,14 @@ class ExecutedStep:
 
 
 class KeptSteps(Protocol):
-    """What threads did, as far as it was kept."""
+    """The recorded steps of threads."""
 
     def of(self, thread: object) -> Sequence[ExecutedStep]:
-        """The steps of a thread. Raises Error for one of which none were kept."""
+        """Return the steps of a thread. Raises Error if they were not recorded."""
 
 
 def shown(value: object) -> str:
-    """A value of a register in few digits: floats with nine at most, true and false."""
+    """Format the value of a register: floats with up to nine digits, true and false."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -173,9 +193,9 @@ def shown(value: object) -> str:
 class Report:
     """The result of an emulation: findings, executed thread instructions, and what the kernel printed.
 
-    Where traffic was counted, `bank_conflicts` has the wavefronts of each instruction that accesses shared memory,
-    `global_sectors` the 32-byte sectors of each that accesses global memory, `counters` what each line did, and
-    `touched_bytes` the distinct sectors of global memory that "reads" and "writes" touched, in bytes.
+    With `traffic`, `bank_conflicts` has the wavefronts of each instruction that accesses shared memory,
+    `global_sectors` the 32-byte sectors of each instruction that accesses global memory, `counters` the counters of
+    each line, and `touched_bytes` the distinct sectors of global memory in "reads" and "writes", in bytes.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -183,13 +203,14 @@ class Report:
     output: str = ""
     bank_conflicts: list[Traffic] = field(default_factory=list)
     global_sectors: list[Traffic] = field(default_factory=list)
-    counters: list[LineCounters] = field(default_factory=list)
+    counters: list[LineCounters] = field(default_factory=LineTable)
     touched_bytes: dict[str, int] = field(default_factory=dict)
     traces: KeptSteps | None = field(default=None, repr=False)
 
     def trace(self, thread: object = 0) -> Sequence[ExecutedStep]:
-        """The steps of a thread that `pd.emulate(…, trace=thread)` kept, in their order; `print(*steps, sep="\n")`
-        shows them. A thread is named as there. Raises Error for one that was not kept."""
+        """Return the steps of a thread that `pd.emulate(…, trace=thread)` recorded; `print(*steps, sep="\n")` prints
+        them. Raises Error for a thread that was not recorded.
+        """
         if self.traces is None:
             raise Error("the report has no trace", help="request it: pd.emulate(…, trace=thread)")
         return self.traces.of(thread)
@@ -202,12 +223,21 @@ class Report:
     def of_kind(self, kind: str) -> Sequence[Finding]:
         return [f for f in self.findings if f.kind == kind]
 
+    @property
+    def summary(self) -> str:
+        return f"{counted(self.instructions, 'thread instruction')}, {counted(len(self.findings), 'finding')}"
+
     def __str__(self) -> str:
-        summary = f"{counted(self.instructions, 'thread instruction')}, {counted(len(self.findings), 'finding')}"
-        return "\n".join([summary, *map(str, self.findings)])
+        return "\n".join([self.summary, *map(str, self.findings)])
+
+    def _repr_html_(self) -> str:
+        shown = "".join(finding._repr_html_() for finding in self.findings[:SHOWN_FINDINGS])
+        counters = LineTable(self.counters)._repr_html_() if self.counters else ""
+        findings = f"{shown}{more(len(self.findings) - SHOWN_FINDINGS, 'finding')}"
+        return f"<p>{self.summary}</p>{findings}{counters}{collapsed('output', self.output)}"
 
     def table(self) -> str:
-        """The counters, a line of text for each line of the kernel; what would be the least stands in brackets."""
+        """Return the counters as text, a line for each line of the kernel, with minima in brackets."""
         rows = [_HEADINGS, *(line.cells() for line in self.counters)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from abc import abstractmethod
+from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from html import escape
 
+from ptxdsl.errors import Error
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.shape import kind_of, refusal
 
@@ -28,8 +32,23 @@ class Drawable:  # not an ABC: isinstance on layouts runs at every step, and an 
     def picture(self) -> Picture:
         """Return the picture to draw."""
 
-    def _repr_svg_(self) -> str:
-        return to_svg(self)
+    def _repr_svg_(self) -> str | None:
+        return svg_or_none(lambda: to_svg(self))
+
+
+def svg_or_none(draw: Callable[[], str]) -> str | None:
+    """Return a drawing, or None if it is too large or empty."""
+    with contextlib.suppress(Error):
+        return draw()
+    return None
+
+
+def picture_html(draw: Callable[[], str]) -> str:
+    """Return a drawing for notebooks, or the reason if it is too large or empty. The page's styles stay apart."""
+    try:
+        return f'<img alt="" src="data:image/svg+xml;base64,{b64encode(draw().encode()).decode()}">'
+    except Error as reason:
+        return f"<pre>{escape(reason.message)}</pre>"
 
 
 def _picture(value: Drawable | Picture) -> Picture:

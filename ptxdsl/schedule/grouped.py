@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.draw import picture_html
 from ptxdsl.layout.number import Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import counted, minimum
 from ptxdsl.schedule.problems import MOST_TILES, Problems, check_block, sizes
-from ptxdsl.schedule.timeline import Span, Timeline
+from ptxdsl.schedule.timeline import Span, Timeline, check_rows
 
 MODES = ("device", "host")
 LEAST_ITERATIONS = 4  # K iterations of a part of a tile; shorter parts do not pay for their reduction
@@ -205,6 +206,13 @@ class GroupedProblemVisitor:
     def workspace_bytes(self) -> int:
         """The size in bytes of the table that the kernel reads; 0 with mode="device"."""
         return self.table.nbytes if self.mode == "host" else 0
+
+    def _repr_html_(self) -> str:
+        return picture_html(self._svg)
+
+    def _svg(self) -> str:
+        check_rows(self.blocks, "block", self.total)  # before the spans are created
+        return self.timeline().to_svg()
 
     def timeline(self) -> Timeline:
         """Return a timeline of the blocks over K iterations."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.draw import picture_html
 from ptxdsl.layout.grid import Cell
 from ptxdsl.layout.number import BlockIndex, Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, constant_like, counted, is_int, low_bits, where
@@ -225,6 +226,9 @@ class PersistentPlan:
         first = linear_block(block, self.grid, self.raster.along)
         tiles = (self.tile(item) for item in range(first, self.items, prod(self.grid)))
         return [tile for tile in tiles if all(t < size for t, size in zip(tile, self.tiled, strict=True))]
+
+    def _repr_html_(self) -> str:
+        return picture_html(lambda: self.map().to_svg())
 
     def map(self) -> TileMap:
         offsets = np.stack(self.tile(np.arange(self.items)), axis=1)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
+from ptxdsl.layout.draw import picture_html
 from ptxdsl.layout.number import Computed, Extents, Number
 from ptxdsl.schedule.arithmetic import all_ints, ceil_div, counted, maximum, minimum, where
 from ptxdsl.schedule.problems import (
@@ -29,7 +30,7 @@ from ptxdsl.schedule.problems import (
     tile_sizes,
 )
 from ptxdsl.schedule.swizzle import launchable, xyz
-from ptxdsl.schedule.timeline import Span, Timeline
+from ptxdsl.schedule.timeline import Span, Timeline, check_rows
 
 COHORT_M, COHORT_N = 8, 4
 COHORT = COHORT_M * COHORT_N
@@ -544,6 +545,13 @@ class StreamKPlan:
             list(map(tuple, np.argwhere(at).tolist())) for at in (times > 0, times == 0, times > 1)
         )
         return StreamKCoverage(done, missing, repeated, idle)
+
+    def _repr_html_(self) -> str:
+        return picture_html(self._svg)
+
+    def _svg(self) -> str:
+        check_rows(self.swizzle.resident_blocks, "slot", self.tiles)  # before the spans are created
+        return self.timeline().to_svg()
 
     def timeline(self) -> Timeline:
         """Return a timeline of the resident slots over K iterations; each block starts in the first free slot."""

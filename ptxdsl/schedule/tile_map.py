@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.draw import Drawable, to_svg, to_text
+from ptxdsl.layout.draw import Drawable, picture_html, to_svg, to_text
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.problems import TiledShape
@@ -113,6 +113,9 @@ class TileMap(Drawable):
         axes = [axis for axis, extent in enumerate(self.grid) if extent > 1] or [0]
         index = self._blocks(np.array(number))
         return ",".join(str(index[axis]) for axis in axes)
+
+    def _repr_html_(self) -> str:
+        return picture_html(self.to_svg)
 
     def to_text(self, color: bool | None = None) -> str:
         return to_text(self, color)

@@ -13,7 +13,7 @@ from itertools import accumulate, count
 from typing import NamedTuple
 
 from ptxdsl.errors import ScheduleError
-from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS
+from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS, picture_html, svg_or_none
 
 TEXT_WIDTH = 72  # characters of the longest bar
 MOST_OF_A_PICTURE = 2**16  # limit of rows, and of spans
@@ -141,8 +141,11 @@ class Timeline:
                 yield f'<text class="m" x="{x + extent / 2:g}" y="{baseline}">{escape(span.label)}</text>'
         yield f'<text class="n" x="{end + 6}" y="{baseline}">{self.loads[number]}</text>'
 
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
+    def _repr_svg_(self) -> str | None:
+        return svg_or_none(self.to_svg)
+
+    def _repr_html_(self) -> str:
+        return picture_html(self.to_svg)
 
     def to_json(self) -> str:
         """Return JSON with the loads, max / mean, and (begin, end, label, group) of each span of each block."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import Location
 from ..memory.access import Origin
-from ..report import LineCounters, Traffic
+from ..report import LineCounters, LineTable, Traffic
 
 _NOWHERE = ("", 0)
 
@@ -37,4 +37,4 @@ def by_line(
         line = at(traffic.location)
         line.sectors += traffic.taken
         line.ideal_sectors += traffic.ideal
-    return [lines[key] for key in sorted(lines)]
+    return LineTable(lines[key] for key in sorted(lines))

@@ -283,9 +283,7 @@ def test_vector_registers_become_one_register_for_each_element():
 
 
 def test_a_special_register_without_its_axis_is_all_four():
-    assert printed(".reg .v4 .b32 v; mov.v4.b32 v, %tid;") == [
-        "mov.v4.b32 v, {%tid.x, %tid.y, %tid.z, %tid.w};"
-    ]
+    assert printed(".reg .v4 .b32 v; mov.v4.b32 v, %tid;") == ["mov.v4.b32 v, {%tid.x, %tid.y, %tid.z, %tid.w};"]
 
 
 def test_numbered_variables_and_variables_with_values_in_a_function():

@@ -174,7 +174,8 @@ def gemm(
     a (M, K), b (K, N): float16, bfloat16, float32 (multiplied as tf32), float64, int8 or uint8, both of one type; on
         sm_90a also float8_e4m3fn and float8_e5m2 in any combination. Row-major or column-major, any leading dimension;
         what wgmma cannot read is copied to a workspace. numpy arrays run on the emulator, CUDA arrays on their GPU.
-    c (M, N): added after scaling by `beta`; not read if beta is 0. May be `out`. Has the type of `out`.
+    c (M, N): added after scaling by `beta`. May be `out`, and has its type. As in BLAS, c is not read if beta is 0, nor
+        are a and b if alpha is 0.
     out (M, N): allocated row-major by default. float16, bfloat16 or float32 for floating-point inputs, float64 for
         float64, int32 or one of these for integers; on sm_90a also float8 for 8- and 16-bit floating-point inputs.
     config: a GemmConfig; chosen from the shape by default. "tune" measures candidates at the first call of a shape

@@ -177,11 +177,11 @@ def grouped_gemm(
         matrices of one list have one type and one major order, and all arrays are on one device. numpy arrays run on
         the emulator, CUDA arrays on their GPU, on torch's current stream.
     c : list of arrays of shape (M_i, N_i), optional
-        Not read if beta is 0. c[i] may be out[i] itself. Of the type and major order of `out`.
+        c[i] may be out[i] itself. Of the type and major order of `out`.
     out : list of arrays of shape (M_i, N_i), optional
         The outputs; row-major arrays are allocated by default.
     alpha, beta : float
-        Scale factors.
+        Scale factors. As in BLAS, `a` and `b` are not read if alpha is 0, nor `c` if beta is 0.
     schedule : "device" or "host"
         With "device", blocks find their tiles in the kernel, from the problem sizes. With "host", the host computes a
         table of tiles, which is kept for lists of the same sizes. The list of problems reaches the GPU by one

@@ -148,6 +148,7 @@ def walk_along_k(
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
         k, begin = pd.max(visitor.size(group), first) - first, pd.cast(0, u32)
+        k = pd.select(p.alpha == 0, 0, k)  # as in BLAS, A and B are not read
         if is_mapped:
             is_empty = k == 0
             first, begin = pd.select(is_empty, 0, first), pd.select(is_empty, 1, begin)
@@ -194,11 +195,11 @@ def grouped_gemm_ragged_k(
         The end row of each group; invalid offsets are treated as in `grouped_gemm_ragged`. The product of an empty
         group is 0.
     c : array of shape (groups, M, N), optional
-        Of the type of `out`. Not read if beta is 0. With c=out and beta=1, gradients accumulate in place.
+        Of the type of `out`. With c=out and beta=1, gradients accumulate in place.
     out : array of shape (groups, M, N), optional
         Row-major matrices; allocated by default.
     alpha, beta : float
-        Scale factors.
+        Scale factors. As in BLAS, `a` and `b` are not read if alpha is 0, nor `c` if beta is 0.
     config, validate
         As in `grouped_gemm_ragged`.
 

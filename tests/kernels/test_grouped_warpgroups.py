@@ -206,7 +206,7 @@ REFUSED = {
     ),
     "no K": (
         lambda: grouped_gemm([ones(4, 64), ones(4, 0)], [ones(64, 8), ones(0, 8)], config=LOW),
-        'atom is "wgmma", and K of problem 1 is 0: there is nothing to multiply',
+        'atom is "wgmma", and problem 1 has nothing to multiply: its K is 0, or alpha is',
         "leave atom out",
     ),
     "not along K": (

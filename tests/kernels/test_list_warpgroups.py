@@ -361,12 +361,12 @@ REFUSED = {
     ),
     "no K": (
         lambda out: gemm([A[0][:, :0]], [B[0][:0]], out=out, config=tiles()),
-        'atom is "wgmma", and K of problem 0 is 0: there is nothing to multiply',
+        'atom is "wgmma", and problem 0 has nothing to multiply: its K is 0, or alpha is',
         "leave atom out",
     ),
     "no K of fp8": (
         lambda out: gemm([E4M3[0][0][:, :0]], [E4M3[1][0][:0]], out=out),
-        "`a` and `b` are float8_e4m3fn, which takes wgmma, and K of problem 0 is 0: there is nothing to multiply",
+        "`a` and `b` are float8_e4m3fn, which takes wgmma, and problem 0 has nothing to multiply: its K is 0, or alpha is",
         "leave such problems out, and scale their c by beta",
     ),
     "int8 along N": (

@@ -394,7 +394,7 @@ REFUSED = {
     ),
     "groups without K": (
         lambda: grouped_gemm([A["e4m3"], A["e4m3"][:, :0]], [A["e4m3"].T, A["e4m3"].T[:0]]),
-        f"{OF_FP8} takes wgmma, and K of problem 1 is 0: there is nothing to multiply",
+        f"{OF_FP8} takes wgmma, and problem 1 has nothing to multiply: its K is 0, or alpha is",
         "leave such problems out, and scale their c by beta",
     ),
     "groups along N": (

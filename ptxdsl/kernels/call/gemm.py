@@ -94,11 +94,13 @@ class ProductCall:
         return carry_out(plan, key, self.arrays, problem.out.owner, self.factors)
 
     def best(self) -> TuningCandidate | None:
-        """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-        libraries than torch and CuPy."""
+        """What config="tune" stands for; None for the choice of the model: on the emulator, for arrays of other
+        libraries than torch and CuPy, and where alpha is 0, so that nothing is multiplied."""
         out, a, b, c, *_ = self.arrays
+        if self.factors[0] == 0:
+            return None
         if is_list(a) or is_list(b):
-            batch = batch_of(lists_of(a, b, c, out), self.factors[1])
+            batch = batch_of(lists_of(a, b, c, out), self.factors)
             return self._best_of_lists(batch) if batch else None
         if placement_of(self.arrays) is None:
             return None
@@ -111,7 +113,8 @@ class ProductCall:
 
     def _problem(self) -> GemmProblem:
         (out, a, b, c, *_), config = self.arrays, self.choice.config
-        problem = problem_of(a, b, c, out, self.factors[1], self.choice.epilogue, self.operands)
+        alpha, beta = self.factors
+        problem = problem_of(a, b, c, out, beta, self.choice.epilogue, self.operands).scaled(alpha)
         return with_k(problem, isinstance(config, GemmConfig) and config.atom == WGMMA)
 
     def _best_of_lists(self, batch: ListedBatch) -> TuningCandidate | None:

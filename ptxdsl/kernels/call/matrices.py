@@ -49,6 +49,11 @@ class Matrices:
         return replace(self, shapes=self.shapes[:, ::-1], orders=exchanged, major=other)
 
     @property
+    def without_columns(self) -> Matrices:
+        """The matrices with no columns, of which nothing is read."""
+        return replace(self, shapes=self.shapes * (1, 0))
+
+    @property
     def along_column(self) -> Matrices:
         """The same, column-major where they all are that too."""
         return replace(self, major="column") if "column" in self.orders else self

@@ -104,6 +104,11 @@ class Matrix(ArrayArgument):
         return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
 
     @property
+    def without_columns(self) -> Matrix:
+        """The matrix with no columns, of which nothing is read."""
+        return replace(self, array=replace(self.array, shape=(0,), strides=(1,)), shape=(self.shape[0], 0))
+
+    @property
     def along_column(self) -> Matrix:
         """The same; a single column without gaps as a column-major matrix, which it is as well."""
         if self.major == "column" or self.shape[1] != 1 or self.stride != 1:

@@ -25,8 +25,11 @@ SCALES: dict[str, type[Scales]] = {"tensors": Scales, "rows": RowScales, "blocks
 
 
 def scaled_alpha(p: Any, scaling: str, alpha: Scalar | int) -> Any:
-    """What all sums are multiplied by: `alpha`, and the scales of both tensors."""
-    return alpha * (p.scale_a.pointer[0] * p.scale_b.pointer[0]) if scaling == "tensors" else alpha
+    """Return the factor of the accumulators: `alpha`, times the scales of both tensors unless it is 0."""
+    if scaling != "tensors":
+        return alpha
+    scaled = alpha * (p.scale_a.pointer[0] * p.scale_b.pointer[0])
+    return scaled if isinstance(alpha, int) else pd.select(alpha == 0, alpha, scaled)
 
 
 def scales_of(scaling: str, tiling: WarpgroupTiling) -> type[Scales]:

@@ -153,12 +153,12 @@ def _check_single(name: str, owner: object, listed: str) -> None:
         )
 
 
-def batch_of(lists: Mapping[str, Sequence[object]], beta: float) -> ListedBatch | None:
+def batch_of(lists: Mapping[str, Sequence[object]], factors: tuple[float, float]) -> ListedBatch | None:
     """The lists of a call, checked; None where they are empty.
 
     Raises LaunchError for lists whose matrices are of different sizes or lie otherwise.
     """
-    group = group_of(lists["a"], lists["b"], lists.get("c"), lists.get("out"), beta)
+    group = group_of(lists["a"], lists["b"], lists.get("c"), lists.get("out"), factors)
     if group is None:
         return None
     for operand in filter(None, (group.a, group.b, group.c, group.out)):
@@ -204,7 +204,7 @@ def run_lists(
             help="pass arrays of three dimensions, whose products all take the same operands",
         )
     lists = lists_of(*matrices)
-    batch = batch_of(lists, factors[1])
+    batch = batch_of(lists, factors)
     if batch is None:
         return []
     results = lists.get("out", batch.group.out.owners)

@@ -71,9 +71,12 @@ def group_of(
     b: Sequence[object],
     c: Sequence[object] | None,
     out: Sequence[object] | None,
-    beta: float,
+    factors: tuple[float, float],
 ) -> ProblemGroup | None:
-    """The arrays of a call; out is made where it is not given. None for no problems; raises LaunchError for misfits."""
+    """Return the arrays of a call, checked; None if there are no problems. `out` is made if it is not given. A and B
+    are not read if alpha is 0, nor C if beta is. Raises LaunchError for arrays that do not fit.
+    """
+    alpha, beta = factors
     operands = {"a": a, "b": b, **({"c": c} if c is not None else {}), **({"out": out} if out is not None else {})}
     _check_lengths(operands)
     if c is None and beta != 0:
@@ -99,6 +102,9 @@ def group_of(
     _check_writable(written)
     group = ProblemGroup(left, right, added, written)
     check_apart(group)
+    if alpha == 0:
+        a, b = left.without_columns, right.transposed.without_columns.transposed
+        group = replace(group, a=a, b=b)
     return group
 
 

@@ -94,7 +94,7 @@ def run(
     launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return list(launched)
-    group = group_of(a, b, c, out, factors[1])
+    group = group_of(a, b, c, out, factors)
     if group is None:
         return []
     problems = group.row_major

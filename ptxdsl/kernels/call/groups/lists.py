@@ -116,12 +116,12 @@ class ListLaunch:
 
 class CalledLists(NamedTuple):
     """A launch of lists by the arguments of a call: out, a, b and c, each a list of a length, SINGLE for one matrix
-    that is for all `products`, None for what is not given."""
+    that is for all `products`, None for what is not given. `zeros` says which of alpha and beta are 0."""
 
     lists: ListLaunch
     lengths: tuple[int | None, ...]
     products: int
-    reads_c: bool
+    zeros: tuple[bool, ...]
 
     def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
         """Launches with other lists, and returns the outputs; None, with nothing done, where they do not fit."""
@@ -135,7 +135,12 @@ class CalledLists(NamedTuple):
                 every += [owners] * self.products
             elif owners is not None or length is not None:
                 return None
-        return self.lists.launch(arrays[0], every, numbers) if (numbers[1] != 0) is self.reads_c else None
+        return self.lists.launch(arrays[0], every, numbers) if _are_zero(numbers) == self.zeros else None
+
+
+def _are_zero(factors: tuple[float, ...]) -> tuple[bool, ...]:
+    """Return which factors are 0, so that what they multiply is not read."""
+    return tuple(factor == 0 for factor in factors)
 
 
 class TableSender:
@@ -239,7 +244,7 @@ def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors
     """Remembers a launch by the key of a call, whose `arrays` are out, a, b and c."""
     lists = [owners for owners in arrays if isinstance(owners, LISTS)]
     lengths = [None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in arrays]
-    CALLS.known(key).keep_quick(CalledLists(launch, tuple(lengths), len(lists[0]), factors[1] != 0))
+    CALLS.known(key).keep_quick(CalledLists(launch, tuple(lengths), len(lists[0]), _are_zero(factors)))
 
 
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:

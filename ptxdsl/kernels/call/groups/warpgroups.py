@@ -54,7 +54,7 @@ def check_lists_mappable(group: ProblemGroup) -> None:
     if _without_k(group).any():
         number = int(_without_k(group).argmax())
         raise LaunchError(
-            f"{cause}, and K of problem {number} is 0: there is nothing to multiply",
+            f"{cause}, and problem {number} has nothing to multiply: its K is 0, or alpha is",
             help="leave atom out" if otherwise else "leave such problems out, and scale their c by beta",
         )
     for operand, along_k in ((group.a, "row"), (group.b, "column")):

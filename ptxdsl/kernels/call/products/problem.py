@@ -69,6 +69,12 @@ class GemmProblem:
     def k(self) -> int:
         return self.a.shape[1]
 
+    def scaled(self, alpha: float) -> GemmProblem:
+        """Return the problem for this alpha: as in BLAS, an alpha of 0 makes K 0, so that A and B are not read."""
+        if alpha != 0:
+            return self
+        return replace(self, a=self.a.without_columns, b=self.b.transposed.without_columns.transposed)
+
     @property
     def batches(self) -> int | None:
         """None where out is a single matrix."""

@@ -110,12 +110,13 @@ def run(
     tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
     problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
     scaled = _scales_of(problem, scale_a, scale_b)
+    problem = problem.scaled(factors[0])
     if problem.k == 0:
         problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
     product = ScaledProduct(problem.row_major, scaled, factors, epilogue)
     plan = None
     if problem.out.array.size:
-        best = _best(kernel, product, arrays, operands) if is_tuned else None
+        best = _best(kernel, product, arrays, operands) if is_tuned and problem.k else None
         plan = with_best(best, lambda candidate: _plan_of(kernel, product, candidate.config if candidate else tiles))
     return carry_out(plan, key, arrays, problem.out.owner, factors)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import exp, log
@@ -29,14 +30,14 @@ class Run:
 
     @property
     def origin(self) -> str:
-        """The GPU, date and command, as the caption of a table."""
+        """The GPU and the script, for the caption of a table; the result file has the whole command."""
         gpu = self.environment["gpu"].removeprefix("NVIDIA ").removesuffix(" 80GB HBM3")
-        command = self.environment["command"].split(" --json")[0].removeprefix("python benchmarks/")
-        short = command if len(command) <= COMMAND else command[:COMMAND].rpartition(" ")[0] + " …"
-        return f"{gpu if gpu != 'none' else 'no GPU'}, {self.environment['date']}: `{short}`"
+        script = re.search(r"\w+\.py", self.environment["command"])
+        return f"{gpu if gpu != 'none' else 'no GPU'}, {f'`{script[0]}`' if script else 'single launches'}"
 
-
-COMMAND = 48  # characters of a command in a caption; the result file has all of it
+    @property
+    def day(self) -> str:
+        return self.environment["date"].partition(",")[0]
 
 
 def runs(name: str) -> list[Run]:

@@ -30,7 +30,7 @@ from records import (
 from tables import digits
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = {ROOT / "BENCHMARKS.md": "docs/", ROOT / "docs" / "performance.md": ""}  # and where docs/ lies from there
+PAGES = {ROOT / "BENCHMARKS.md": "docs/", ROOT / "docs" / "performance.md": ""}  # page: path from it to docs/
 PICTURES = {
     "size": "TFLOP/s of square bf16 products against their size",
     "classes": "speed of ptxdsl relative to the library, by class of shapes",
@@ -43,14 +43,14 @@ Cell = Callable[[Pair], str]
 LARGE = [
     "8192x8192x8192", "16384x16384x16384", "4096x4096x4096", "16384x4096x7168", "4096x14336x4096",
     "2048x2048x2048", "512x7168x16384", "256x7168x16384", "2048x2112x7168",
-    "512x7168x2048", "1024x1024x1024", "256x256x256",
+    "512x7168x2048", "1024x1024x1024",
 ]  # fmt: skip
 UNALIGNED = ["3000x3000x3000", "4104x4104x4104", "5000x5000x5000", "6008x6008x6008", "8200x8200x8200", "4095x4095x4095"]
-ROWS, WEIGHTS = (1, 16, 32, 64, 128), ((7168, 16384), (4096, 4096), (2112, 7168), (4096, 7168), (24576, 1536))
+ROWS, WEIGHTS = (1, 16, 64, 128), ((7168, 16384), (4096, 4096), (2112, 7168), (4096, 7168), (24576, 1536))
 
 
 def shape(case: str) -> str:
-    """Write 4096x4096x4096 as 4096³ and other shapes with ×."""
+    """Write 4096x4096x4096 as 4096³, and other shapes with ×."""
     sizes = case.split("x")
     return f"{sizes[0]}³" if len(set(sizes)) == 1 and len(sizes) == 3 else case.replace("x", "×")
 
@@ -77,14 +77,18 @@ def tflops(pair: Pair, times: dict[str, float]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = [f"| {' | '.join(line)} |\n" for line in (head, *rows)]
     return "".join([lines[0], "|---" * len(head) + "|\n", *lines[1:]])
 
 
 def origins(of: Iterable[Run]) -> str:
-    """The captions of several runs."""
-    return "".join(f"- {origin}\n" for origin in dict.fromkeys(run.origin for run in of))
+    """Return the caption of a table: the GPU, script and dates of its runs."""
+    days: dict[str, set[str]] = {}
+    for run in of:
+        days.setdefault(run.origin, set()).add(run.day)
+    listed = "; ".join(f"{origin}, {', '.join(sorted(dates))}" for origin, dates in days.items())
+    return f"Runs: {listed}.\n"
 
 
 def of_gemm(cases: Sequence[str], dtype: str = "bf16") -> dict[str, Pair]:
@@ -96,7 +100,7 @@ def of_gemm(cases: Sequence[str], dtype: str = "bf16") -> dict[str, Pair]:
 
 
 def classes() -> list[tuple[str, list[Pair], str]]:
-    """Every class of shapes with its pairs and the library it is compared with."""
+    """Return every class of shapes with its pairs and the library that it is compared with."""
     everything = pairs("gemm", gemm_case("bf16", "tn", lambda _: True)).values()
     aligned = [pair for pair in everything if is_aligned(pair.case)]
     few = graph_pairs("few_rows", "product by protocols")
@@ -126,7 +130,7 @@ def tf32_case(row: dict[str, str]) -> str:
 
 
 def of_conv(batch: int, dtype: str = "f16") -> dict[str, Pair]:
-    """The layers of ResNet-50 without a fused bias."""
+    """Return the layers of ResNet-50 without a fused bias."""
 
     def case(row: dict[str, object]) -> str | None:
         plain = "bias" not in str(row["layer"]) and (row["batch"], row["dtype"]) == (batch, dtype)
@@ -136,7 +140,7 @@ def of_conv(batch: int, dtype: str = "f16") -> dict[str, Pair]:
 
 
 def of_grouped() -> dict[str, Pair]:
-    """Ragged rows and ragged K against the better of torch and a loop of cuBLAS; lists against the loop."""
+    """Return ragged rows and ragged K against the faster of torch and a loop of cuBLAS, and lists against the loop."""
     return pairs(
         "grouped",
         lambda row: str(row["set"]) if row.get("orders", "rcr") == "rcr" and "masked" not in row["set"] else None,
@@ -176,12 +180,12 @@ def gemm_section() -> str:
     chosen = of_gemm([*LARGE, *UNALIGNED])
     for case, pair in chosen.items():
         other = ratio(triton[case]) if case in triton and min(extents(case)) >= 4096 else ""
-        rows.append((shape(case), tflops(pair, pair.library), tflops(pair, pair.ours), ratio(pair), other))
-    head = ("M×N×K", "cuBLAS", "ptxdsl", "ptxdsl / cuBLAS", "Triton / cuBLAS")
+        rows.append((shape(case), tflops(pair, pair.ours), ratio(pair), other))
+    head = ("M×N×K", "TFLOP/s", "/ cuBLAS", "Triton / cuBLAS")
     h100 = pairs("gemm_h100", gemm_case("bf16", "tn", lambda _: True))
     mean = mean_ratio([pair for case, pair in h100.items() if case in LARGE[:6]], "held")
-    return f"""bf16, A row-major, B column-major, TFLOP/s. The rows of the last six shapes are not 32-byte aligned; TMA cannot
-address those of 4095³. On an H100 80GB the first six shapes reach {mean:.2f} of cuBLAS, held.
+    return f"""bf16, A row-major, B column-major. The rows of the last six shapes are not 32-byte aligned; TMA cannot address those of
+4095³. On an H100 80GB the first six shapes reach {mean:.2f} of cuBLAS, held.
 
 {table(head, rows)}
 {origins(pair.run for pair in chosen.values())}"""
@@ -191,15 +195,15 @@ def few_rows_section() -> str:
     few = graph_pairs("few_rows", "product by protocols")
     rows = []
     for m in ROWS:
-        cells = [f"{both(few[m, n, k].ours)}: {ratio(few[m, n, k])}" for n, k in WEIGHTS if (m, n, k) in few]
+        cells = [ratio(few[m, n, k]) for n, k in WEIGHTS if (m, n, k) in few]
         rows.append((str(m), *cells))
     head = ("M", *(f"{n}×{k}" for n, k in WEIGHTS))
     h100 = graph_pairs("few_rows", "product by protocols", H100)
     means = [[mean_ratio(of.values(), protocol) for protocol in ("rest", "held")] for of in (few, h100)]
     tall = graph_pairs("tall_and_batches", "tall")
-    return f"""bf16, by CUDA graphs: one launch after a flush of the L2 cache / back-to-back launches. Each cell is the time of
-`gemm()` in µs, then its speed relative to cuBLAS, for a weight of N×K. The geometric mean of all {len(few)} shapes of 1 to
-2048 rows is {means[0][0]:.2f} / {means[0][1]:.2f} on the H200 and {means[1][0]:.2f} / {means[1][1]:.2f} on the H100.
+    return f"""bf16, by CUDA graphs: one launch after a flush of the L2 cache / back-to-back launches. Speed of `gemm()` relative to
+cuBLAS for weights of N×K. The geometric mean of all {len(few)} shapes of 1 to 2048 rows is {means[0][0]:.2f} / {means[0][1]:.2f} on the H200 and
+{means[1][0]:.2f} / {means[1][1]:.2f} on the H100.
 
 {table(head, rows)}
 {origins([*(p.run for p in list(few.values())[:1]), *(p.run for p in list(tall.values())[:1])])}"""
@@ -228,8 +232,9 @@ def dtypes_section() -> str:
         found = [cell(name, dtype, layout, *ours) for layout in layouts]
         rows.append((kind, *("" if pair is None else f"{tflops(pair, pair.ours)}: {ratio(pair)}" for pair in found)))
         used += [pair.run for pair in found if pair]
-    return f"""4096³: TFLOP/s of `gemm()`, then its speed relative to cuBLAS; columns are the BLAS letters of A and B. cuBLAS is
-`torch._int_mm` for s8 and `torch._scaled_mm` with scales of 1 for e4m3. cuBLAS truncates float32 to tf32; `gemm()` rounds it, and truncates with `GemmConfig(atom="wgmma")`.
+    return f"""4096³: TFLOP/s of `gemm()`, then its speed relative to cuBLAS, for the BLAS letters of A and B. The library is
+`torch._int_mm` for s8 and `torch._scaled_mm` with scales of 1 for e4m3. cuBLAS truncates float32 to tf32; `gemm()`
+rounds it, and truncates with `GemmConfig(atom="wgmma")`.
 
 {table(("type", *map(str.upper, layouts)), rows)}
 {origins(used)}"""
@@ -240,7 +245,7 @@ def two(pair: Pair) -> tuple[str, str]:
 
 
 def costs(case: str, protocol: str) -> dict[str, float]:
-    """Percent that each epilogue adds to the plain product of the same library."""
+    """Return the percentage that each epilogue adds to the plain product of the same library."""
     (run,) = runs("epilogues")
     us = {row["contender"]: microseconds(row) for row in run.rows if row.get("shape") == case}
     plain = {True: us["cuBLAS"][protocol], False: us["product"][protocol]}
@@ -253,25 +258,26 @@ def costs(case: str, protocol: str) -> dict[str, float]:
 
 def epilogues_section() -> str:
     (run,) = runs("epilogues")
-    small, large = costs("4096x4096x4096", "held"), costs("8192x8192x8192", "held")
-    rows = [(name, f"{small[name]:.1f} %", f"{large[name]:.1f} %") for name in small]
-    return f"""Time that an epilogue adds to the plain product of the same library, bf16, held.
+    held = [costs(f"{size}x{size}x{size}", "held") for size in (4096, 8192)]
+    bias, residual, own = (
+        " / ".join(f"{each[name]:.1f}" for each in held)
+        for name in ("gelu_tanh of a bias", "residual in place", "cuBLAS, residual in place")
+    )
+    return f"""An epilogue adds at most {max(max(each.values()) for each in held):.0f} % to the time of the plain bf16 product (picture above): {bias} % for gelu_tanh of
+a bias, {residual} % for a residual in place (cuBLAS: {own} %), at 4096³ / 8192³, held.
 
-{table(("epilogue", "4096³", "8192³"), rows)}
 {origins([run])}"""
 
 
 def grouped_section() -> str:
     found = of_grouped()
-    rows = [(times(case), both(pair.library), both(pair.ours), ratio(pair)) for case, pair in found.items()]
+    rows = [(times(case), both(pair.ours), ratio(pair)) for case, pair in found.items()]
     for run in runs("grouped"):
         for name in dict.fromkeys(row["set"] for row in run.rows if "masked" in row["set"]):
             of = {row["contender"]: row for row in run.rows if row["set"] == name}
             rates = [of[who].get("TFLOP/s, rest") for who in ("cuBLAS loop", "ptxdsl")]
             if all(rates):
-                rows.append(
-                    (f"{times(name)}, TFLOP/s", *(digits(each) for each in rates), f"{rates[1] / rates[0]:.2f} / –")
-                )
+                rows.append((f"{times(name)}", f"{digits(rates[1])} TFLOP/s", f"{rates[1] / rates[0]:.2f} / –"))
     gathered = {}
     for run in runs("grouped"):
         for row in run.rows:
@@ -283,10 +289,10 @@ def grouped_section() -> str:
         )
         library = of["torch: index, _grouped_mm"]
         pair = Pair(name, library, ours, run)
-        rows.append((times(name), both(library), both(ours), ratio(pair)))
-    head = ("groups, rows×N×K", "best library", "ptxdsl", "ratio")
-    return f"""bf16 (lists: f16), µs. The library is the faster of `torch._grouped_mm` and a loop of cuBLAS; for gathered rows it is
-indexing, then `torch._grouped_mm`. "8 large", "64 small" and "32 mixed" are lists of problems.
+        rows.append((times(name), both(ours), ratio(pair)))
+    head = ("groups, rows×N×K", "µs", "/ library")
+    return f"""bf16 (lists: f16), µs. The library is the faster of `torch._grouped_mm` and a loop of cuBLAS; for gathered rows,
+indexing and `torch._grouped_mm`. "8 large", "64 small" and "32 mixed" are lists of problems.
 
 {table(head, rows)}
 {origins(runs("grouped"))}"""
@@ -300,8 +306,8 @@ def scaled_section() -> str:
             for kind, library in SCALES.items()]  # fmt: skip
     of_kind = {kind: of_scaled_groups(kind, " ") for kind in ("rows", "blocks")}
     groups = [
-        (times(case), both(pair.library), *(f"{both(of[case].ours)}: {ratio(of[case])}" for of in of_kind.values()))
-        for case, pair in of_kind["rows"].items()
+        (times(case), *(f"{both(of[case].ours)}: {ratio(of[case])}" for of in of_kind.values()))
+        for case in of_kind["rows"]
         if case.startswith(("8 ", "256 ", "4 ", "32 masked"))
     ]
     few = {}
@@ -313,14 +319,15 @@ def scaled_section() -> str:
                 of.setdefault(row["shape"], {})[row["contender"]] = row[key]
             means.append(geometric_mean(us[f"torch, {kind}"] / us[kind] for us in of.values()))
         few[kind] = f"{means[0]:.2f} / {means[1]:.2f}"
-    return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`. "fast" is torch's `use_fast_accum`;
-ptxdsl adds 128-block scales, and all groups along K, in float32. torch has no 128-block scales here. Products of 1 to 128 rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of
-`torch._scaled_mm`, operands from DRAM / after a flush.
+    return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`. "fast" is torch's `use_fast_accum`.
+With 128-block scales (not in this torch) and for groups along K, ptxdsl accumulates in float32. Products of 1 to 128
+rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of `torch._scaled_mm`, with operands from DRAM / after a flush.
 
 {table(("scales", "compared with", *(shape(case) for case in of_scaled("rows", "torch, rows"))), rows)}
-Groups, µs, against `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both fast:
+Groups: µs, then the speed relative to `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both
+with row scales, fast:
 
-{table(("groups", "torch, row scales", "row scales", "128-block scales"), groups)}
+{table(("groups", "row scales", "128-block scales"), groups)}
 {origins(runs("scaled"))}"""
 
 
@@ -347,42 +354,41 @@ def host_section() -> str:
     kernels = [
         (row["kernel"].replace("_", " "), *(digits(row[key]) for key in LAUNCHES))
         for row in launch.rows
-        if LAUNCHES[0] in row
+        if LAUNCHES[0] in row and "numbers" not in row["kernel"]
     ]
-    steps = [
-        (row["what"].replace(", ms of CPU time", ""), digits(row["least"]), digits(row["median"]))
+    steps = "; ".join(
+        f"{row['what'].replace(', ms of CPU time', '').replace('^3', '³')} {digits(row['median'])}"
         for row in emulator.rows
-    ]
-    keep = [row for row in steps if any(word in row[0] for word in EMULATED)]
-    return f"""Host time until a call returns, µs, arguments as in the previous call:
+        if any(word in row["what"] for word in EMULATED)
+    )
+    return f"""µs until a call returns, with arguments like those of the previous call:
 
 {table(("call", "with `out=`", "without"), rows)}
 Launch of an empty kernel, µs:
 
 {table(("arguments", *(key.removesuffix(" us") for key in LAUNCHES)), kernels)}
-Without a GPU, ms of CPU time on one core:
+Median ms of CPU time on one core: {steps}.
 
-{table(("step", "least", "median"), keep)}
 {origins([launch, calls, emulator])}"""
 
 
 LAUNCHES = ("k[grid, block] us", "handle us", "cuLaunchKernel us", "cuda.core us", "torch add_ us")
-EMULATED = ("emulate 128^3", "emulate 1024^3", "trace", "import", "assemble")
+EMULATED = ("emulate 128^3", "emulate 1024^3, checks on", "trace", "import", "assemble")
 
 
 def sm80_section() -> str:
     run, types = runs("sm80")
     products = {row["shape"]: row for row in run.rows}
     cases = ("1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192")
-    rows = [(f"{shape(case)}, bf16", ratio_of(products[case])) for case in cases]
-    rows += [
-        (f"{row['size'].replace('^3', '³')}, {row['what']}", ratio_of(row))
+    bf16 = ", ".join(f"{ratio_of(products[case])} at {shape(case)}" for case in cases)
+    others = ", ".join(
+        f"{ratio_of(row)} for {row['what']}"
         for row in types.rows
         if (row["size"], row["layout"]) == ("4096^3", "tn") and row["what"] in ("f64", "s8", "tf32")
-    ]
-    return f"""The `mma.sync` path of every GPU since Ampere, on the H200, relative to cuBLAS (which uses `wgmma`), at rest.
+    )
+    return f"""The `mma.sync` path for every GPU since Ampere, on an H200, relative to cuBLAS (which uses `wgmma`), at rest: bf16
+{bf16}; {others} at 4096³.
 
-{table(("product", "ptxdsl / cuBLAS"), rows)}
 {origins([run, types])}"""
 
 
@@ -399,9 +405,8 @@ def trailing_section() -> str:
     tall, batches = graph_pairs("tall_and_batches", "tall"), graph_pairs("tall_and_batches", "batches")
     blocks = of_scaled("blocks", "torch, rows, fast")
     lines = [
-        ("4104³, 6008³", f"{ratio(gemm['4104x4104x4104'])}, {ratio(gemm['6008x6008x6008'])}",
+        ("4104³, 5000³, 6008³", ", ".join(ratio(gemm[f"{size}x{size}x{size}"]) for size in (4104, 5000, 6008)),
          "a 128-byte row of a TMA box spans two L2 lines: 4.6 cycles, not 2.2"),
-        ("5000³, held", ratio(gemm["5000x5000x5000"]), "the same; TMA loads alone take 0.93 of the time"),
         ("512×7168×2048", ratio(gemm["512x7168x2048"]), "one full wave; held figures of launches this short vary by 4 %"),
         (f"few rows: {len(slow)} of {len(few)} shapes under 0.97", ", ".join(ratio(p) for p in slow[:3]),
          "the TMA loads alone take 92 to 99 % of the time"),
@@ -412,36 +417,34 @@ def trailing_section() -> str:
         ("100 batches of 200×304×400", ratio(batches[100, 200, 304, 400]), "200 rows need a tile of 208"),
         ("e4m3, scales of 128-blocks, 4096³", ratio(blocks["4096x4096x4096"]),
          "promoting accumulators takes 256 of 1024 issue cycles (torch: row scales)"),
-        ("gelu and residual epilogues", "2 to 5 %", "64 elements of gelu take 1880 cycles next to wgmma; cuBLAS pays as much"),
+        ("gelu and residual epilogues", "2 to 5 %", "64 elements of gelu take 1880 cycles next to wgmma; the cost in cuBLAS is similar"),
         ("`mma.sync` path, bf16", "0.6 to 0.8", "`mma.sync` moves operands through registers, `wgmma` reads shared memory"),
     ]  # fmt: skip
     return table(("where", "ptxdsl / library", "why"), lines)
 
 
 def page(docs: str) -> str:
-    """The page; `docs` is the path to the docs folder."""
+    """Return the page; `docs` is the path to the docs folder."""
     pictures = "\n\n".join(f"![{text}]({docs}images/{name}.svg)" for name, text in PICTURES.items())
     return f"""# Performance
 
-This page is written by `python benchmarks/report.py` from the result files in `benchmarks/results/`; do not edit it.
-[Lessons]({docs}lessons.md) tells what was tried to get here.
+Generated by `python benchmarks/report.py` from `benchmarks/results/`, which has the full commands; do not edit.
+[Lessons]({docs}lessons.md) lists the experiments that led here.
 
 {pictures}
 
 ## How figures are taken
 
-- All contenders of a table row run interleaved in one process, through their public call, on N(0,1) data. A figure is a median.
+- The contenders of a row run interleaved in one process, through their public call, on N(0,1) data. Figures are medians.
 - *Rest*: half a second idle, then rounds of one launch of each contender, with the L2 cache flushed before each launch.
-- *Held*: turns of one second of back-to-back launches with warm caches; the first 150 ms are discarded. The GPU is at its power limit.
-- A cell `a / b` is rest / held; – means not measured. Ratios are speeds relative to the library: above 1, ptxdsl is faster.
-- Repeated runs differ by about 1 % at rest and 2 % held; launches under 20 µs by up to 10 %.
-- A table ends with the GPU, date and script of its runs; the result file has the whole command. Drivers are 580.159.04.
-  If a shape was measured several times, the latest run counts.
+- *Held*: turns of one second of back-to-back launches with warm caches, at the power limit; the first 150 ms do not count.
+- A cell `a / b` is rest / held; – is not measured. Ratios are speeds relative to the library: above 1, ptxdsl is faster.
+- Repeated runs differ by about 1 % at rest and 2 % held; launches under 20 µs by up to 10 %. The driver is 580.159.04.
 
 ## Summary
 
 {summary()}
-## Where ptxdsl is behind, and why
+## Slower than the library, and why
 
 {trailing_section()}
 ## GEMM

@@ -24,4 +24,4 @@ def test_the_latest_run_of_a_case_counts(monkeypatch):
     monkeypatch.setattr(records, "runs", lambda name: runs)
     (pair,) = records.pairs("gemm", lambda row: row["shape"]).values()
     assert (pair.ratio("rest"), pair.ratio("held"), pair.run) == (1.5, None, runs[1])
-    assert pair.run.origin == "H200, 2: `gemm.py`"
+    assert (pair.run.origin, pair.run.day) == ("H200, `gemm.py`", "2")

@@ -132,3 +132,12 @@ def test_dump_shows_the_wgmma_kernel_of_gemm(capsysbinary):
     text = capsysbinary.readouterr().out.decode()
     assert ".entry warpgroup_gemm_kernel(" in text
     assert "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16" in text
+
+
+def test_dump_shows_the_wgmma_kernel_of_conv2d(capsysbinary, monkeypatch):
+    monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+    assert cli.main(["dump", "ptxdsl.kernels.conv:conv2d"]) == 0
+    text = capsysbinary.readouterr().out.decode()
+    assert ".entry warpgroup_conv2d_kernel(" in text
+    assert "wgmma.mma_async.sync.aligned.m64n" in text
+    assert "cp.async.bulk.tensor" in text

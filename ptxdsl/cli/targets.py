@@ -29,7 +29,7 @@ from ptxdsl.types import TYPES
 from ptxdsl.verify import least_version
 
 STDIN = "-"
-GEMM = "ptxdsl.kernels.gemm:gemm"
+LAUNCHERS = ("ptxdsl.kernels.gemm:gemm", "ptxdsl.kernels.conv:conv2d")  # with another kernel on sm_90a
 MOST_PTX_BYTES = 256 << 20  # the largest kernels of libraries have some 10 MiB
 
 
@@ -47,19 +47,11 @@ def find(target: str, arch: str | None = None, constants: Sequence[str] = ()) ->
         return _from_ptx(target, arch)
     kernel = find_kernel(target)
     defaults: dict[str, Any] = {}
-    if target == GEMM and (arch or config.current().arch) == "sm_90a":
-        kernel, defaults = _hopper_gemm()
+    if target in LAUNCHERS and (arch or config.current().arch) == "sm_90a":
+        kernel, defaults = importlib.import_module("ptxdsl.cli.hopper").kernel_of(target)
     values = defaults | read_constants(kernel, constants, defaults)
     with user_code(f"kernel `{kernel.name}` cannot be traced"):
         return kernel.variant(arch, values)
-
-
-def _hopper_gemm() -> tuple[AnyKernel, dict[str, Any]]:
-    """Return the kernel that `gemm` launches on sm_90a for an f16 product of 8192 x 8192 x 8192, and its constants."""
-    module = importlib.import_module("ptxdsl.cli.trial")
-    kernels = importlib.import_module("ptxdsl.kernels.gemm").KERNELS
-    with config.using(arch="sm_90a"):
-        return kernels.warpgroups, {"traits": module.large_traits()}
 
 
 def _from_ptx(target: str, arch: str | None) -> Variant:

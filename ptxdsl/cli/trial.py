@@ -36,7 +36,6 @@ USUAL_MMA_K = 16
 SUM_BITS = {"f64": 53, "e4m3": 14, "e5m2": 14}  # the accumulators of 8-bit floats keep 13 fraction bits on a GPU
 ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 WHOLE = ("s8", "u8")
-LARGE = 8192  # rows and columns of a large product
 ROUNDS, LAUNCHES = 5, 10  # repetitions of a timing, and launches of each
 
 
@@ -130,12 +129,6 @@ class Trial:
         """Return the median time of a call with arrays on the GPU, measured with CUDA events."""
         with driver.on(0), on_gpu(*arrays) as (a, b, out):
             return gpu_seconds(lambda: gemm(a, b, out=out, config=self.config))
-
-
-def large_traits() -> Traits:
-    """Return the traits of the kernel that `gemm` runs on sm_90a for an f16 product of 8192 x 8192 x 8192."""
-    a, b, out = (np.empty((LARGE, LARGE), np.float16) for _ in range(3))  # never touched
-    return traits_of(problem_of(a, b, None, out, 0.0).row_major, Choice(), takes_warpgroups=True)
 
 
 def memory_bytes() -> int:

@@ -145,18 +145,20 @@ class LaunchWriter:
                 self._call.keep_quick(quick)
 
 
-def recorded_launch(call: Callable[[], object]) -> tuple[Any, ...]:
-    """Return the last launch that a library call with numpy arrays makes, without running it.
-
-    The result has the form of an example of `ptxdsl check`: grid, block, parameters and a dict of constants.
-    """
+def recorded_plan(call: Callable[[], object]) -> LaunchPlan:
+    """Return the last launch that a library call with numpy arrays makes, without running it."""
     plans: list[LaunchPlan] = []
     token = _RECORDED.set(plans)
     try:
         call()
     finally:
         _RECORDED.reset(token)
-    plan = plans[-1]
+    return plans[-1]
+
+
+def recorded_launch(call: Callable[[], object]) -> tuple[Any, ...]:
+    """Return the last launch of a library call as an example of `ptxdsl check`: grid, block, parameters, constants."""
+    plan = recorded_plan(call)
     return plan.grid, plan.threads, plan.group, dict(plan.constants)
 
 

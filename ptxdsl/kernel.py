@@ -22,7 +22,8 @@ from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
-from ptxdsl.trace.captured import Captures, Traceable, captures, constant_key
+from ptxdsl.trace.captured import Captures, captures
+from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.misfits import TargetRefusal
 from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
 from ptxdsl.verify import check_blocks, check_operands
@@ -232,7 +233,7 @@ class Kernel(AnyKernel):
                 help=f"take it from an object of its class: `o.{self.name}[grid, block](…)`",
             )
         values = self._constants(constants)
-        read = self._captures(list(_functions(values.values())))
+        read = self._captures(_stateful(values))
         key = arch, lineinfo, *map(constant_key, values.values()), read.key
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
@@ -242,11 +243,11 @@ class Kernel(AnyKernel):
         variant.captures = read
         return variant
 
-    def _captures(self, functions: list[object]) -> Captures:
-        """Return the Python state that the kernel and functions among its constants read now."""
+    def _captures(self, constants: Mapping[str, object]) -> Captures:
+        """Return the Python state that the kernel and these constants read now."""
         function = self.signature.function
-        if functions:
-            return captures([function, *self.signature.captured, *functions], function)
+        if constants:
+            return captures([function, *self.signature.captured], function, constants)
         if self._read is None or not self._read.hold():
             self._read = captures([function, *self.signature.captured], function)
         return self._read
@@ -336,12 +337,15 @@ class Kernel(AnyKernel):
             ) from None
 
 
-def _functions(values: Iterable[object]) -> Iterator[object]:
-    """Yield the functions among constants, which are traced too."""
-    for value in values:
-        function = value.func if isinstance(value, functools.partial) else value
-        if isinstance(function, FunctionType | Traceable):
-            yield function
+def _stateful(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the constants whose key does not show what a trace reads of them: functions, and objects that are hashed
+    by address."""
+    held = {name: value.func if isinstance(value, functools.partial) else value for name, value in values.items()}
+    return {
+        name: value
+        for name, value in held.items()
+        if isinstance(value, FunctionType | Traceable) or type(value).__hash__ is object.__hash__
+    }
 
 
 def _find(module: str, qualname: str) -> Any:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import decimal
 import functools
+import io
+import itertools
+import mmap
 import operator
 import os
+import queue
 import sys
+import threading
 import weakref
 from array import array
 from collections import ChainMap, Counter, UserDict, deque
@@ -20,7 +27,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import f32, ptr
 from ptxdsl.kernels.gemm import gemm_kernel
-from ptxdsl.trace.captured import captures, constant_key
+from ptxdsl.trace.captured import captures
+from ptxdsl.trace.keys import constant_key
 
 SCALE = 2
 TYPE = f32
@@ -736,3 +744,255 @@ def test_what_a_method_does_not_read_may_change():
     assert read.hold()
     plan.value = 5
     assert not read.hold()
+
+
+def of_module_later():
+    module = ModuleType("later")
+
+    def read():
+        try:
+            return module.width
+        except AttributeError:
+            return 1
+
+    return read, functools.partial(setattr, module, "width")
+
+
+def of_module_asked():
+    module = ModuleType("later")
+    return lambda: getattr(module, "width", 1), functools.partial(setattr, module, "width")
+
+
+def of_function_later():
+    def helper():
+        try:
+            return helper.width
+        except AttributeError:
+            return 1
+
+    return lambda: helper(), functools.partial(setattr, helper, "width")
+
+
+def of_function_asked():
+    def helper():
+        return helper.width if hasattr(helper, "width") else 1
+
+    return lambda: helper(), functools.partial(setattr, helper, "width")
+
+
+def of_instance_later():
+    plan = Wider()
+    return lambda: plan.width, functools.partial(setattr, plan, "width")
+
+
+def of_class_later():
+    kind = type("Later", (Wider,), {})
+    return lambda: kind.width, functools.partial(setattr, kind, "width")
+
+
+def of_slot_later():
+    slotted = Slotted.__new__(Slotted)
+
+    def read():
+        try:
+            return slotted.value
+        except AttributeError:
+            return 1
+
+    return read, functools.partial(setattr, slotted, "value")
+
+
+def of_method_later():
+    plan = Plan()
+    return lambda: plan.total(), lambda value: setattr(plan, "total", lambda: value)
+
+
+def of_queue():
+    waiting = queue.Queue()
+    return lambda: waiting.qsize(), waiting.put
+
+
+def of_cell():
+    value = 1
+
+    def change(new):
+        nonlocal value
+        value = new
+
+    cell = change.__closure__[0]
+    return lambda: cell.cell_contents, change
+
+
+def of_order():
+    table = {"a": 1, "b": 2}
+
+    def change(value):
+        table["a"] = table.pop("a")
+
+    return lambda: next(iter(table.values())), change
+
+
+def of_view():
+    table = np.zeros(4)
+    view = table[1:3]
+    return lambda: float(view[0]), functools.partial(operator.setitem, table, 1)
+
+
+LATER = {
+    "an attribute that a module got": of_module_later,
+    "an attribute of a module by getattr": of_module_asked,
+    "an attribute that a function got": of_function_later,
+    "an attribute of a function by hasattr": of_function_asked,
+    "an attribute that hides that of the class": of_instance_later,
+    "an attribute of a class that hides that of its base": of_class_later,
+    "a slot that is set": of_slot_later,
+    "an attribute that hides a method": of_method_later,
+    "a queue": of_queue,
+    "a cell": of_cell,
+    "the order of a dict": of_order,
+    "a view of an array": of_view,
+}
+
+
+@pytest.mark.parametrize("case", LATER)
+def test_state_that_appears_later_is_traced_anew(case):
+    read, change = LATER[case]()
+    kernel = kernel_of(read)
+    before = read()
+    assert [result(kernel), result(kernel)] == [before, before]
+    assert len(kernel._variants) == 1
+    change(9)
+    after = read()
+    assert after != before
+    assert [result(kernel), result(kernel)] == [after, after]
+    assert len(kernel._variants) == 2
+
+
+class Pair(ctypes.Structure):
+    _fields_ = (("a", ctypes.c_int),)
+
+
+OPAQUE = {
+    "threading.local": (threading.local(), "a _thread._local"),
+    "queue.SimpleQueue": (queue.SimpleQueue(), "a _queue.SimpleQueue"),
+    "a number of ctypes": (ctypes.c_int(1), "a ctypes.c_int"),
+    "a structure of ctypes": (Pair(1), "a tests.test_captured.Pair"),
+    "bytes of io": (io.BytesIO(b"1"), "a _io.BytesIO"),
+    "text of io": (io.StringIO("1"), "a _io.StringIO"),
+    "mapped memory": (mmap.mmap(-1, 8), "a mmap.mmap"),
+    "an iterator of numpy": (np.zeros(4).flat, "a numpy.flatiter"),
+    "a context of decimal": (decimal.Context(), "a decimal.Context"),
+    "an iterator of a list": (iter([1]), "a list_iterator"),
+    "an iterator of a dict": (iter({1: 2}), "a dict_keyiterator"),
+    "a counter": (itertools.count(), "an itertools.count"),
+    "a generator": ((n for n in [1]), "a generator"),
+    "a zip": (zip([1], [2], strict=True), "a zip"),
+    "a file": (sys.__stdin__, "a _io.TextIOWrapper"),
+    "a lock": (threading.Lock(), "a _thread.lock"),
+}
+UNCOMPARED = ", whose contents cannot be compared: the kernel would not be traced again when they change"
+BY_CONSTANT = (
+    "read it before the launch, and pass the result as a keyword-only constant; or keep the state in numbers, strings, "
+    "lists, dicts, arrays or attributes"
+)
+
+
+def refused(kernel, **constants):
+    """The message, the line of source and the help of a refusal."""
+    with pytest.raises(pd.TraceError) as error:
+        kernel.ptx(**constants)
+    return error.value.message, error.value.at.text.strip(), error.value.help
+
+
+@pytest.mark.parametrize("case", OPAQUE)
+def test_what_hides_its_contents_is_refused_where_it_is_read(case):
+    hidden, name = OPAQUE[case]
+    kernel = kernel_of(lambda: id(hidden) % 7)
+    line = "kernel = kernel_of(lambda: id(hidden) % 7)"
+    assert refused(kernel) == (f"`hidden` is {name}{UNCOMPARED}", line, BY_CONSTANT)
+
+
+def holder_of(hidden):
+    plan = Plan()
+    plan.hidden = hidden
+    return plan
+
+
+# What reads an iterator, and the path that the message names.
+REACHED = {
+    "of a list": (lambda turn: (lambda held: lambda: next(held[0]))([turn]), "held[0]"),
+    "of a dict": (lambda turn: (lambda held: lambda: next(held["a"]))({"a": turn}), "held['a']"),
+    "of an object": (lambda turn: (lambda held: lambda: next(held.hidden))(holder_of(turn)), "held.hidden"),
+    "of a default": (
+        lambda turn: (lambda held: lambda: held())(lambda turn=turn: next(turn)), "held.__defaults__[0]",
+    ),
+    "of a method": (lambda turn: (lambda held: lambda: held())(turn.__next__), "held.__self__"),
+    "of a partial call": (lambda turn: (lambda held: lambda: held())(functools.partial(next, turn)), "held.args[0]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REACHED)
+def test_what_hides_its_contents_is_named_by_the_way_to_it(case):
+    make, path = REACHED[case]
+    message, _, help = refused(kernel_of(make(iter([1]))))
+    assert (message, help) == (f"`{path}` is a list_iterator{UNCOMPARED}", BY_CONSTANT)
+
+
+def test_what_hides_its_contents_is_refused_in_a_helper():
+    turn = iter([1])
+
+    def helper():
+        return next(turn)
+
+    message, line, _ = refused(kernel_of(lambda: helper()))
+    assert (message, line) == (f"`turn` is a list_iterator{UNCOMPARED}", "return next(turn)")
+
+
+def test_a_constant_that_hides_its_contents_is_refused():
+    @pd.kernel
+    def k(out: ptr[f32], *, turn):
+        out[0] = next(turn)
+
+    message, line, help = refused(k, turn=iter([1]))
+    assert (message, line, help) == (f"`turn` is a list_iterator{UNCOMPARED}", "@pd.kernel", BY_CONSTANT)
+
+
+def test_what_hides_its_contents_and_is_not_read_may_be_there():
+    plan = holder_of(iter([1]))
+    plan.lock = threading.Lock()
+    assert result(kernel_of(lambda: plan.total())) == 3
+    assert result(kernel_of(lambda: getattr(plan, "value"))) == 1  # noqa: B009
+
+
+IMMUTABLE = (
+    Decimal("1.5"),
+    np.dtype(np.float32),
+    pd.f32,
+    os.path,
+    Tile(1),
+    "text",
+    (1, (2.0, b"3")),
+    frozenset([1]),
+    np.float32,
+    sys.version_info,
+)
+
+
+@pytest.mark.parametrize("value", IMMUTABLE, ids=range(len(IMMUTABLE)))
+def test_what_cannot_change_is_not_refused(value):
+    kernel = kernel_of(lambda: 1 if value is None else 2)
+    assert [result(kernel), result(kernel)] == [2, 2]
+    assert len(kernel._variants) == 1
+
+
+def test_an_object_that_is_a_constant_and_changes_is_traced_anew():
+    plan = Plan()
+
+    @pd.kernel
+    def k(out: ptr[f32], *, plan):
+        out[0] = pd.cast(plan.value, f32)
+
+    assert result(k, plan=plan) == 1
+    plan.value = 9
+    assert [result(k, plan=plan), result(k, plan=plan)] == [9, 9]
+    assert len(k._variants) == 2

@@ -17,7 +17,8 @@ from ptxdsl.errors import LaunchError, here, of_user
 from ptxdsl.runtime.shape import WrittenShape
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Runnable, Variant
 from ptxdsl.trace.builder import peek
-from ptxdsl.trace.captured import Captures, Guard, constant_key
+from ptxdsl.trace.captured import Captures, Guard
+from ptxdsl.trace.keys import constant_key
 from ptxdsl.trace.parameters import Parameters
 from ptxdsl.tracers import untraceable
 

@@ -9,7 +9,8 @@ instruction.
 - control, leaving, liveness, bindings: branches and loops, and which Python names and statements they change
 - functions, calls, no_result: device functions and their calls
 - roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
-- captured, reads, holders, state, drawn, rounds: what a kernel reads of Python, as its key
+- captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
+- state, drawn, rounds: Python state that branches and loops change
 - aliases, copied, earlier: second names and copies of variables
 - foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
 - named, noted, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`

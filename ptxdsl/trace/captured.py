@@ -1,80 +1,35 @@
-"""Compute a key for the Python state that a function reads: globals, closure cells, and their contents.
+"""The Python state that a kernel reads: its key, and a guard that detects changes before each launch.
 
-A kernel is traced once, so the Python state it and its helpers read is baked into its text. Two keys are equal only if
-the traces would be equal: 2 and 2.0, 0.0 and -0.0, 1 and True differ, also when nested. A launch is too short to
-compute a key; it calls a guard, a function generated for these names that compares objects by identity.
+A kernel is traced once, so the Python state that it and its helpers read is compiled into its text. The walk from its
+function follows variables, and the attributes whose names the code has. A launch is too short for such a walk; it calls
+a guard, a function generated for these objects that compares their contents by identity.
 """
 
 from __future__ import annotations
 
-import builtins
-import functools
-import operator
 import os
-import sys
-from abc import abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import lru_cache, partial
-from numbers import Number
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import is_
+from types import CodeType, FunctionType, MappingProxyType
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from ptxdsl.trace.holders import (
-    MAPPINGS,
-    PLAIN,
-    PROPERTIES,
-    SEQUENCES,
-    VIEWS,
-    Environment,
-    attributes_in,
-    data_in,
-    descriptors_of,
-    function_of,
-    holds,
-    is_data,
-    is_mutable,
-    is_namespace,
-    is_ours,
-    is_steady,
-    items_of,
-    kinds_of,
-    leads_to,
-    methods_of,
-    objects_in,
-    objects_without_path,
-    root_of,
-)
-from ptxdsl.trace.reads import Read, read_of_object, reads
+from ptxdsl.errors import TraceError
+from ptxdsl.trace.contents import ALWAYS_READ, AttributeNames, ObjectContents, contents, is_data, is_library, is_steady
+from ptxdsl.trace.instruction import article
+from ptxdsl.trace.keys import Key, Traceable, plain_key
+from ptxdsl.trace.reads import Read, defined_at, names_read, reads, value_of
 
-Key: TypeAlias = tuple[Any, ...]  # hashable
 # True if nothing changed; may be False though the key is equal. Raises NameError for a deleted variable.
 Guard: TypeAlias = Callable[[], bool]
 
-MOST_CODES = 1024
 _READ_GLOBALS = (globals, eval, exec)
-_Cached = functools._lru_cache_wrapper
-
-
-class UnsteadyError(Exception):
-    """A function reads state whose changes its variables do not show."""
-
-
-class Traceable:  # no ABC: isinstance is many times slower with one
-    """Base class of objects that call user functions while tracing."""
-
-    @property
-    @abstractmethod
-    def traced(self) -> tuple[object, ...]:
-        """The function, and other objects read when it is traced."""
-
-
-_IMPORTED_OS = Read(False, "__import__", ("os",))
+_OF_ENVIRONMENT = ("os", "environ", "getenv")
+_BY_NAME = {"getattr", "hasattr", "vars", "dir", "__dict__", "globals", "eval", "exec", "attrgetter", "methodcaller"}
 
 
 @dataclass(eq=False, slots=True)
@@ -100,37 +55,11 @@ class Captures:
         """True if the guard detects no change."""
         try:
             return self.guard is None or self.guard()
-        except (NameError, AttributeError, LookupError, TypeError):  # a variable was deleted, for example
+        except (NameError, AttributeError, LookupError, TypeError, ValueError):  # a variable was deleted, for example
             return False
 
 
 NOTHING = Captures((), (), None)
-_dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by address
-
-
-def captures(functions: Iterable[object], kernel: object = None) -> Captures:
-    """Return the state that a kernel's function and its helpers read, including functions and classes passed as values.
-
-    The defaults of the function `kernel` were evaluated at its declaration and are excluded. Instances of user classes
-    are identified by address and by the attributes that the code names.
-    """
-    read = [each for each in functions if not is_steady(each)]
-    if not read:
-        return NOTHING
-    keys = _Captured(kernel=kernel)
-    key = tuple([keys.key(each) for each in read])
-    return Captures(key, keys.alive, keys.guard)
-
-
-def attributes_of(instance: object) -> FunctionType:
-    """Return a function that reads all current attributes of an object, for the key of a method."""
-    slots = [name for kind in type(instance).__mro__ for name in getattr(kind, "__slots__", ())]
-    names = sorted({*getattr(instance, "__dict__", {}), *slots} - {"__dict__", "__weakref__"})
-    read = ", ".join([f"instance.{name}" for name in names if name.isidentifier() and hasattr(instance, name)])
-    scope: dict[str, Any] = {}
-    exec(f"def around(instance):\n return lambda: ({read})", scope)
-    reader: FunctionType = scope["around"](instance)
-    return reader
 
 
 def combined(parts: Sequence[Captures]) -> Captures:
@@ -145,408 +74,209 @@ def combined(parts: Sequence[Captures]) -> Captures:
     return Captures(tuple(part.key for part in parts), [each for part in parts for each in part.alive], make_guard)
 
 
-def constant_key(value: object) -> Key:
-    """Return the key of a hashable constant."""
-    return _Constants().key(value)
+def captures(
+    functions: Iterable[object], kernel: Any = None, constants: Mapping[str, object] = MappingProxyType({})
+) -> Captures:
+    """Return the state that functions and their helpers read, and that of constants of the kernel, by name.
+
+    The defaults of the function `kernel` were evaluated at its declaration and are excluded. Instances of user classes
+    are identified by address and by the attributes that the code names. Raises TraceError for an object that is read
+    and whose contents cannot be compared.
+    """
+    named = [(getattr(each, "__name__", "an annotation"), each) for each in functions]
+    read = [(n, each) for n, each in (*named, *constants.items()) if not is_steady(each) or isinstance(each, Traceable)]
+    if not read:
+        return NOTHING
+    names: frozenset[str] = frozenset()
+    while True:
+        walk = _Captured(names, kernel)
+        key = tuple([walk.key(each, name) for name, each in read])
+        if walk.collected <= names:
+            return Captures(key, walk.alive, walk.guard)
+        names |= walk.collected
 
 
-class Keys:
-    """Computes keys. `alive` holds the objects that the key identifies by address."""
+class _Captured:
+    """One walk through the objects that functions may read, for their key and guard.
 
-    def __init__(self) -> None:
+    `names` are the attributes that the code of these functions reads, as far as earlier walks have found it.
+    """
+
+    def __init__(self, names: frozenset[str], kernel: Any) -> None:
+        self.names = AttributeNames(names, not names.isdisjoint(_BY_NAME))
+        self.kernel, self.collected = kernel, set(names)
         self.alive: list[object] = []
-        self.functions: list[FunctionType] = []  # in visiting order
+        self.visited: dict[int, int] = {}
+        self.scopes: dict[Hashable, _Scope] = {}
+        self.holders: list[tuple[object, ObjectContents, Sequence[object]]] = []
+        self.read: Read | None = None  # the innermost read of user code
 
-    def unknown(self, value: object) -> Key:
-        """Return the key of an object of an unknown class."""
-        raise UnsteadyError
-
-    def key(self, value: Any) -> Key:
-        """Return a key that distinguishes a value from all others."""
-        kind = type(value)
-        if kind in PLAIN:
-            return kind, value
-        if kind is float:
-            return kind, value.hex()  # distinguishes 0.0 from -0.0
-        if kind in (list, tuple):
-            return kind, *map(self.key, value)
-        if kind in _CONTAINERS:
-            return _CONTAINERS[kind](self, value)
-        if kind is FunctionType and not is_ours(value):
-            return self.function(value)
-        if isinstance(value, Traceable):
-            return *self.known(value), *map(self.key, value.traced)
-        if is_steady(value):
+    def key(self, value: object, path: str, is_read: bool = True) -> Key:
+        """Return the key of an object at a path. It is refused if it is read and its type hides what it holds."""
+        plain = plain_key(value)
+        if plain is not None:
+            return plain
+        if id(value) in self.visited:
+            return "again", self.visited[id(value)]
+        if is_steady(value) and not isinstance(value, Traceable):
             return self.known(value)
-        return self.other(value)
+        held = self.contents(value)
+        if held is None:
+            if is_read:
+                self.refuse(value, path)
+            return self.known(value)
+        self.visited[id(value)] = len(self.visited)
+        self.known(value)
+        key = self.function(value, is_read) if isinstance(value, FunctionType) else ()
+        self.holders.append((value, held, held.items(value) if held.items else ()))
+        parts = [self.key(part, f"{path}{step}", is_read and self.is_named(step)) for step, part in held.parts.items()]
+        is_value = isinstance(value, _BY_CONTENT)
+        return type(value) if is_value else id(value), *key, tuple(held.parts), *parts
 
-    def other(self, value: object) -> Key:
-        """Return the key of a numpy number, tuple, frozen dataclass or other object, by its parts where possible."""
-        if isinstance(value, np.generic):
-            return type(value), value.tobytes()
-        if isinstance(value, tuple):
-            return type(value), *map(self.key, value)
-        return self.unknown(value)
+    def contents(self, value: object) -> ObjectContents | None:
+        """Return what the guard compares of an object."""
+        parts: dict[str, object]
+        if isinstance(value, Traceable):
+            parts = {f".traced[{n}]": each for n, each in enumerate(value.traced)}
+            return ObjectContents(parts, {}, lambda traceable: traceable.traced)
+        if not isinstance(value, FunctionType):
+            return contents(value, self.names)
+        parts = {".__code__": value.__code__} if value is not self.kernel else {}
+        if is_library(value):
+            return ObjectContents(parts)
+        if value is not self.kernel:  # whose defaults were evaluated at its declaration
+            parts |= {step: held for step in _DEFAULTS if (held := getattr(value, step[1:]))}
+        attached = {f".{name}": part for name, part in vars(value).items() if name in self.names}
+        equal: dict[str, object] = {"len({}.__dict__)": len(vars(value))} if attached or self.names.are_open else {}
+        return ObjectContents(parts | attached, equal)
+
+    def is_named(self, step: str) -> bool:
+        """True if code names an attribute, or reads an element; False for what it might read by another way."""
+        if not step.startswith(".") or step in (*ALWAYS_READ, *_DEFAULTS):
+            return True
+        return step.removeprefix(".__dict__[").strip(".'\"]") in self.names.known
 
     def known(self, value: object) -> Key:
         """Return the address of an object, and keep it alive with the key."""
         self.alive.append(value)
         return (id(value),)
 
-    def function(self, function: FunctionType) -> Key:
-        """Return the key of a function's code and the state it reads; a number if it was visited before."""
-        if function in self.functions:
-            return "again", self.functions.index(function)
-        self.functions.append(function)
-        self.alive.append(function.__code__)
-        attached = vars(function), function.__defaults__, function.__kwdefaults__
-        return id(function.__code__), *self.read(function), *map(self.key, attached)
-
-    def read(self, function: FunctionType) -> Iterator[Key]:
-        """Yield the keys of the variables that a function names."""
-        if any(read.name == "__import__" for read in reads(function.__code__)):
-            self.unknown(builtins.__import__)
-        for read in _variables(function):
-            yield self.key(_value(function, read))
-
-
-@lru_cache(maxsize=MOST_CODES)
-def _field_names(kind: type) -> tuple[str, ...]:
-    """Return the field names of a dataclass."""
-    return tuple([field.name for field in fields(kind)])
-
-
-class _Itself:
-    """Wraps an unhashable object so that it equals only itself."""
-
-    def __init__(self, value: object) -> None:
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.value is other.value
-
-
-class _Constants(Keys):
-    """Keys of kernel constants, which are hashable and compared by content."""
-
-    def key(self, value: object) -> Key:
-        return (value,) if type(value) is partial else super().key(value)
-
-    def known(self, value: object) -> Key:
-        if isinstance(value, Number):  # Decimal("0") and Decimal("-0") are equal
-            return type(value), value, repr(value)
-        return type(value), (_Itself(value) if type(value).__hash__ is None else value)
-
-    def other(self, value: object) -> Key:
-        if not is_dataclass(value) or isinstance(value, type) or type(value).__eq__ is object.__eq__:
-            return super().other(value)
-        known, key = _dataclasses.get(id(value), (None, ()))
-        if known is not value:
-            key = self.known(value)[:1] + tuple([self.key(getattr(value, name)) for name in _field_names(type(value))])
-            if len(_dataclasses) >= MOST_CODES:
-                _dataclasses.clear()
-            _dataclasses[id(value)] = value, key
-        return key
-
-    def unknown(self, value: object) -> Key:
-        return self.known(value)
-
-    def function(self, function: FunctionType) -> Key:
-        return (function,)
-
-
-class _Captured(Keys):
-    """The state that a kernel captures, with its guard."""
-
-    def __init__(self, within: frozenset[int] = frozenset(), kernel: object = None) -> None:
-        """Start a key. `within` holds the addresses of objects being visited, so that cycles end."""
-        super().__init__()
-        self.within, self.kernel = within, kernel
-        self.scopes: dict[Hashable, _Scope] = {}
-        self.handed_on: set[int] = set()
-        self.members: set[tuple[int, str]] = set()
-        self.contents: list[_Content] = []
-        self.classes: list[type] = []
-
-    def unknown(self, value: object) -> Key:
-        if isinstance(value, np.ndarray):
-            return type(value), str(value.dtype), value.shape, value.tobytes()
-        if isinstance(value, type) and value not in self.classes:
-            self.classes.append(value)
-            return *self.known(value), *map(self.key, methods_of(value))
-        if isinstance(value, MethodType):
-            return *self.known(value.__self__), *self.key(value.__func__)
-        if isinstance(value, (*MAPPINGS, Environment)):  # subclasses of dict and mappings
-            return type(value), *[self.key(item) for pair in value.items() for item in pair]
-        if isinstance(value, (*SEQUENCES, *VIEWS)):
-            return type(value), *map(self.key, value)
-        if isinstance(value, _Cached):
-            return *self.known(value), *self.key(value.__wrapped__)
-        return self.known(value)
-
-    def function(self, function: FunctionType) -> Key:
-        key = super().function(function)
-        scope = self.scope(function)
-        for defaults in ("__defaults__", "__kwdefaults__"):
-            if function is not self.kernel and key[0] != "again" and (value := getattr(function, defaults)):
-                key += self.watched(value, scope, f"{scope.name_of(function)}.{defaults}")
-        return key
-
-    def scope(self, function: FunctionType) -> _Scope:
-        return self.scopes.setdefault(_scope(function), _Scope(function))
-
-    def read(self, function: FunctionType) -> Iterator[Key]:
-        scope = self.scope(function)
-        for read in reads(function.__code__):
-            if not read.name.isidentifier():  # names that pytest inserts for `assert`
-                continue
-            value = _value(function, read)
-            path = read.name
-            yield self.watched(value, scope, path)
-            if read == _IMPORTED_OS:
-                yield self.watched(os.environ, scope, scope.name_of(os.environ))
+    def function(self, function: FunctionType, is_read: bool) -> Key:
+        """Return the key of the variables that a function names."""
+        if is_library(function):
+            self.collected |= {"getattr"} if is_read else set()
+            return ()
+        self.collected |= names_read(function.__code__)
+        scope = self.scopes.setdefault(_scope(function), _Scope(function))
+        outer, keys = self.read, list[Key]()
+        for self.read in reads(function.__code__):
+            value = value_of(function, self.read)
+            if self.read.kind != "module":
+                scope.values[self.read.name] = value
+            keys.append(self.key(value, self.read.name, is_read))
+            if self.read.is_owner and isinstance(value, FunctionType):  # which may get an attribute later
+                self.holders.append((value, ObjectContents({}, {"len({}.__dict__)": len(vars(value))}), ()))
+            if self.read.name in _OF_ENVIRONMENT:
+                keys.append(self.key(os.environ, "os.environ"))
             if any(value is reader for reader in _READ_GLOBALS):
-                for name, part in data_in(function.__globals__).items():
-                    yield self.watched(part, scope, name)
-            if read.name == "__import__" and read.attributes:
-                yield from self.imported(read.attributes, function.__code__, scope)
-                continue
-            for attribute in read.attributes:
-                if is_steady(value) or not holds(value, attribute):
-                    yield from self.member(value, attribute, scope, path)
-                    break
-                value = getattr(value, attribute)
-                path += f".{attribute}"
-                yield self.watched(value, scope, path)
-            else:
-                yield from self.attributes(value, scope, path)
+                held = {name: part for name, part in function.__globals__.items() if is_data(part)}
+                scope.values |= held
+                keys += [self.key(part, name, False) for name, part in held.items()]
+        self.read = outer
+        return tuple(keys)
 
-    def imported(self, names: Sequence[str], code: CodeType, scope: _Scope) -> Iterator[Key]:
-        """Yield keys for a user module imported inside a function: its data and the members that the function names."""
-        module = sys.modules.get(names[0])
-        if module is None or not is_namespace(module, root_of(scope.function.__module__)):
-            return
-        path = scope.name_of(module)
-        yield from self.attributes(module, scope, path)
-        for name in sorted({*code.co_names}.intersection(vars(module))):
-            yield self.watched(vars(module)[name], scope, f"{path}.{name}")
-            yield from self.attributes(vars(module)[name], scope, f"{path}.{name}")
-
-    def member(self, value: Any, name: str, scope: _Scope, path: str) -> Iterator[Key]:
-        """Yield keys for a method or property of an object, and for the attributes it reads."""
-        if is_steady(value) or (id(value), name) in self.members:
-            return
-        self.members.add((id(value), name))
-        holder = next((vars(kind)[name] for kind in kinds_of(value) if name in vars(kind)), None)
-        function = function_of(holder)
-        if function is not None:
-            yield self.key(function)
-        yield from self.descriptors(value, scope)
-        if function is None or is_ours(function) or not is_namespace(value, root_of(scope.function.__module__)):
-            yield from self.attributes(value, scope, path)
-            return
-        if isinstance(holder, PROPERTIES):
-            scope.values[f"{path}.__class__.{name}"] = holder
-        else:
-            scope.values[f"{path}.{name}.__func__"] = function
-        read = read_of_object(function.__code__)
-        if read is None:
-            yield from self.attributes(value, scope, path)
-        for each in sorted(read or ()):
-            if holds(value, each):
-                part = getattr(value, each)
-                yield self.watched(part, scope, f"{path}.{each}")
-                yield from self.attributes(part, scope, f"{path}.{each}")
-            else:
-                yield from self.member(value, each, scope, path)
-
-    def attributes(self, value: Any, scope: _Scope, path: str) -> Iterator[Key]:
-        """Yield keys for all numbers, strings and containers of a module, class or object that code binds or passes on.
-
-        Such code may read any of them, even if it does not name them.
-        """
-        if id(value) in self.handed_on:
-            return
-        self.handed_on.add(id(value))
-        for step, part in leads_to(value).items():
-            if is_mutable(part):
-                yield self.watched(part, scope, f"{path}{step}")
-            yield from self.attributes(part, scope, f"{path}{step}")
-        if isinstance(value, ContextVar):
-            yield self.watched(value.get(None), scope, f"{path}.get(None)")
-        package = root_of(scope.function.__module__)
-        if not is_namespace(value, package):
-            return
-        if not isinstance(value, ModuleType):
-            yield from map(self.key, methods_of(value, package))
-            yield from self.descriptors(value, scope)
-        for name, part in attributes_in(value).items():
-            if is_data(part) or objects_in(part):
-                yield self.watched(part, scope, f"{path}.{name}")
-            yield from self.attributes(part, scope, f"{path}.{name}")
-
-    def descriptors(self, value: Any, scope: _Scope) -> Iterator[Key]:
-        """Yield keys for an object's descriptors and their contents."""
-        for kind, members in descriptors_of(value).items():
-            for name, member in members.items():
-                path = f"{scope.name_of(kind)}.__dict__[{name!r}]"
-                scope.values[path] = member
-                yield from self.attributes(member, scope, path)
-
-    def watched(self, value: object, scope: _Scope, path: str) -> Key:
-        """Return the key of a variable; mutable objects are also compared by content."""
-        scope.values[path] = value
-        if type(value) is FunctionType and not is_ours(value):
-            scope.values[f"{path}.__code__"] = value.__code__
-        items = items_of(value)
-        if items is not None:
-            scope.values.update({f"{path}{item}": part for item, part in items.items()})
-        elif is_mutable(value) and id(value) not in self.within:
-            key = _Captured(self.within | {id(value)}).key(value)
-            self.contents.append(_Content(value, _parts(value), key))
-        objects = {f"{path}{item}": part for item, part in objects_in(value).items()}
-        objects |= {scope.name_of(part): part for part in objects_without_path(value)}
-        return *self.key(value), *[each for at, part in objects.items() for each in self.inside(part, scope, at)]
-
-    def inside(self, value: object, scope: _Scope, path: str) -> Iterator[Key]:
-        """Yield keys for the contents of an element of a list, tuple or dict."""
-        if objects_in(value) and id(value) not in self.handed_on:
-            self.handed_on.add(id(value))
-            yield self.watched(value, scope, path)
-        yield from self.attributes(value, scope, path)
+    def refuse(self, value: object, path: str) -> NoReturn:
+        """Refuse an object whose contents no guard can compare."""
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+        raise TraceError(
+            f"`{path}` is {article(name)}, whose contents cannot be compared: the kernel would not be traced again "
+            "when they change",
+            at=self.read.location if self.read else defined_at(self.kernel.__code__),
+            help="read it before the launch, and pass the result as a keyword-only constant; or keep the state in "
+            "numbers, strings, lists, dicts, arrays or attributes",
+        )
 
     def guard(self) -> Guard | None:
         """Return the guard for all state that was read; None if nothing can change."""
-        check: Guard | None = partial(_same_contents, tuple(self.contents)) if self.contents else None
+        check: Guard | None = None
+        tests = [test for holder in self.holders for test in _tests(*holder)]
+        if tests:
+            check = _compiled(tests, None)
         for scope in self.scopes.values():
-            if scope.values:
-                check = _comparison(scope, check)
+            further = [("{0}()", (check,))] if check else []
+            named = [(f"{name} is {{0}}", (value,)) for name, value in scope.values.items()]
+            check = _compiled([*named, *further], scope.function) if named else check
         return check
+
+
+_BY_CONTENT = (list, tuple, dict, set, frozenset, deque, bytearray, array, memoryview, np.ndarray)
+_DEFAULTS = ".__defaults__", ".__kwdefaults__"
 
 
 @dataclass(eq=False, slots=True)
 class _Scope:
-    """The globals and cells of a function, with the values read there by access path, and further names for them."""
+    """The globals and cells of a function, with the values of the variables read there."""
 
     function: FunctionType
     values: dict[str, object] = field(default_factory=dict)
-    named: dict[str, object] = field(default_factory=dict)
-
-    def name_of(self, value: object) -> str:
-        name = f"_captured_of_{id(value)}"
-        self.named[name] = value
-        return name
 
 
-class _Content(NamedTuple):
-    """A mutable object and its contents; `parts` is set if none of the parts is mutable."""
-
-    value: object
-    parts: list[object] | None
-    key: Key
-
-    def is_same(self) -> bool:
-        """True if the object holds the same or equal parts as before."""
-        known, parts = self.parts, None if self.parts is None else _parts(self.value)
-        if parts and known and len(parts) == len(known) and all(map(operator.is_, parts, known)):
-            return True
-        return _Captured(frozenset({id(self.value)})).key(self.value) == self.key
+Test: TypeAlias = tuple[str, tuple[object, ...]]  # an expression, and the objects for `{0}`, `{1}` in it
 
 
-def _parts(value: object) -> list[object] | None:
-    """Return the parts of a list or dict of immutable values; None for other objects."""
-    value = getattr(value, "_data", value) if isinstance(value, Environment) else value  # the dict behind os.environ
-    parts = value if type(value) is list else [*value, *value.values()] if type(value) is dict else None
-    return None if parts is None or any(map(is_mutable, parts)) else list(parts)
+def _tests(value: object, held: ObjectContents, items: Sequence[object]) -> Iterator[Test]:
+    """Yield the expressions that are true while an object holds the same; `items` is what `held.items` returned."""
+    if held.is_fixed:
+        return
+    if held.items is not None:
+        yield "{0}({1}, {2}, {3})", (_are_same, held.items, value, items)
+    else:
+        for step, part in held.parts.items():
+            if not step.startswith(_FIXED):
+                yield f"{{0}}{step} is {{1}}", (value, part)
+    for expression, part in held.equal.items():
+        if held.items is None or expression not in _OF_ITEMS:
+            yield f"{expression.replace('{}', '{0}')} == {{1}}", (value, part)
 
 
-def _same_contents(contents: tuple[_Content, ...]) -> bool:
-    return all(content.is_same() for content in contents)
+_FIXED = ".__mro__", ".__class__"
+_OF_ITEMS = "len({})", "[*{}]"
 
 
-def _comparison(scope: _Scope, further: Guard | None) -> Guard:
-    """Compile a function with the globals and cells of another one that checks that these paths still yield these
-    objects.
+def _are_same(items: Callable[[Any], Sequence[object]], value: object, known: Sequence[object]) -> bool:
+    """True if an object holds the same parts as before, or equal data."""
+    now = items(value)
+    if len(now) != len(known) or all(map(is_, now, known)):
+        return len(now) == len(known)
+    return all(a is b or (type(a) in (bytes, str) and a == b) for a, b in zip(now, known, strict=True))
+
+
+def _compiled(tests: Sequence[Test], function: FunctionType | None) -> Guard:
+    """Compile a function that makes these tests, with the globals and cells of another function.
 
     Python looks up the globals of a function in a few nanoseconds.
     """
-    function, names = scope.function, {f"_captured_{n}": value for n, value in enumerate(scope.values.values())}
-    tests = [f"{path} is {name}" for path, name in zip(scope.values, names, strict=True)]
-    names |= scope.named
-    if further is not None:
-        names["_captured_further"] = further
-        tests.append("_captured_further()")
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    known: dict[int, str] = {}
+    values: list[object] = []
+    texts = []
+    for expression, objects in tests:
+        for each in objects:
+            if id(each) not in known:
+                known[id(each)] = f"_captured_{len(known)}"
+                values.append(each)
+        texts.append(expression.format(*[known[id(each)] for each in objects]))
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)) if function else {}
     text = (
-        f"def around({', '.join(cells)}):\n def check({', '.join(names)}): return {' and '.join(tests)}\n return check"
+        f"def around({', '.join(cells)}):\n def check({', '.join(known.values())}): return {' and '.join(texts)}\n"
+        " return check"
     )
     around = next(c for c in compile(text, "<captured>", "exec").co_consts if isinstance(c, CodeType))
     code = next(c for c in around.co_consts if isinstance(c, CodeType))
     closure = tuple(cells[name] for name in code.co_freevars)
-    return FunctionType(code, function.__globals__, "check", tuple(names.values()), closure)
+    return FunctionType(code, function.__globals__ if function else {}, "check", tuple(values), closure)
 
 
 def _scope(function: FunctionType) -> Hashable:
     """Return a key for functions with the same globals and cells, which one guard checks together."""
     return id(function.__globals__), tuple(map(id, function.__closure__ or ()))
-
-
-def _value(function: FunctionType, read: Read) -> Any:
-    """Return the current value of a variable; None if it is unset."""
-    if read.is_cell:
-        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-        return _content(cells[read.name])
-    return function.__globals__.get(read.name, getattr(builtins, read.name, None))
-
-
-def _content(cell: CellType) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return None
-
-
-def _variables(function: FunctionType) -> Iterator[Read]:
-    """Yield the variables that a function names, each once and without attributes."""
-    return iter(dict.fromkeys(read._replace(attributes=()) for read in reads(function.__code__)))
-
-
-def _mapping_key(keys: Keys, value: dict[object, object]) -> Key:
-    return dict, *[keys.key(item) for pair in value.items() for item in pair]
-
-
-def _set_key(keys: Keys, value: Any) -> Key:
-    return type(value), frozenset(map(keys.key, value))
-
-
-def _partial_key(keys: Keys, value: Any) -> Key:
-    return partial, *map(keys.key, (value.func, value.args, value.keywords, vars(value)))
-
-
-def _deque_key(keys: Keys, value: deque[object]) -> Key:
-    return deque, value.maxlen, *map(keys.key, value)
-
-
-def _buffer_key(keys: Keys, value: Any) -> Key:
-    return type(value), getattr(value, "typecode", ""), value.tobytes()
-
-
-def _complex_key(keys: Keys, value: complex) -> Key:
-    return complex, value.real.hex(), value.imag.hex()
-
-
-def _range_key(keys: Keys, value: range) -> Key:
-    return range, value.start, value.stop, value.step  # ranges with equal elements compare equal
-
-
-def _bytes_key(keys: Keys, value: bytearray) -> Key:
-    return bytearray, bytes(value)
-
-
-_CONTAINERS: dict[type, Callable[[Keys, Any], Key]] = {
-    dict: _mapping_key, set: _set_key, frozenset: _set_key, partial: _partial_key, deque: _deque_key,
-    bytearray: _bytes_key, array: _buffer_key, memoryview: _buffer_key, complex: _complex_key, range: _range_key,
-}  # fmt: skip

@@ -52,7 +52,7 @@ def put_back(generator: Any, state: Any) -> None:
 
 def same(first: object, second: object) -> bool:
     """True if two states are equal."""
-    return _comparable(first) == _comparable(second)
+    return comparable(first) == comparable(second)
 
 
 def _bits(generator: Any) -> Any:
@@ -60,8 +60,8 @@ def _bits(generator: Any) -> Any:
     return getattr(generator, "bit_generator", generator)
 
 
-def _comparable(state: object) -> object:
+def comparable(state: object) -> object:
     """Return a state with arrays converted to bytes."""
     if isinstance(state, dict):
-        return {key: _comparable(value) for key, value in state.items()}
+        return {key: comparable(value) for key, value in state.items()}
     return state.tobytes() if isinstance(state, np.ndarray) else state

@@ -27,8 +27,8 @@ from ptxdsl.errors import (
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name
-from ptxdsl.trace.captured import Traceable, constant_key
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
+from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.no_result import NoResult, no_result

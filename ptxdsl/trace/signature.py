@@ -10,8 +10,8 @@ from types import FunctionType, MethodType
 from typing import Annotated, Any, NoReturn, get_origin
 
 from ptxdsl.errors import Error, Location, TraceError
-from ptxdsl.trace.captured import attributes_of
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, leaves, passable, ptx_name
+from ptxdsl.trace.reads import defined_at
 from ptxdsl.types import Pointer, meant_annotation, nearest_type, pred
 
 
@@ -133,17 +133,15 @@ class KernelSignature:
 
     @cached_property
     def captured(self) -> tuple[object, ...]:
-        """String annotations as functions, which are evaluated again for each set of constants, and other captured
-        state."""
-        annotations = tuple(
+        """Annotations that are read with the function: strings as functions, which are evaluated again for each set of
+        constants, and classes of parameters."""
+        return tuple(
             FunctionType(compile(each, "annotation", "eval"), self.function.__globals__)
             if isinstance(each, str)
             else each
             for each in self._annotations
             if isinstance(each, str | Definition)
         )
-        instance = getattr(self.function, "__self__", None)
-        return annotations if instance is None else (*annotations, attributes_of(instance))
 
     def bound(self, instance: object) -> KernelSignature:
         """Return the signature of a method bound to an object."""
@@ -178,8 +176,7 @@ def _annotated(name: str) -> str:
 
 def place_of(function: Callable[..., Any]) -> Location:
     """Return the location of a function's definition."""
-    code = function.__code__
-    return Location(code.co_filename, code.co_firstlineno, function=code.co_name)
+    return defined_at(function.__code__)
 
 
 def signature(function: Callable[..., Any], scope: Mapping[str, object], noun: str = "kernel") -> KernelSignature:

@@ -34,8 +34,8 @@ import numpy as np
 
 from ptxdsl.errors import Names, bytecode
 from ptxdsl.trace import drawn
-from ptxdsl.trace.captured import Traceable
 from ptxdsl.trace.instruction import Source
+from ptxdsl.trace.keys import Traceable
 
 MOST = 2000  # maximum number of holders, nearest first
 MOST_BYTES = 1 << 20  # maximum size of a copied array

@@ -18,8 +18,8 @@ from ptxdsl import arrays, ptr
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
-from ptxdsl.trace.captured import Key, Keys, UnsteadyError
-from ptxdsl.trace.holders import is_steady
+from ptxdsl.trace.contents import is_steady
+from ptxdsl.trace.keys import Key, Keys, UnsteadyError
 from ptxdsl.trace.reads import reads
 from ptxdsl.types import Type, f32, f64, s32
 
@@ -99,7 +99,9 @@ def _meet(function: Any, known: Known) -> None:
     """Remembers what stands for a function by its code, where that is enough."""
     if type(function) is not FunctionType or not _has_nothing_attached(function):
         return
-    variables = {read.name: _variable(function, read.name) for read in reads(function.__code__) if not read.is_cell}
+    variables = {
+        read.name: _variable(function, read.name) for read in reads(function.__code__) if read.kind == "global"
+    }
     try:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
     except ValueError:  # a variable that is set later

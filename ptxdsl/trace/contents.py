@@ -1,0 +1,295 @@
+"""The contents of Python objects, as far as a trace may read and a guard can compare them.
+
+A trace reads two kinds of objects: those that cannot change, and those whose contents are compared before each launch.
+`contents` returns the latter's parts. Objects of other types, such as iterators and files, are refused where they are
+read.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import struct
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable, ItemsView, KeysView, Sequence, ValuesView
+from contextvars import ContextVar
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property, partial
+from inspect import unwrap
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+)
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from ptxdsl.trace import drawn
+
+MOST_EXPRESSIONS = 16  # parts of an object that are compared one by one
+PLAIN = (int, str, bytes, bool, type(None), type(...))  # equal values are interchangeable
+OURS = "ptxdsl"
+_STEADY = {OURS, "builtins", "math", "cmath", "operator", "_operator", "numpy"}  # packages that users do not modify
+_UNSTEADY = {"globals", "locals", "vars", "eval", "exec", "open", "input", "__import__"}
+_OF_NUMPY = (np.ufunc, type(np.where))
+_GENERATED = "<string>"  # the file of code that `dataclass` generates
+_MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
+_POINTER_BYTES = struct.calcsize("P")
+_CACHED = functools._lru_cache_wrapper
+# The parts of objects of these types, by the expressions that follow the object.
+_EXPRESSIONS: dict[type, tuple[str, ...]] = {
+    MethodType: (".__self__", ".__func__"),
+    MethodWrapperType: (".__self__",),
+    partial: (".func", ".args", ".keywords"),
+    property: (".fget",),
+    cached_property: (".func",),
+    staticmethod: (".__func__",),
+    classmethod: (".__func__",),
+    _CACHED: (".__wrapped__",),
+    CellType: (".cell_contents",),
+    ContextVar: (".get(None)",),
+    memoryview: (".obj",),
+    ref: ("()",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeNames:
+    """The attributes that code may read: those that it names, or all if it also reads attributes in other ways."""
+
+    known: frozenset[str]
+    are_open: bool
+
+    def __contains__(self, name: str) -> bool:
+        return name.isidentifier() and (self.are_open or name in self.known)
+
+
+_ALL = AttributeNames(frozenset(), True)
+
+
+class ObjectContents(NamedTuple):
+    """The parts of an object by the expression that leads to each from the object, such as `.tile` or `[0]`.
+
+    A guard compares each part by identity, and by value the expressions in `equal`, in which `{}` stands for the
+    object. With `items`, it instead compares what that function returns for the object.
+    """
+
+    parts: dict[str, object]
+    equal: dict[str, object] = {}  # noqa: RUF012 — never written
+    items: Callable[[Any], Sequence[object]] | None = None
+    is_fixed: bool = False  # the parts cannot be replaced
+
+
+def contents(value: Any, names: AttributeNames) -> ObjectContents | None:
+    """Return what a guard compares of an object; None if its type hides what it holds."""
+    kind = type(value)
+    if isinstance(value, ModuleType):
+        return _of_module(value, names)
+    if isinstance(value, type):
+        return _of_class(value, names)
+    if kind is BuiltinFunctionType:
+        is_bound = not isinstance(value.__self__, ModuleType | type | None)
+        return ObjectContents({".__self__": value.__self__} if is_bound else {}, is_fixed=True)
+    if kind in _EXPRESSIONS:
+        parts = {each: _evaluated(value, each) for each in _EXPRESSIONS[kind]}
+        return ObjectContents(parts, is_fixed=kind not in (CellType, ContextVar, ref))
+    held = _of_container(value)
+    if held is not None:
+        return _with_attributes(value, held, names) if kind.__dictoffset__ and not is_library(kind) else held
+    if is_library(kind):
+        return ObjectContents({}) if is_immutable(value) else _of_attributes(value, _ALL)
+    return _of_attributes(value, names) or (ObjectContents({}) if is_immutable(value) else None)
+
+
+def _evaluated(value: object, expression: str) -> object:
+    """Return the part of an object at an expression; None for an empty cell."""
+    try:
+        return eval(f"value{expression}", {"value": value})
+    except ValueError:
+        return None
+
+
+def _of_container(value: Any) -> ObjectContents | None:
+    """Return the elements of a container, the data of a buffer, or the state of a random generator."""
+    if isinstance(value, list | deque | tuple):
+        parts = {f"[{n}]": part for n, part in enumerate(value)}
+        items = None if len(value) <= MOST_EXPRESSIONS else list
+        return ObjectContents(parts, {"len({})": len(value)}, items, isinstance(value, tuple))
+    if isinstance(value, dict | MappingProxyType):
+        parts = {f"[{key!r}]": part for key, part in value.items()}
+        is_short = len(value) <= MOST_EXPRESSIONS and all(type(key) in (int, str) for key in value)
+        return ObjectContents(parts, {"[*{}]": list(value)}, None if is_short else _entries)
+    if isinstance(value, set | frozenset | KeysView | ValuesView | ItemsView):
+        parts = {f"[{n}]": part for n, part in enumerate(value)}
+        return ObjectContents(parts, {}, list, isinstance(value, frozenset))
+    if isinstance(value, bytearray | array | np.ndarray):
+        return ObjectContents({"": _data(value)}, {}, lambda buffer: (_data(buffer),))
+    if drawn.is_generator(type(value)):
+        return ObjectContents({"": _state(value)}, {}, lambda generator: (_state(generator),))
+    return None
+
+
+def _entries(mapping: Any) -> Sequence[object]:
+    return [*mapping, *mapping.values()]
+
+
+def _data(buffer: Any) -> bytes:
+    """Return the elements of a buffer, with their type and shape, as bytes."""
+    elements = np.asarray(buffer)
+    return f"{elements.dtype.str} {elements.shape} ".encode() + elements.tobytes()
+
+
+def _state(generator: Any) -> str:
+    return repr(drawn.comparable(drawn.position(generator)))
+
+
+def _with_attributes(value: Any, held: ObjectContents, names: AttributeNames) -> ObjectContents:
+    """Add the attributes of an instance of the user's subclass of a container."""
+    attributes = _attributes(value, names)
+    return ObjectContents(attributes.parts | held.parts, attributes.equal | held.equal, held.items)
+
+
+def _of_attributes(value: Any, names: AttributeNames) -> ObjectContents | None:
+    """Return the attributes of an object; None if its type, written in C, holds more than these."""
+    kind = type(value)
+    pointers = len(_slots(kind)) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
+    is_whole = kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * pointers and not kind.__itemsize__
+    return _attributes(value, names) if is_whole else None
+
+
+def _slots(kind: type) -> list[str]:
+    members = [member for base in kind.__mro__ for member in vars(base).items()]
+    return [name for name, member in members if type(member) is MemberDescriptorType and name != "__dict__"]
+
+
+def _attributes(value: Any, names: AttributeNames) -> ObjectContents:
+    """Return the class of an object, its shown attributes, and how many it has if code may find a new one."""
+    kind = type(value)
+    parts: dict[str, object] = {".__class__": kind}
+    equal: dict[str, object] = {}
+    for name in [name for name in _slots(kind) if name in names]:
+        if hasattr(value, name):
+            parts[f".{name}"] = getattr(value, name)
+        else:
+            equal[f"hasattr({{}}, {name!r})"] = False
+    held = getattr(value, "__dict__", {})
+    parts |= {_step(kind, name): part for name, part in held.items() if name in names}
+    in_classes = {name for base in kind.__mro__ if not is_library(base) for name in vars(base)}
+    if hasattr(value, "__dict__") and (names.are_open or names.known & in_classes - held.keys()):
+        equal["len({}.__dict__)"] = len(held)
+    is_frozen = is_dataclass(kind) and kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    return ObjectContents(parts, {} if is_frozen else equal, is_fixed=is_frozen)
+
+
+def _step(kind: type, name: str) -> str:
+    """Return the expression for a name in the `__dict__` of an instance of a class, past a property of that name."""
+    member = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return f".__dict__[{name!r}]" if hasattr(type(member), "__set__") else f".{name}"
+
+
+def _of_class(cls: type, names: AttributeNames) -> ObjectContents:
+    """Return the shown members of a class, those that Python calls by itself, its bases and its metaclass."""
+    if is_library(cls):
+        return ObjectContents({})
+    bases = {f".__mro__[{n}]": base for n, base in enumerate(cls.__mro__[1:], 1)} | {".__class__": type(cls)}
+    parts = {
+        f".{name}" if type(member) is FunctionType or not hasattr(member, "__get__") else f".__dict__[{name!r}]": member
+        for name, member in vars(cls).items()
+        if type(member) is not MemberDescriptorType and (name in names or _is_called_by_python(name, member))
+    }
+    inherited = {name for base in cls.__mro__[1:] if not is_library(base) for name in vars(base)}
+    can_hide = names.are_open or names.known & inherited - vars(cls).keys()
+    return ObjectContents(parts | bases, {"len({}.__dict__)": len(vars(cls))} if can_hide else {})
+
+
+def _is_called_by_python(name: str, member: object) -> bool:
+    """True for a method such as `__getitem__`, except those that `dataclass` generates."""
+    if not isinstance(member, FunctionType):
+        return name.startswith("__") and isinstance(member, classmethod | staticmethod | property)
+    return name.startswith("__") and _GENERATED not in (
+        member.__code__.co_filename,
+        unwrap(member).__code__.co_filename,
+    )
+
+
+def _of_module(module: ModuleType, names: AttributeNames) -> ObjectContents:
+    """Return the named variables of a module; of a user's module all data if code may read any attribute."""
+    held = {name: part for name, part in vars(module).items() if name in names}
+    if is_library(module):
+        return ObjectContents({f".{name}": part for name, part in held.items() if name in names.known})
+    parts = {f".{name}": part for name, part in held.items() if name in names.known or is_data(part)}
+    return ObjectContents(parts, {"len({}.__dict__)": len(vars(module))})
+
+
+def is_data(value: Any, deep: int = 4) -> bool:
+    """True for a number, a text, or a buffer or shallow container of these."""
+    held = _of_container(value)
+    if held is None:
+        return isinstance(value, (*PLAIN[:-2], float, complex, np.generic))
+    return deep > 0 and all([is_data(part, deep - 1) for part in held.parts.values()])
+
+
+def is_immutable(value: object) -> bool:
+    """True if Python's `copy` does not copy an object, or copies it to an equal one with the same hash."""
+    kind = type(value)
+    if kind not in _immutable:
+        try:
+            other = copy.copy(value)
+            is_value = kind.__hash__ not in (None, object.__hash__) and (other == value) is True
+            _immutable[kind] = other is value or (is_value and hash(other) == hash(value))
+        except Exception:  # whatever the type raises
+            _immutable[kind] = False
+    return _immutable[kind]
+
+
+_immutable: dict[type, bool] = {}
+
+
+def is_library(value: Any) -> bool:
+    """True for a module, class or function of Python, numpy or this package, whose state users do not write."""
+    root = _root(value)
+    return root in _STEADY or root in sys.stdlib_module_names
+
+
+def _root(value: Any) -> str:
+    """Return the package of a module, class or function; empty for one that `exec` made without a module name."""
+    if isinstance(value, ModuleType):
+        return root_of(value.__name__)
+    root = root_of(value.__module__)
+    is_made = isinstance(value, FunctionType) or value.__flags__ & _MADE_BY_CLASS
+    return "" if root == "__main__" or (root == "builtins" and is_made) else root
+
+
+def is_steady(value: Any) -> bool:
+    """True if an object cannot change its meaning while it is the same object."""
+    kind = type(value)
+    if kind is FunctionType:
+        return is_ours(value)
+    if isinstance(value, ModuleType | type):
+        return _root(value) in _STEADY
+    if kind is BuiltinFunctionType:
+        owner = value.__self__
+        is_of_module = isinstance(owner, ModuleType) and is_steady(owner)
+        return value.__name__ not in _UNSTEADY and (owner is None or is_of_module)
+    return root_of(kind.__module__) == OURS or kind in _OF_NUMPY
+
+
+def is_ours(function: FunctionType) -> bool:
+    """True for a function of this package, whose modules do not change."""
+    return root_of(function.__globals__.get("__name__")) == OURS and not function.__closure__
+
+
+def root_of(module: object) -> str:
+    return str(module).partition(".")[0]
+
+
+ALWAYS_READ = frozenset(each for expressions in _EXPRESSIONS.values() for each in expressions)

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from ptxdsl.linking.inline import inline
     from ptxdsl.linking.link import LinkedProgram, link
     from ptxdsl.runtime.emulation import emulate
+    from ptxdsl.runtime.pointer_tables import pointer_table
+    from ptxdsl.runtime.tensor_maps import tensor_map
     from ptxdsl.trace import var
     from ptxdsl.trace.annotations import (
         b1,
@@ -109,15 +111,17 @@ __all__ = [
     "TraceError", "UnusedResultWarning", "VerifyError", "WarpgroupMma", "assert_", "autotune", "b1", "b8", "b16",
     "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug",
     "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16",
-    "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid",
-    "pack", "parse", "pointer", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64",
-    "select", "shared", "special", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view",
-    "warp", "warpgroup", "warpid", "while_",
+    "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid",
+    "ntid", "pack", "parse", "pointer", "pointer_table", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8",
+    "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tensor_map", "tf32", "tid", "u4", "u8", "u16",
+    "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # Python builtins: `from ptxdsl import *` does not replace them
 _HOMES = {
     "runtime.emulation": "emulate",
+    "runtime.pointer_tables": "pointer_table",
+    "runtime.tensor_maps": "tensor_map",
     "debug.session": "debug",
     "tune.tuned": "autotune",
     "trace.arrays": "constant local",

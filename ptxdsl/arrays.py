@@ -122,10 +122,14 @@ class AddressTable(np.ndarray):
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """The bytes of a struct that a kernel takes by value; `holders` lists its addresses as (offset, name, Array)."""
+    """The bytes of a struct that a kernel takes by value; `holders` lists its addresses as (offset, name, Array).
+
+    `maps` are the offsets of its tensor maps, in the encoding of the emulator.
+    """
 
     content: bytes
     holders: tuple[tuple[int, str, Array], ...] = ()
+    maps: tuple[int, ...] = ()
 
     def filled(self, addresses: Sequence[bytes]) -> bytes:
         """Return the bytes with these addresses inserted."""

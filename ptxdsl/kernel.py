@@ -510,7 +510,7 @@ def _kind(parameter: ir.Variable | ir.Register) -> Any:
     """Return the launch argument's type: a number or array for a scalar, bytes for a struct."""
     is_struct = isinstance(parameter, ir.Variable) and parameter.shape
     if is_struct:
-        return values.Bytes(parameter.bytes)  # type: ignore[union-attr]
+        return values.Bytes(parameter.bytes, parameter.align or 1)  # type: ignore[union-attr]
     type = parameter.type
     return values.SignlessType(type.name, type.bits, type.kind) if type.kind == "u" else type
 

@@ -32,8 +32,8 @@ _MOST_BYTES = 1 << 47  # of a variable: no address space has more
 now = monotonic
 """The clock of limits of seconds."""
 Notes = Callable[[], KernelNotes]
-Key = tuple[int, int]
-"""An array among the arguments: its number and -1, or that of an address table and the place of its address there."""
+Key = tuple[int, ...]
+"""The place of an array's address: the number of its argument, the offset in a struct, the index in a pointer table."""
 
 
 def emulate(
@@ -266,18 +266,18 @@ class _Emulation:
 
     def _packed(self, formals: Sequence[ir.Variable], arguments: Sequence[object]) -> list[bytes]:
         arrays: dict[Key, tuple[str, Array]] = {
-            (n, -1): (a.name or formals[n].name, a) for n, v in enumerate(arguments) if (a := _array(v)) is not None
+            (n,): (a.name or formals[n].name, a) for n, v in enumerate(arguments) if (a := _array(v)) is not None
         }
-        tables = {key: a.owner for key, (_, a) in arrays.items() if isinstance(a.owner, AddressTable)}
-        held = {(n, i): (name, a) for (n, _), table in tables.items() for i, name, a in table.holders}
         structs = {n: v for n, v in enumerate(arguments) if isinstance(v, Struct)}
-        members = {(n, i): (name, a) for n, struct in structs.items() for i, name, a in struct.holders}
-        addresses = self._place_arrays(arrays | held | members)
-        for n, i in held:
-            tables[n, -1].view(np.int64).flat[i] = int.from_bytes(addresses[n, i], "little")
+        arrays |= {(n, i): (name, a) for n, struct in structs.items() for i, name, a in struct.holders}
+        tables = {key: a.owner for key, (_, a) in arrays.items() if isinstance(a.owner, AddressTable)}
+        listed = {(*key, i): (name, a) for key, table in tables.items() for i, name, a in table.holders}
+        addresses = self._place_arrays(arrays | listed)
+        for key in listed:
+            tables[key[:-1]].view(np.int64).flat[key[-1]] = int.from_bytes(addresses[key], "little")
         filled = {n: v.filled([addresses[n, i] for i, *_ in v.holders]) for n, v in structs.items()}
         return [
-            (addresses[n, -1] if (n, -1) in addresses else argument_bytes(formal, filled.get(n, argument)))
+            (addresses[n,] if (n,) in addresses else argument_bytes(formal, filled.get(n, argument)))
             for n, (formal, argument) in enumerate(zip(formals, arguments, strict=True))
         ]
 

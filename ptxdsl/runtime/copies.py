@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ptxdsl import driver
-from ptxdsl.arrays import Array, Struct
+from ptxdsl.arrays import AddressTable, Array, Struct
 from ptxdsl.driver import call
+from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.values import Value
 
 
@@ -41,6 +42,11 @@ def _at(array: Array, address: int | None) -> Array:
 
 def _copy(array: Array, owned: list[int]) -> int:
     """Copy an array to new device memory, append the allocation to `owned`, and return the address of element 0."""
+    if isinstance(array.owner, AddressTable):
+        refuse(
+            "a pointer table of numpy arrays cannot be copied to a GPU, which cannot read host memory",
+            "run it on the emulator, or pass torch or CuPy arrays",
+        )
     start, end = array.span
     memory = int(call(f"allocating {end - start} bytes", driver.cuda.cuMemAlloc, end - start))
     owned.append(memory)

@@ -17,6 +17,7 @@ from ptxdsl import config, driver
 from ptxdsl.arrays import HOST, Array, Library, Struct, library_of, unwrapped
 from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
+from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.arguments import Parameter, Signature
 from ptxdsl.runtime.copies import copied, copy_back, moved
 from ptxdsl.runtime.loaded import Image, Loaded, Prepared
@@ -24,9 +25,8 @@ from ptxdsl.runtime.quick import Launcher, launcher, never
 from ptxdsl.runtime.shape import Shape, ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.tensor_maps import MappedAs, for_driver
-from ptxdsl.runtime.values import Kind, Value
+from ptxdsl.runtime.values import Value
 from ptxdsl.trace.parameters import Parameters
-from ptxdsl.trace.tensor_map import TensorMap
 
 MOST_LAUNCHERS = 64  # per kernel, one for each combination of argument types and GPU
 # Exceptions of the fast path: a number that does not fit its parameter, an extent that is not an int, a tensor without
@@ -126,15 +126,16 @@ class Compiled:
         checked = launch_shape(*shape)
         handle = None if stream is None else stream_handle(stream)
         values = self.signature.check(arguments, device, handle or 0, driver.gpu_at, overlap)
-        arrays = {n: array for n, value in enumerate(values) if (array := self._array(n, value))}
-        ordinal = next((a.device for a in arrays.values() if a.device is not None), device or 0)
-        libraries = list(dict.fromkeys(library_of(type(unwrapped(arguments[n]))) for n in arrays))
+        arrays = [array for _, array, _ in self.signature.arrays(values)]
+        ordinal = next((a.device for a in arrays if a.device is not None), device or 0)
+        libraries = list(dict.fromkeys(library_of(type(array.owner)) for array in arrays))
         if handle is None:
-            handle = current_stream(libraries, arrays.values(), ordinal)
-        self.on(ordinal).launch(checked, self._parameters(values), handle)
+            handle = current_stream(libraries, arrays, ordinal)
+        self.on(ordinal).launch(checked, _parameters(values), handle)
         is_plain = self.signature.is_plain and not any(isinstance(argument, MappedAs) for argument in arguments)
         if not overlap and is_plain and len(libraries) < 2 and None not in libraries:
-            self._learn(arguments, list(arrays), libraries[0] if libraries else None, ordinal, device)
+            numbers = [n for n, value in enumerate(values) if isinstance(value, Array | Struct)]
+            self._learn(arguments, numbers, libraries[0] if libraries else None, ordinal, device)
 
     def _learn(
         self, arguments: Sequence[object], arrays: list[int], library: Library | None, ordinal: int, device: int | None
@@ -148,16 +149,6 @@ class Compiled:
                 del self._quick[next(iter(self._quick))]
             self._quick[key] = launcher(self.signature, arguments, arrays, library, scope)
         self.last = self._quick[key]
-
-    def _array(self, number: int, value: Value) -> Array | None:
-        """Return the array of a pointer or tensor map parameter."""
-        if isinstance(value, Struct) and isinstance(self.signature.kinds[number], TensorMap):
-            return value.holders[0][2]
-        return value if isinstance(value, Array) else None
-
-    def _parameters(self, values: Iterable[Value]) -> list[int | float | bytes]:
-        """Convert checked values to driver parameters."""
-        return [_parameter(kind, value) for kind, value in zip(self.signature.kinds, values, strict=True)]
 
     def on(self, device: int) -> Loaded:
         """Return the kernel in the primary context of a GPU; load it if necessary."""
@@ -201,7 +192,7 @@ class Compiled:
         values = signature.check(arguments, HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
         with driver.on(device), copied(arrays) as copies:
-            self.on(device).launch(shape, self._parameters(moved(values, copies)), 0)
+            self.on(device).launch(shape, _parameters(moved(values, copies)), 0)
             call(f"running {signature.kernel}", driver.cuda.cuCtxSynchronize)
             for copy, (_, array, is_written) in zip(copies, signature.arrays(values), strict=True):
                 if copy is not None and is_written:
@@ -219,7 +210,7 @@ class Compiled:
         values = signature.check(signature.flat(arguments), HOST, may_overlap=overlap)
         arrays = [array for _, array, _ in signature.arrays(values)]
         with driver.on(device), copied(arrays) as copies:
-            parameters = self._parameters(moved(values, copies))
+            parameters = _parameters(moved(values, copies))
             yield partial(self.on(device).launch, shape, parameters, 0)
 
 
@@ -246,9 +237,18 @@ def gpu_of(array: Array) -> int | None:
     return driver.gpu_at(array.pointer) if array.device is None else array.device
 
 
-def _parameter(kind: Kind, value: Value) -> int | float | bytes:
-    """Convert a checked value to a driver parameter: an array to its address or to its encoded tensor map."""
-    if isinstance(value, Struct):
-        content = value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
-        return for_driver(content) if isinstance(kind, TensorMap) else content
-    return value.pointer if isinstance(value, Array) else value
+def _parameters(values: Iterable[Value]) -> list[int | float | bytes]:
+    """Convert checked values to driver parameters: arrays to their addresses, and structs to their bytes."""
+    return [
+        _content(value) if isinstance(value, Struct) else value.pointer if isinstance(value, Array) else value
+        for value in values
+    ]
+
+
+def _content(value: Struct) -> bytes:
+    """Return the bytes of a struct, with its tensor maps encoded by the driver."""
+    content = value.filled([array.pointer.to_bytes(8, "little") for _, _, array in value.holders])
+    for offset in value.maps:
+        end = offset + MAP_BYTES
+        content = content[:offset] + for_driver(content[offset:end]) + content[end:]
+    return content

@@ -8,10 +8,13 @@ from functools import lru_cache
 from typing import Any, NoReturn
 
 from ptxdsl import driver
-from ptxdsl.arrays import HOST, Array, Strided, Struct
+from ptxdsl.arrays import HOST, Array, Strided, Struct, describe
+from ptxdsl.errors import public
 from ptxdsl.isa.tensor_map import ALIASES, MAP_BYTES, MOST_ELEMENTS, MOST_STRIDE, TensorMapDescription
 from ptxdsl.runtime.shape import refuse
+from ptxdsl.trace.parameters import brief
 from ptxdsl.trace.tensor_map import TensorMap
+from ptxdsl.types import Type
 
 UNIT = 16  # bytes; addresses and strides are multiples of it
 ADDRESS_OFFSET = 8  # of the address in the encoded description
@@ -23,9 +26,10 @@ _FILLS = {"zeros": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
 
 
 class MappedAs(Strided):
-    """An array for a tensor map parameter, encoded with another `map` that has the same boxes in shared memory.
+    """An array as a tensor map, for a parameter of 128 bytes, a field of a struct, or a tensor map parameter.
 
-    One kernel thus takes images of any padding and stride, since it depends only on the boxes.
+    Its `map` has the boxes of the parameter, if that has any. One kernel thus takes images of any padding and stride,
+    since it depends only on the boxes.
     """
 
     __slots__ = ("map",)
@@ -33,6 +37,42 @@ class MappedAs(Strided):
     def __init__(self, array: object, map: TensorMap) -> None:
         super().__init__(array)
         self.map = map
+
+
+@public
+def tensor_map(
+    array: object,
+    box: int | tuple[int, ...] | TensorMap,
+    swizzle: int | None = None,
+    *,
+    element: Type | None = None,
+    fill: str = "zeros",
+    l2_promotion: int = 128,
+    interleave: int | None = None,
+) -> MappedAs:
+    """Return an array as a tensor map, to be passed to a kernel of parsed PTX.
+
+    A `CUtensorMap` parameter is 128 bytes in PTX, `.param .align 64 .b8 p[128]`, which take the result. A struct that
+    contains one has a field `pd.TensorMap(…)` in its `pd.Parameters` class, which takes the result or the array. The
+    map is encoded at the launch: by the driver for a GPU, in the emulator's format for numpy arrays.
+
+    `box`, `swizzle`, `fill`, `l2_promotion` and `interleave` are those of `pd.TensorMap`: `box` is in the order of the
+    array's axes, outermost first, the reverse of the order of `cuTensorMapEncodeTiled`. A `box` may be a TensorMap, for
+    example `pd.TensorMap.im2col(…)`. `element` is the type of the elements if it is not that of the array: `tf32` for
+    float32, an 8-bit float for uint8. Raises TraceError for a box that the hardware does not support, and LaunchError
+    for something that is not an array; the launch raises LaunchError for an array that TMA cannot address.
+
+        kernel[grid, block](pd.tensor_map(a, (128, 64), swizzle=128), pd.tensor_map(b, (128, 64), swizzle=128), c)
+    """
+    if isinstance(box, TensorMap):
+        return MappedAs(array, box)
+    described = describe(array)
+    if described is None:
+        refuse(f"pd.tensor_map takes an array; found {brief(array)}", "pass a numpy or a CUDA array")
+    kind = element or described.type
+    if kind is None:
+        refuse(f"PTX has no type for elements of {described.dtype}", "pass `element=`, the type that the kernel reads")
+    return MappedAs(array, TensorMap(kind, box, swizzle, fill=fill, l2_promotion=l2_promotion, interleave=interleave))
 
 
 def map_of(name: str, kind: TensorMap, argument: object) -> TensorMap:
@@ -63,7 +103,7 @@ def mapped_array(name: str, kind: TensorMap, array: Array) -> Struct:
     _check_strides(name, kind, strides)
     _check_images(name, kind, array.shape)
     _check_address(name, kind, array)
-    return Struct(description(kind, 0, array.shape, strides).encode(), ((ADDRESS_OFFSET, name, array),))
+    return Struct(description(kind, 0, array.shape, strides).encode(), ((ADDRESS_OFFSET, name, array),), maps=(0,))
 
 
 def description(

@@ -16,7 +16,7 @@ import numpy as np
 
 from ptxdsl import types
 from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, unwrapped
-from ptxdsl.isa.tensor_map import MAP_BYTES
+from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.tensor_maps import map_of, mapped_array
 from ptxdsl.trace.tensor_map import TensorMap
@@ -112,7 +112,9 @@ def _struct_bytes(name: str, kind: Bytes, argument: Any) -> bytes:
     except TypeError:
         refuse(f"`{name}` expects {kind}, got {shown(argument)}", "pass bytes, or a ctypes or numpy struct")
     if len(content) != kind.size:
-        refuse(f"`{name}` expects {kind}, got {len(content)} bytes")
+        is_map = kind.size == MAP_BYTES and kind.align % MAP_ALIGNMENT == 0 and describe(argument) is not None
+        help = "if it is a tensor map, pass pd.tensor_map(array, box, swizzle=…)" if is_map else None
+        refuse(f"`{name}` expects {kind}, got {len(content)} bytes", help)
     return content
 
 

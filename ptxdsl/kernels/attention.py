@@ -27,6 +27,9 @@ def attention_kernel(p: parameters(traits), *, traits: AttentionTraits = DEFAULT
     """Compute one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
     stages, consumers = traits.config.stages, traits.consumers * WARPGROUP
     queries, keys, values = p.q.shared(), p.k.shared(stages), p.v.shared(stages)
+    with pd.if_(pd.tid.x == 0):
+        for tensor in (p.q, p.k, p.v):
+            tensor.prefetch()
     rings = tuple(
         pd.Ring(count, stage_bytes=tensor.bytes, consumers=consumers, each="warpgroup")
         for count, tensor in ((1, p.q), (stages, p.k), (stages, p.v))

@@ -63,7 +63,7 @@ class Softmax:
         for row, maximum, total in zip(self.output.rows(), self.maxima, self.totals, strict=True):
             whole = row.reduce(lambda a, b: a + b, total.value)
             is_empty = whole == 0.0
-            factor = pd.select(is_empty, 0.0, 1.0 / whole)
+            factor = pd.select(is_empty, 0.0, pd.ptx.rcp.approx.ftz.f32(whole))
             for value in row.registers:
                 value *= factor
             lse = (maximum * self.scale + pd.ptx.lg2.approx.f32(whole)) * math.log(2)

@@ -133,12 +133,30 @@ def epilogues(axes: Axes) -> None:
     axes.set_title("Cost of an epilogue: 4096³, bf16, H100, held", loc="left")
 
 
+def attention(axes: Axes) -> None:
+    """TFLOP/s of causal attention at rest, against the length."""
+    for (d, heads), style in zip((("64", "32"), ("128", "16"), ("256", "8")), (":", "-", "--"), strict=True):
+        of = sorted((key[2], p) for key, p in report.of_attention().items() if key[:2] == (d, heads) and key[3])
+        lengths = [length for length, _ in of]
+        ours = [report.speed(pair) for _, pair in of]
+        theirs = [speed * pair.ours["rest"] / pair.library["rest"] for speed, (_, pair) in zip(ours, of, strict=True)]
+        for name, colour, speeds in (("ptxdsl", OURS, ours), ("cuDNN", LIBRARY, theirs)):
+            axes.plot(lengths, speeds, f"o{style}", color=colour, markersize=4, label=f"{name}, D = {d}")
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
+    axes.set_ylim(0, 850)
+    axes.set_xlabel("queries = keys")
+    axes.legend(frameon=False)
+    axes.set_title("TFLOP/s of causal attention: bf16, H200, at rest", loc="left")
+
+
 DRAWINGS: dict[str, tuple[Callable[[Axes], None], tuple[float, float]]] = {
     "size": (size, (8, 4.2)),
     "classes": (classes, (8.5, 6.5)),
     "roofline": (roofline, (8, 4.6)),
     "few_rows": (few_rows, (8, 4.2)),
     "epilogues": (epilogues, (8, 3.6)),
+    "attention": (attention, (8, 4.4)),
 }
 
 

@@ -37,6 +37,7 @@ PICTURES = {
     "roofline": "TFLOP/s against FLOP per byte, with the limits of memory and tensor cores",
     "few_rows": "time of products of few rows against the number of rows",
     "epilogues": "cost of epilogues in percent of the product",
+    "attention": "TFLOP/s of causal attention against the length, ptxdsl and cuDNN",
 }
 Cell = Callable[[Pair], str]
 
@@ -122,6 +123,8 @@ def classes() -> list[tuple[str, list[Pair], str]]:
         ("scaled e4m3, ragged rows", list(of_scaled_groups("rows", " ragged").values()), "torch._scaled_grouped_mm"),
         ("convolution, batch 32", list(layers[32].values()), "cuDNN"),
         ("convolution, batch 128", list(layers[128].values()), "cuDNN"),
+        ("attention, 16,384 keys", [p for key, p in of_attention().items() if key[2] == QUERIES], "cuDNN"),
+        ("attention, 1,024 to 8,192 keys", [p for key, p in of_attention().items() if key[2] < QUERIES], "cuDNN"),
     ]
 
 
@@ -137,6 +140,12 @@ def of_conv(batch: int, dtype: str = "f16") -> dict[str, Pair]:
         return str(row["layer"]) if plain else None
 
     return pairs("conv", case, ("cudnn",))
+
+
+def of_attention() -> dict[tuple[str, str, int, bool], Pair]:
+    """Return the pairs by (D, heads, length, causal)."""
+    found = pairs("attention", lambda row: (row["D"], row["heads"], row["length"], row["causal"]), ("cudnn",))
+    return {key: found[key] for key in sorted(found, key=lambda key: (int(key[0].partition("/")[0]), key[1]))}
 
 
 def of_grouped() -> dict[str, Pair]:
@@ -256,19 +265,6 @@ def costs(case: str, protocol: str) -> dict[str, float]:
     }
 
 
-def epilogues_section() -> str:
-    (run,) = runs("epilogues")
-    held = [costs(f"{size}x{size}x{size}", "held") for size in (4096, 8192)]
-    bias, residual, own = (
-        " / ".join(f"{each[name]:.1f}" for each in held)
-        for name in ("gelu_tanh of a bias", "residual in place", "cuBLAS, residual in place")
-    )
-    return f"""An epilogue adds at most {max(max(each.values()) for each in held):.0f} % to the time of the plain bf16 product (picture above): {bias} % for gelu_tanh of
-a bias, {residual} % for a residual in place (cuBLAS: {own} %), at 4096³ / 8192³, held.
-
-{origins([run])}"""
-
-
 def grouped_section() -> str:
     found = of_grouped()
     rows = [(times(case), both(pair.ours), ratio(pair)) for case, pair in found.items()]
@@ -333,13 +329,11 @@ with row scales, fast:
 
 def conv_section() -> str:
     layers = {batch: of_conv(batch) for batch in (32, 128)}
-    tf32 = of_conv(128, "f32")
     rows = [
-        (name, both(layers[128][name].ours), ratio(pair), ratio(layers[128][name]), ratio(tf32[name]))
-        for name, pair in layers[32].items()
+        (name, both(layers[128][name].ours), ratio(pair), ratio(layers[128][name])) for name, pair in layers[32].items()
     ]
-    head = ("layer", "µs, batch 128", "batch 32", "batch 128", "tf32, batch 128")
-    used = [pair.run for of in (layers[32], tf32) for pair in of.values()]
+    head = ("layer", "µs, batch 128", "batch 32", "batch 128")
+    used = [pair.run for of in layers.values() for pair in of.values()]
     return f"""Layers of ResNet-50, f16, channels-last: the time of `conv2d`, and its speed relative to cuDNN.
 
 {table(head, rows)}
@@ -376,24 +370,30 @@ LAUNCHES = ("k[grid, block] us", "handle us", "cuLaunchKernel us", "cuda.core us
 EMULATED = ("emulate 128^3", "emulate 1024^3, checks on", "trace", "import", "assemble")
 
 
-def sm80_section() -> str:
-    run, types = runs("sm80")
-    products = {row["shape"]: row for row in run.rows}
-    cases = ("1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192")
-    bf16 = ", ".join(f"{ratio_of(products[case])} at {shape(case)}" for case in cases)
-    others = ", ".join(
-        f"{ratio_of(row)} for {row['what']}"
-        for row in types.rows
-        if (row["size"], row["layout"]) == ("4096^3", "tn") and row["what"] in ("f64", "s8", "tf32")
-    )
-    return f"""The `mma.sync` path for every GPU since Ampere, on an H200, relative to cuBLAS (which uses `wgmma`), at rest: bf16
-{bf16}; {others} at 4096³.
+def attention_section() -> str:
+    of = of_attention()
+    rows = []
+    for d, heads in dict.fromkeys(key[:2] for key in of):
+        cells = [of.get((d, heads, length, causal)) for length, causal in ATTENTION_COLUMNS]
+        rows.append((d, heads, *("" if p is None else f"{digits(speed(p))}: {ratio(p)}" for p in cells)))
+    head = ("D", "heads", *(f"{length}{', causal' * causal}" for length, causal in ATTENTION_COLUMNS))
+    return f"""bf16, 16,384 queries: TFLOP/s at rest of `attention()`, then its speed relative to cuDNN. FLOPs of causal
+attention count half of the scores.
 
-{origins([run, types])}"""
+{table(head, rows)}
+{origins(runs("attention"))}"""
 
 
-def ratio_of(row: dict[str, float]) -> str:
-    return f"{row['cublas us'] / row['ptxdsl us']:.2f}"
+QUERIES = 16384
+ATTENTION_COLUMNS = ((QUERIES, False), (QUERIES, True), (8192, True), (4096, True), (2048, True), (1024, True))
+
+
+def speed(pair: Pair) -> float:
+    """Return the TFLOP/s of attention at rest."""
+    d, heads, length, causal = pair.case
+    dims = [int(n) for n in d.split("/")]
+    scores = QUERIES * length * int(heads.partition("/")[0]) * (0.5 if causal else 1.0)
+    return 2e-6 * scores * (dims[0] + dims[-1]) / pair.ours["rest"]
 
 
 def trailing_section() -> str:
@@ -402,22 +402,20 @@ def trailing_section() -> str:
     gemm = of_gemm([*UNALIGNED, *LARGE])
     tf32 = pairs("gemm_tf32", tf32_case)
     conv = of_conv(128, "f32")
-    tall, batches = graph_pairs("tall_and_batches", "tall"), graph_pairs("tall_and_batches", "batches")
     blocks = of_scaled("blocks", "torch, rows, fast")
     lines = [
         ("4104³, 5000³, 6008³", ", ".join(ratio(gemm[f"{size}x{size}x{size}"]) for size in (4104, 5000, 6008)),
          "a 128-byte row of a TMA box spans two L2 lines: 4.6 cycles, not 2.2"),
-        ("512×7168×2048", ratio(gemm["512x7168x2048"]), "one full wave; held figures of launches this short vary by 4 %"),
         (f"few rows: {len(slow)} of {len(few)} shapes under 0.97", ", ".join(ratio(p) for p in slow[:3]),
          "the TMA loads alone take 92 to 99 % of the time"),
         ("4096³ TN, tf32 rounded", ratio(tf32["4096x4096x4096 TN"]),
          "one operand is rounded in registers, the other by a copy of 33 µs; cuBLAS truncates"),
         ("tf32 convolutions, 3x3, batch 128", ratio(conv["7² 512→512 3x3"]), "pixels pass through registers to be rounded"),
-        ("8192×384×8192", ratio(tall[8192, 384, 8192]), "DRAM-bound; runs vary"),
-        ("100 batches of 200×304×400", ratio(batches[100, 200, 304, 400]), "200 rows need a tile of 208"),
         ("e4m3, scales of 128-blocks, 4096³", ratio(blocks["4096x4096x4096"]),
          "promoting accumulators takes 256 of 1024 issue cycles (torch: row scales)"),
         ("gelu and residual epilogues", "2 to 5 %", "64 elements of gelu take 1880 cycles next to wgmma; the cost in cuBLAS is similar"),
+        ("attention of 1,024 keys", ratio(of_attention()["64", "32", 1024, True]),
+         "a block has one tile: loads of the queries and the end of a tile are not hidden"),
         ("`mma.sync` path, bf16", "0.6 to 0.8", "`mma.sync` moves operands through registers, `wgmma` reads shared memory"),
     ]  # fmt: skip
     return table(("where", "ptxdsl / library", "why"), lines)
@@ -456,9 +454,6 @@ Generated by `python benchmarks/report.py` from `benchmarks/results/`, which has
 ### Types and layouts
 
 {dtypes_section()}
-### Epilogues
-
-{epilogues_section()}
 ## Grouped GEMM
 
 {grouped_section()}
@@ -468,12 +463,12 @@ Generated by `python benchmarks/report.py` from `benchmarks/results/`, which has
 ## Convolution
 
 {conv_section()}
+## Attention
+
+{attention_section()}
 ## Host time
 
-{host_section()}
-## The sm_80 path
-
-{sm80_section()}"""
+{host_section()}"""
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import cli
@@ -48,14 +47,14 @@ def python_blocks(page: str) -> list[str]:
 
 
 def file_of(block: str) -> str | None:
-    """The file name in the first line of a Python block."""
+    """Return the file name in the first line of a Python block."""
     match = FILE.match(block)
     return match[1] if match else None
 
 
-def run_page(page: str, folder: Path, *, continued: bool = False) -> Iterator[Ran]:
-    """Run the blocks of a page in `folder`, one file for each. `continued` blocks use the names of earlier ones."""
-    modules, names = set(sys.modules), {}
+def run_page(page: str, folder: Path) -> Iterator[Ran]:
+    """Run the blocks of a page in `folder`, one file for each, which later blocks may import."""
+    modules = set(sys.modules)
     try:
         for block, after in pairwise([*BLOCK.finditer(page), None]):
             assert block is not None
@@ -63,9 +62,7 @@ def run_page(page: str, folder: Path, *, continued: bool = False) -> Iterator[Ra
                 name = file_of(block[2]) or "unnamed.py"
                 (folder / name).write_text(block[2])
                 begin, end = after.span(2) if after and after[1] == "text" else (-1, -1)
-                printed, after_block = _run_file(name, names)
-                names = after_block if continued else {}
-                yield Ran(name, begin, end, page[begin:end], printed)
+                yield Ran(name, begin, end, page[begin:end], _run_file(name))
             elif block[1] == "console":
                 for command in COMMAND.finditer(page, *block.span(2)):
                     yield Ran(command[1], *command.span(2), command[2], _run_command(command[1]))
@@ -75,14 +72,9 @@ def run_page(page: str, folder: Path, *, continued: bool = False) -> Iterator[Ra
                 del sys.modules[name]
 
 
-def is_continued(path: Path) -> bool:
-    """True for guides and how-to pages, whose blocks build on each other."""
-    return path.parent.name in ("guide", "howto")
-
-
-def updated(page: str, folder: Path, *, continued: bool = False) -> str:
-    """The page with the outputs that its blocks print now. An output with an ellipsis stays as it is."""
-    for ran in reversed(list(run_page(page, folder, continued=continued))):
+def updated(page: str, folder: Path) -> str:
+    """Return the page with the outputs that its blocks print now. An output with an ellipsis stays as it is."""
+    for ran in reversed(list(run_page(page, folder))):
         if not ran.agrees and "…" not in ran.shown and ran.begin >= 0:
             page = page[: ran.begin] + ran.printed + page[ran.end :]
     return page
@@ -93,11 +85,11 @@ def _pattern(text: str) -> str:
     return "".join(lines)
 
 
-def _run_file(name: str, names: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Run a file of the current folder as Python does. Return its output with the message of its error, and its names."""
+def _run_file(name: str) -> str:
+    """Run a file of the current folder as Python does. Return its output, with the message of its error."""
     path = sys.path.copy()
     sys.path.insert(0, os.getcwd())
-    message, module = "", {"__name__": "__main__", **names, "__file__": str(Path(name).resolve())}
+    message, module = "", {"__name__": "__main__", "__file__": str(Path(name).resolve())}
     with _captured() as output:
         try:
             exec(compile(Path(name).read_text(), module["__file__"], "exec"), module)
@@ -105,7 +97,7 @@ def _run_file(name: str, names: dict[str, Any]) -> tuple[str, dict[str, Any]]:
             message = f"{error}\n"
         finally:
             sys.path[:] = path
-    return output() + message, module
+    return output() + message
 
 
 def _run_command(line: str) -> str:
@@ -137,8 +129,8 @@ def _main(pages: list[str]) -> None:
         path = path.resolve()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             page = path.read_text()
-            path.write_text(updated(page, Path(folder), continued=is_continued(path)))
-            for ran in run_page(path.read_text(), Path(folder), continued=is_continued(path)):
+            path.write_text(updated(page, Path(folder)))
+            for ran in run_page(path.read_text(), Path(folder)):
                 if not ran.agrees:
                     print(f"{path.name}, {ran.name}:\n{ran.printed}")
 

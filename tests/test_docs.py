@@ -8,7 +8,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.isa import Op
-from tests.snippets import BLOCK, ROOT, file_of, is_continued, python_blocks, run_page
+from tests.snippets import BLOCK, ROOT, file_of, python_blocks, run_page
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 WITH_CODE = [page for page in (ROOT / "README.md", *PAGES) if python_blocks(page.read_text())]
@@ -26,7 +26,7 @@ def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
         if importlib.util.find_spec(framework) is None:
             pytest.skip(f"{framework} is not installed")
     monkeypatch.chdir(tmp_path)
-    for ran in run_page(page.read_text(), tmp_path, continued=is_continued(page)):
+    for ran in run_page(page.read_text(), tmp_path):
         assert ran.agrees, f"{ran.name} printed\n{ran.printed}"
 
 

@@ -49,15 +49,17 @@ RELAXED = Ordering("relaxed", "gpu")
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The lanes order their accesses before it and behind it: `sem` is "sc", "acq_rel", "acquire" or "release".
+    """Lanes order their accesses before it and after it: `sem` is "sc", "acq_rel", "acquire" or "release".
 
-    `proxy` names the proxy whose accesses are ordered with generic ones; "" for a fence of threads, "mbarrier" for one
-    of the mbarriers that the lanes initialised, which all proxies see behind it, "grid" for a wait for grids before.
+    `proxy` names the proxy whose accesses are ordered with generic ones, in the state space `space` ("" for all). It is
+    "" for a fence of threads, "mbarrier" for one of the mbarriers that the lanes initialised, after which all proxies
+    see them, and "grid" for a wait for earlier grids.
     """
 
     sem: str
     scope: str
     proxy: str = ""
+    space: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)

@@ -200,7 +200,8 @@ class FenceProxy(Op):
         """Order prior accesses of other proxies before later accesses of the lanes, and vice versa."""
         proxy = i.text.split(".")[2].partition("::")[0]
         if proxy != "tensormap":
-            m.order(Fencing("acq_rel", i.scope or "cta", proxy))
+            space = "shared" if "sync_restrict" in i.text else i.space or ""
+            m.order(Fencing("acq_rel", i.scope or "cta", proxy, space))
         elif inputs:
             m.order(Fencing("acquire", i.scope))
             m.order(TensorMapAcquire("acquire", i.scope, proxy, address=inputs[0]))

@@ -78,6 +78,13 @@ def test_what_synchronizes(name):
         assert kinds == (set() if ordered else {"race"}), (where, kinds)
 
 
+@pytest.mark.usefixtures("lockstep")  # block 0 first: no read comes before the stores
+@pytest.mark.parametrize("load", [LOAD.format("acquire.gpu"), "atom.acquire.gpu.global.or.b32 %r4, [%rd1], 0;"])
+def test_an_acquire_comes_after_what_it_acquires(load):
+    """Also after an earlier store to the flag, whose scope does not include its thread."""
+    clean(launch(OTHER_BLOCK, STORE.format("relaxed.cta", 1) + "fence.acq_rel.gpu;" + released("gpu"), load))
+
+
 @pytest.mark.usefixtures("every_schedule")
 @pytest.mark.parametrize("first", [STORE.format("release.gpu", 1), GPU])
 def test_a_pattern_releases_what_precedes_its_first_operation(first):

@@ -9,7 +9,7 @@ import numpy as np
 from ...memory.access import READS, WRITES, Access
 from ...run.residents import WARP
 from .accesses import Accessors
-from .clocks import Clocks
+from .clocks import SPACES, Clocks
 from .initialised import Initialisation
 from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
@@ -35,13 +35,18 @@ class Checks:
         self.is_strict = False
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
-        """Holds what the async proxy will do against what the generic proxy wrote before."""
+        """Check what the async proxy will do against earlier writes through the generic proxy, and through the async
+        proxy by other blocks: within a block those need no fence."""
         if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
             return
         stamps, warps = each_once(*shadow.writes.take(who.words))
-        entry, word = np.nonzero(self.proxies.unfenced(who.rows, stamps, warps))
+        entry, word = np.nonzero(self.proxies.unfenced(who.lanes, stamps, warps, _space(shadow)))
         if entry.size:
-            self.unfenced.append((who, entry, stamps[entry, word], warps[entry, word]))
+            stamps, warps = stamps[entry, word], warps[entry, word]
+            other_block = warps // self.clocks.residents.warps != self.clocks.block[who.rows[entry]]
+            which = other_block | self.journal.are_generic(stamps)
+            if which.any():
+                self.unfenced.append((who, entry[which], stamps[which], warps[which]))
 
     def read_fences(self, access: Access, who: Accessors, shadow: SharedShadow) -> None:
         """Check what the async proxy will write against what threads of the block read through the generic proxy.
@@ -58,7 +63,7 @@ class Checks:
         for warp in range(self.clocks.residents.warps):
             stamps = shadow.readers.take(shadow.reads_of(who.words, warp))
             warps = np.broadcast_to((first + warp).astype(STAMP)[:, np.newaxis], stamps.shape)
-            entry, word = np.nonzero(self.proxies.unfenced(who.rows, *each_once(stamps, warps)))
+            entry, word = np.nonzero(self.proxies.unfenced(who.lanes, *each_once(stamps, warps), "shared"))
             if entry.size:
                 generic = self.journal.are_generic(stamps[entry, word])
                 entry, word = entry[generic], word[generic]
@@ -134,7 +139,7 @@ class Checks:
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
     def report(self, access: Access) -> None:
-        """Reports what an access conflicts with: the first of it, for all lanes that have any."""
+        """Report the first conflict of an access, for all lanes that have any."""
         if not (self.conflicts or self.unfenced):
             return
         fence, strict = not self.conflicts, self.is_strict
@@ -153,9 +158,15 @@ class Checks:
             int(stamps[first]) % TICK, self.clocks.residents, self._leaves_warps(conflicts, earlier),
         )  # fmt: skip
         if fence:
-            tell_of_fence(conflict, which, strict)
+            tell_of_fence(conflict, which, strict, self._fenced_space(access, lane, stamps[first], warps[first]))
         else:
             tell(conflict, which)
+
+    def _fenced_space(self, access: Access, lane: int, stamp: np.uint32, warp: np.uint32) -> str:
+        """Return the space of a proxy fence after an earlier access, which orders other memory; "" if there is none."""
+        space = SPACES[access.space.startswith("shared")]
+        unfenced = self.proxies.unfenced(np.array([lane]), np.array([[stamp]], STAMP), np.array([[warp]], STAMP), space)
+        return "" if unfenced.any() else space
 
     def _leaves_warps(self, conflicts: list[Conflicts], earlier: Told) -> bool:
         """Whether accesses conflict with those of the earlier instruction by another warp of their block."""
@@ -168,3 +179,7 @@ class Checks:
             if any(told is not None and told.origin is earlier.origin for told in tolds):
                 return True
         return False
+
+
+def _space(shadow: Shadow) -> str:
+    return "shared" if isinstance(shadow, SharedShadow) else "global"

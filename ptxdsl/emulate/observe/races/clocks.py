@@ -6,7 +6,7 @@ that those of a cluster come one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
@@ -20,18 +20,18 @@ from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, are_
 
 @dataclass(eq=False, slots=True)
 class Message:
-    """What a release makes known: stamps by warp of the grid, and of single threads beyond that.
+    """The knowledge that a release passes on: stamps by warp of the grid, and of single threads beyond that.
 
-    `reads` has the same of reads alone: an arrival at an mbarrier of another block, if its scope is not the cluster,
-    comes when the thread has read what it read, but its writes may come later.
-    `serial` tells messages apart.
-    `proxies` has, by block, what it makes known of the async proxy: a row as those of `Clocks.proxies`.
+    `reads` is knowledge of reads alone: an arrival at an mbarrier of another block, unless it has cluster scope, comes
+    after the reads of its thread, but its writes may be later. `proxies` is knowledge of the async proxy by block, rows
+    of `Clocks.proxies`; `fenced` holds, by space, knowledge that a proxy fence follows. `serial` tells messages apart.
     """
 
     warps: np.ndarray
     threads: dict[int, int] = field(default_factory=dict)
     reads: Message | None = None
     proxies: dict[int, np.ndarray] = field(default_factory=dict)
+    fenced: dict[str, Message] = field(default_factory=dict)
     serial: int = field(default_factory=count(1).__next__)
 
     def joined(self, other: Message | None) -> Message:
@@ -43,12 +43,21 @@ class Message:
         proxies = self.proxies | other.proxies
         for block in self.proxies.keys() & other.proxies.keys():
             proxies[block] = np.maximum(self.proxies[block], other.proxies[block])
-        return Message(np.maximum(self.warps, other.warps), threads, reads, proxies)
+        fenced = self.fenced | other.fenced
+        for space in self.fenced.keys() & other.fenced.keys():
+            fenced[space] = self.fenced[space].joined(other.fenced[space])
+        return Message(np.maximum(self.warps, other.warps), threads, reads, proxies, fenced)
+
+    def fencing(self, spaces: Iterable[str]) -> Message:
+        """Return the message with all that it makes known fenced in some spaces."""
+        plain = Message(self.warps, self.threads, self.reads)
+        fenced = self.fenced | {space: plain.joined(self.fenced.get(space)) for space in spaces}
+        return Message(self.warps, self.threads, self.reads, self.proxies, fenced)
 
     def of_reads(self) -> Message:
         """Return only what it makes known of reads, and of copies that have landed."""
         reads = Message(self.warps, self.threads).joined(self.reads)
-        return Message(np.zeros_like(self.warps), {}, reads, self.proxies)
+        return Message(np.zeros_like(self.warps), {}, reads, self.proxies, self.fenced)
 
     def knows(
         self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False, crowds: Crowds | None = None
@@ -117,6 +126,9 @@ def thread_number(warp: int, lane: int) -> int:
     return -1 - warp if lane == ASYNC_LANE else warp * WARP + lane
 
 
+SPACES = "shared", "global"
+
+
 class Clocks:
     """The knowledge of resident warps; a row for each, in the order of their lanes.
 
@@ -124,8 +136,9 @@ class Clocks:
     warp itself, those of all its lanes. `pairs` has the same for lanes of a warp that met without the others.
     `barriers` (rows,) are the stamps of the last barrier, of the block or the cluster, at which each warp waited.
     `far` is what warps, and `near` what single threads, learned by acquiring; both by number in the grid.
-    `proxies`, once the async proxy was used: up to which stamps a warp knows the copies that completed at each mbarrier
-    of its block (`LANDINGS` columns), and that accesses of each thread of the block were fenced for the async proxy.
+    `proxies`, once the async proxy was used: the stamps up to which a warp knows the copies that completed at each
+    mbarrier of its block (`LANDINGS` columns), and that a proxy fence follows accesses, in shared and in global memory:
+    those of each thread of the block (columns `fenced_threads`), and of each warp of the cluster (`fenced_warps`).
     """
 
     def __init__(self, residents: Residents, crowds: Crowds) -> None:
@@ -158,10 +171,21 @@ class Clocks:
         return self.residents.warps * prod(self.residents.grid)
 
     def proxy_table(self) -> np.ndarray:
-        """`proxies`, which are there from now on."""
+        """Return `proxies`, after creating the table if there is none."""
         if self.proxies is None:
-            self.proxies = np.zeros((self.rows, LANDINGS + self.residents.warps * WARP), STAMP)
+            self.proxies = np.zeros((self.rows, self.fenced_warps(SPACES[-1]).stop), STAMP)
         return self.proxies
+
+    def fenced_threads(self, space: str) -> slice:
+        """Return the columns of `proxies` for the threads of the block, by the space that fences order."""
+        threads = self.residents.warps * WARP
+        first = LANDINGS + SPACES.index(space) * (threads + self.width)
+        return slice(first, first + threads)
+
+    def fenced_warps(self, space: str) -> slice:
+        """Return the columns of `proxies` for the warps of the cluster."""
+        first = self.fenced_threads(space).stop
+        return slice(first, first + self.width)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Rows go to their places among those of other residents."""
@@ -361,7 +385,8 @@ class Clocks:
             for thread in threads:
                 self.near[thread] = joint[id(self.near.get(thread))]
             if (known := message.proxies.get(int(self.block[row]))) is not None:  # of the fences, the warp at once
-                self.proxy_table()[row, LANDINGS:] = np.maximum(self.proxy_table()[row, LANDINGS:], known[LANDINGS:])
+                fences = self.proxy_table()[row, LANDINGS:]
+                np.maximum(fences, known[LANDINGS:], out=fences)
 
     def threads(self, lanes: np.ndarray) -> list[int]:
         """Return the numbers of lanes' threads in the grid."""
@@ -395,7 +420,7 @@ class Clocks:
         With `reads` these accesses are reads.
         """
         late = np.ones(len(lanes), bool)
-        messages = list(self._messages(lanes))
+        messages = list(self.messages(lanes))
         if self.pairs is None and not messages:
             return late
         if self.pairs is not None:
@@ -428,8 +453,8 @@ class Clocks:
             known[listeners] = np.maximum(known[listeners], message.of_lanes(warps[listeners], reads))
         return known
 
-    def _messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:
-        """What some of the lanes have learned, and which of them."""
+    def messages(self, lanes: np.ndarray) -> Iterator[tuple[np.ndarray, Message]]:
+        """Yield masks of lanes, and what these lanes have learned by acquiring."""
         if self.far:
             warps = self.warp[lanes // WARP]
             for warp in np.unique(warps):

@@ -149,6 +149,8 @@ class Races(Observer):
         now = self._note(Told(access.by.origin, access.kind, access.ordering))
         if access.slots is not None:
             self._check_started(access)
+        if not access.asynchronous:
+            self.locations.receive(access, "shared", accesses.flat, accesses.lanes)
         doubts = self._doubts(access, accesses)
         checks = (doubts.writers, self._check_shared_writers), (doubts.readers, self._check_shared_readers)
         for which, check in checks:
@@ -167,8 +169,7 @@ class Races(Observer):
         if access.ordering == INITIALISATION:
             self.initialised.begin(accesses.flat, accesses.lanes, now)
         self._record_shared(access, now, accesses)
-        if access.ordering.sem != "weak" or self.locations.boxes:
-            self.locations.access(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
+        self.locations.send(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
 
     def _doubts(self, access: Access, accesses: Accesses) -> Doubts:
         """For which accesses to look up words: of pages with accesses that the threads do not know."""
@@ -357,11 +358,13 @@ class Races(Observer):
         if not flat.size:
             return
         now = self._note(Told(access.by.origin, access.kind, access.ordering))
+        if not access.asynchronous:
+            self.locations.receive(access, "global", flat, lanes)
         for allocation, which in self._allocations(access, number):
             part = flat[which], lanes[which], number[which]
             self._in_array(access, now, self.array(allocation), *part)
-        if not access.asynchronous and (access.ordering.sem != "weak" or self.locations.boxes):
-            self.locations.access(access, "global", flat, lanes, now | SEVERAL)
+        if not access.asynchronous:
+            self.locations.send(access, "global", flat, lanes, now | SEVERAL)
 
     def _allocations(self, access: Access, number: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
         """The arrays that are accessed, and by which of the accesses."""
@@ -466,7 +469,7 @@ class Races(Observer):
     def _fence(self, fence: Fence, by: Requester) -> None:
         now = self._tick() | SEVERAL
         if fence.proxy == "async":
-            self.proxies.fence(by.lanes_now, now)
+            self.proxies.fence(by.lanes_now, now, fence.space)
         elif fence.proxy == "mbarrier":
             self.initialised.fence(by.lanes_now, now - SEVERAL)
         self.locations.fence(fence, by.lanes_now, now, by.alive)

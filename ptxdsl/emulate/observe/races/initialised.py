@@ -14,7 +14,7 @@ import numpy as np
 from ...run.residents import WARP
 from .clocks import Clocks
 from .proxies import Proxies
-from .stamps import LANDINGS, STAMP, TICK
+from .stamps import STAMP, TICK
 
 
 @dataclass(eq=False, slots=True)
@@ -52,16 +52,11 @@ class Initialised:
         return [(n, known) for n, known in entries if known is not None and not self._seen(known, int(lanes[n]))]
 
     def _seen(self, known: Initialisation, lane: int) -> bool:
-        """Whether a fence stands between an initialisation and a lane."""
+        """Return True if a lane knows of a fence after an initialisation."""
         if known.fenced and self._knows(lane, known.warp, known.fenced):
             return True
-        row, block = lane // WARP, known.warp // self.clocks.residents.warps
         stamp, warp = np.array([[known.stamp]], STAMP), np.array([[known.warp]], STAMP)
-        if block == self.clocks.block[row]:
-            return not self.proxies.unfenced(np.array([row]), stamp, warp).any()
-        home = self.clocks.row[self.clocks.warp == known.warp]
-        column = LANDINGS + known.warp % self.clocks.residents.warps * WARP + known.stamp % TICK
-        return bool((self.clocks.proxy_table()[home, column] >= known.stamp).any())
+        return not self.proxies.unfenced(np.array([lane]), stamp, warp, "shared").any()
 
     def _knows(self, lane: int, warp: int, stamp: int) -> bool:
         """Whether a lane knows what a thread did at a time."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
-from ...memory.access import READS, UPDATES, Access
+from ...memory.access import READS, UPDATES, WRITES, Access
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message, PastKnowledge
 from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
@@ -109,25 +109,41 @@ class Locations:
 
     # Accesses
 
-    def access(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """Pass messages on where lanes read and write, one after another; elements of vectors are accesses each."""
-        sem = access.ordering.sem
-        if sem == "weak":
-            if self.boxes and access.kind != READS:
-                self._drop(space, flat, access.size)
+    def receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
+        """Let lanes read messages, before their accesses are checked: an acquire follows what it acquires."""
+        if not self.boxes or access.kind == WRITES or not self._passes(access):
             return
-        if access.ordering.proxy == "mbarrier":
-            return  # `PhaseArrival` and `PhaseWait` tell what is ordered
-        if access.elements > 1:
-            flat = (flat[:, np.newaxis] + np.arange(access.elements) * access.unit).reshape(-1)
-            lanes = np.repeat(lanes, access.elements)
-        if access.kind != READS and (sem in ("release", "acq_rel") or self.any_fenced or self.released):
+        flat, lanes = self._elements(access, flat, lanes)
+        addresses = [address for where, address in self.boxes if where == space]
+        for address in addresses if len(addresses) < flat.size else np.unique(flat).tolist():
+            readers = lanes[flat == address]
+            if readers.size:
+                self._read_or_drop(access, (space, address), readers)
+
+    def send(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
+        """Let lanes write messages, one after another, or overwrite those that are there."""
+        if access.kind == READS:
+            return
+        if access.ordering.sem == "weak" and self.boxes:
+            self._drop(space, flat, access.size)
+        if not self._passes(access):
+            return
+        flat, lanes = self._elements(access, flat, lanes)
+        if access.ordering.sem in ("release", "acq_rel") or self.any_fenced or self.released:
             self._write(access, space, flat, lanes, now)
-        elif self.boxes:
-            if access.kind == READS or access.kind == UPDATES:
-                self._receive(access, space, flat, lanes)
-            else:
-                self._drop(space, flat, access.unit)
+        elif access.kind == WRITES and self.boxes:
+            self._drop(space, flat, access.unit)
+
+    def _passes(self, access: Access) -> bool:
+        """Return True for strong accesses; those to mbarriers are ordered by `PhaseArrival` and `PhaseWait`."""
+        return access.ordering.sem != "weak" and access.ordering.proxy != "mbarrier"
+
+    def _elements(self, access: Access, flat: np.ndarray, lanes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the places and lanes of the elements of vectors, which are accesses each."""
+        if access.elements == 1:
+            return flat, lanes
+        flat = (flat[:, np.newaxis] + np.arange(access.elements) * access.unit).reshape(-1)
+        return flat, np.repeat(lanes, access.elements)
 
     def _drop(self, space: str, flat: np.ndarray, size: int) -> None:
         """Remove the mailboxes of bytes that are overwritten."""
@@ -140,14 +156,6 @@ class Locations:
             return
         for address in flat.tolist():
             self.boxes.pop((space, address), None)
-
-    def _receive(self, access: Access, space: str, flat: np.ndarray, lanes: np.ndarray) -> None:
-        """Let lanes read messages."""
-        addresses = [address for where, address in self.boxes if where == space]
-        for address in addresses if len(addresses) < flat.size else np.unique(flat).tolist():
-            readers = lanes[flat == address]
-            if readers.size:
-                self._read_or_drop(access, (space, address), readers)
 
     def _read_or_drop(self, access: Access, key: Key, lanes: np.ndarray) -> None:
         """Let lanes read or update a location; a `red` gives its thread nothing and forms no acquire pattern."""

@@ -137,9 +137,13 @@ class Knowledge:
                     table[number, warps:-1] = np.maximum(table[number, warps:-1], landed[:LANDINGS])
 
     def fences(self) -> np.ndarray:
-        """Up to which stamps what warps of the block wrote was fenced for the async proxy, (slots, warps)."""
+        """Return the stamps up to which a proxy fence follows accesses, (slots, columns of `Pages.writes`): none for
+        those of other blocks, and any for copies, which need no fence."""
         c = self.clocks
-        table = c.proxy_table()[self.rows, LANDINGS:].reshape(len(self.rows), -1, WARP).min(2)
+        table = np.full((len(self.rows), c.residents.warps + LANDINGS + 1), LATEST, STAMP)
+        threads = c.proxy_table()[self.rows, c.fenced_threads("shared")]
+        table[:, : c.residents.warps] = threads.reshape(len(self.rows), -1, WARP).min(2)
+        table[:, -1] = 0
         return self._in_slots(table)
 
     def _in_slots(self, table: np.ndarray) -> np.ndarray:

@@ -155,26 +155,44 @@ def _owner(conflict: Conflict, which: np.ndarray) -> str:
     return r.numbered(int(r.ordinals[slot]), 0).block_text
 
 
-def tell_of_fence(conflict: Conflict, which: np.ndarray, strict: bool) -> None:
+def tell_of_fence(conflict: Conflict, which: np.ndarray, strict: bool, fenced_space: str) -> None:
     """Report that the async proxy reads or writes what the generic proxy wrote, or writes what it read, with no fence
-    between them."""
+    between them, or one that orders only the memory of another space."""
     access, earlier = conflict.access, conflict.earlier
     holder = access.region.table.before(conflict.address)
     where = holder.at(conflict.address) if holder else f"address {conflict.address:#x}"
+    proxy = "async" if earlier.ordering.proxy == "async" else "generic"
+    why = (
+        f"the proxy fence between them is for {fenced_space} memory"
+        if fenced_space
+        else "no proxy fence separates the two"
+    )
     message = (
         f"{access.by.name} {access.kind} {where} through the async proxy, {_PAST[earlier.kind]} by {conflict.who} "
-        f"with {earlier.origin.name} through the generic proxy; no proxy fence separates the two"
+        f"with {earlier.origin.name} through the {proxy} proxy; {why}"
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
+    access.by.finding("race", message, which, others, _fence_help(conflict, fenced_space), strict)
+
+
+def _fence_help(conflict: Conflict, fenced_space: str) -> str:
+    """Return the proxy fence that would order an access after an earlier one."""
+    access, earlier = conflict.access, conflict.earlier
+    between, line = _between(earlier.origin, access.by.origin), _line(access.by.origin.location)
     did = "read" if earlier.kind == READS else "wrote"
-    between = _between(earlier.origin, access.by.origin)
-    help = (
+    if earlier.ordering == INITIALISATION:
+        return f"add a `fence.mbarrier_init.release.cluster` {between}, in the thread that initialised it"
+    if fenced_space:
+        return "use `fence.proxy.async` without a state space, which orders shared and global memory"
+    if not conflict.same_block:
+        return (
+            f"add a `fence.proxy.async` in the threads that {did}, after {_line(earlier.origin.location)} and before "
+            f"they release the data, or in this thread, after it acquires the data and before {line}"
+        )
+    return (
         f"add a `fence.proxy.async` {between}, in the threads that {did}, before the barrier that the other threads "
         "wait at"
     )
-    if earlier.ordering == INITIALISATION:
-        help = f"add a `fence.mbarrier_init.release.cluster` {between}, in the thread that initialised it"
-    access.by.finding("race", message, which, others, help, strict)
 
 
 def tell_overtaken(

@@ -4,8 +4,8 @@
     python examples/15_flash_attention.py --device cuda    # and its speed, on an H100 or H200
 
 q, k, v and o are (heads, length, 64), of any length, in bf16. One thread loads 128 keys, then their values, for three
-warpgroups of 64 queries each. New here: wgmma with A in registers and with a transposed B; boxes of three-dimensional
-arrays.
+warpgroups of 64 queries each. New here: pd.WarpgroupMma, which multiplies tiles; its accumulators, whose rows and
+columns are known, as the A of another product; boxes of three-dimensional arrays. `ptxdsl.kernels.attention` is faster.
 """
 
 import math
@@ -16,14 +16,10 @@ import numpy as np
 from arrays import ON_GPU, check, seconds, to_device
 
 import ptxdsl as pd
-from ptxdsl import bf16, f32, ptr, u32, u64
-from ptxdsl.layout import shared_operand, tile_layout
+from ptxdsl import bf16, f32, ptr, u32
 
-HEAD, KEYS, QUERIES, STAGES = 64, 128, 192, 4
+HEAD, KEYS, QUERIES, STAGES, ROWS = 64, 128, 192, 4, 64
 SCALE = math.log2(math.e) / math.sqrt(HEAD)
-Q = shared_operand("wgmma.m64n128k16.f32.bf16", "a", tile_layout(QUERIES, HEAD, bf16.bits))
-K = shared_operand("wgmma.m64n128k16.f32.bf16", "b", tile_layout(KEYS, HEAD, bf16.bits))
-V = shared_operand("wgmma.m64n64k16.f32.bf16", "b", tile_layout(HEAD, KEYS, bf16.bits, transposed=True))
 Queries = Annotated[pd.MappedTensor, pd.TensorMap(bf16, (1, QUERIES, HEAD), swizzle=128)]
 # Rows past the end of a head are loaded as zeros.
 Tile = Annotated[pd.MappedTensor, pd.TensorMap(bf16, (1, KEYS, HEAD), swizzle=128)]
@@ -32,78 +28,67 @@ Tile = Annotated[pd.MappedTensor, pd.TensorMap(bf16, (1, KEYS, HEAD), swizzle=12
 @pd.kernel(arch="sm_90a", reqntid=512)
 def attention(q: Queries, k: Tile, v: Tile, o: ptr[bf16], length: u32):
     queries, tiles = q.shared(), k.shared(STAGES)
-    q_ring = pd.Ring(1, stage_bytes=q.bytes, consumers=384, each="warpgroup")
+    begun = pd.Ring(1, stage_bytes=q.bytes, consumers=384, each="warpgroup")
     ring = pd.Ring(STAGES, stage_bytes=k.bytes, consumers=384, each="warpgroup")
-    head, first = pd.ctaid.x, (pd.nctaid.y - 1 - pd.ctaid.y) * QUERIES  # blocks with the most keys start first
-    key_tiles = (pd.min(first + QUERIES, length) + (KEYS - 1)) // KEYS
+    head, first = pd.ctaid.x, (pd.nctaid.y - 1 - pd.ctaid.y) * QUERIES  # those that see most keys begin
+    rounds = (pd.min(first + QUERIES, length) + (KEYS - 1)) // KEYS
 
     with pd.warpgroup(0, registers=32), pd.warp(0), pd.elect():
-        q.load(queries, (head, first, 0), q_ring.acquire().full)
-        q_ring.commit()
-        for i in pd.range(key_tiles):
+        q.load(queries, (head, first, 0), begun.acquire().full)
+        begun.commit()
+        for i in pd.range(rounds):
             for array in (k, v):
                 slot = ring.acquire()
                 array.load(tiles.address(slot.index, 0, 0, 0), (head, i * KEYS, 0), slot.full)
                 ring.commit()
 
     with pd.warpgroup(1, 2, 3, registers=160) as consumer:
-        row = first + consumer.thread // 32 * 16 + pd.laneid // 4  # and row + 8; columns 2t and 2t + 1 of every 8
-        scores, acc = [pd.var(f32) for _ in range(KEYS // 2)], [pd.var(f32, 0) for _ in range(HEAD // 2)]
-        maximum, total = ([pd.var(f32, start) for _ in range(2)] for start in (-math.inf, 0))
-        q_ring.wait()
-        of_q = Q.descriptor(queries.address().value.to(u64), consumer.index.to(u64))
-        for i in pd.range(key_tiles):
-            multiply(scores, [(Q.advanced(of_q, 0, step), 0) for step in range(HEAD // 16)], K, tiles, ring, adds=False)
-            with pd.if_((i + 1) * KEYS > first):  # mask the keys after each query
-                for j, score in enumerate(scores):
-                    key = pd.laneid % 4 * 2 + i * KEYS + (j // 4 * 8 + j % 2)
-                    score.set(pd.select(key > row + j // 2 % 2 * 8, -math.inf, score))
-            softmax_tile(scores, maximum, total, acc)
-            words = [pd.ptx.cvt.rn.bf16x2.f32(scores[j + 1], scores[j]) for j in range(0, KEYS // 2, 2)]
-            multiply(acc, [(words[j : j + 4],) for j in range(0, len(words), 4)], V, tiles, ring, adds=True)
-        store(o + head * length * HEAD, row, length, acc, total)
+        row = consumer.index * ROWS
+        qk = pd.WarpgroupMma("wgmma.m64n128k16.f32.bf16", queries, tiles, first_row=row)
+        pv = pd.WarpgroupMma("wgmma.m64n64k16.f32.bf16.rs", b=tiles, b_transposed=True, first_row=row)
+        scores, output = qk.accumulators(), pv.accumulators()
+        maxima, totals = ([pd.var(f32, start) for _ in scores.rows()] for start in (-math.inf, 0.0))
+        begun.wait()
+        for i in pd.range(rounds):
+            qk(scores, 0, ring.wait(), accumulate=False)
+            qk.wait(0)
+            ring.release()
+            with pd.if_((i + 1) * KEYS > first):  # a query does not see later keys
+                mask(scores, first, i * KEYS)
+            weigh(scores, output, maxima, totals)
+            pv(output, scores.as_a(bf16), ring.wait())
+            pv.wait(0)
+            ring.release()
+        store(o + head * length * HEAD, first, length, output, totals)
 
 
-def multiply(out, a, b, tiles, ring, adds):
-    """Compute out = a @ b, or add to out. A K step of `a` is a descriptor and its order, or registers."""
-    of_b = b.descriptor(tiles.address(ring.wait().index, 0, 0, 0).value.to(u64))
-    wgmma = f"wgmma.mma_async.sync.aligned.m64n{2 * len(out)}k16.f32.bf16.bf16"
-    pd.ptx.wgmma.fence.sync.aligned()
-    for step, (of_a, *order) in enumerate(a):
-        pd.ptx(wgmma, of_a, b.advanced(of_b, 0, step), adds or step > 0, 1, 1, *order, int(b.transposed), out=out)
-    pd.ptx.wgmma.commit_group.sync.aligned()
-    pd.ptx.wgmma.wait_group.sync.aligned(0)
-    ring.release()
+def mask(scores, first_query, first_key):
+    for row in scores.rows():
+        query, key = row.index + first_query, row.first_column + first_key
+        for offset, score in zip(row.offsets, row.registers, strict=True):
+            score.set(pd.select(key + offset > query, -math.inf, score))
 
 
-def softmax_tile(scores, maximum, total, acc):
-    """Replace scores by 2 ** (scaled score - row maximum); when the maximum grows, rescale acc and total."""
-    for half in range(2):
-        of_row = [score for j, score in enumerate(scores) if j // 2 % 2 == half]
-        before, now = maximum[half].value, row_reduce(pd.max, pd.max(maximum[half], *of_row))
-        maximum[half].set(now)
-        correction = pd.ptx.ex2.approx.f32((before - now) * SCALE)
-        for value in [total[half], *(value for j, value in enumerate(acc) if j // 2 % 2 == half)]:
-            value *= correction
-        for score in of_row:
-            score.set(pd.ptx.ex2.approx.f32(pd.fma(score, SCALE, now * -SCALE)))
-            total[half] += score
+def weigh(scores, output, maxima, totals):
+    """Scores become weights, 2 ** (scaled score - maximum); where the maximum grows, output and totals shrink."""
+    for row, values, maximum, total in zip(scores.rows(), output.rows(), maxima, totals, strict=True):
+        before = maximum.value
+        maximum.set(row.reduce(pd.max, pd.max(before, *row.registers)))
+        factor = pd.ptx.ex2.approx.f32((before - maximum) * SCALE)
+        for value in (total, *values.registers):
+            value *= factor
+        for score in row.registers:
+            score.set(pd.ptx.ex2.approx.f32(pd.fma(score, SCALE, maximum * -SCALE)))
+            total += score
 
 
-def row_reduce(combine, value):
-    """Reduce over the four lanes that share a row."""
-    for distance in (1, 2):
-        value = combine(value, pd.ptx.shfl.sync.bfly.b32(value, distance, 31, 0xFFFFFFFF))
-    return value
-
-
-def store(o, row, length, acc, total):
-    for half in range(2):
-        row_sum, at = row_reduce(lambda a, b: a + b, total[half].value), row + half * 8
+def store(o, first, length, output, totals):
+    for row, total in zip(output.rows(), totals, strict=True):
+        whole, at = row.reduce(lambda a, b: a + b, total.value), row.index + first
         with pd.if_(at < length):
-            for j in range(2 * half, HEAD // 2, 4):
-                pair = pd.ptx.cvt.rn.bf16x2.f32(acc[j + 1] / row_sum, acc[j] / row_sum)
-                pd.ptx.st.global_.b32(o + at * HEAD + pd.laneid % 4 * 2 + j // 4 * 8, pair)
+            for offset, low, high in zip(row.offsets[::2], row.registers[::2], row.registers[1::2], strict=True):
+                pair = pd.ptx.cvt.rn.bf16x2.f32(high / whole, low / whole)
+                pd.ptx.st.global_.b32(o + at * HEAD + row.first_column + offset, pair)
 
 
 def example_attention(rng):

@@ -14,9 +14,11 @@ import numpy as np
 
 from ptxdsl import config
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.attention import attention as attention_by_tiles
 from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.flash.traits import AttentionConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_ragged
@@ -360,6 +362,14 @@ def attention() -> None:
     module.attention[(1, -(-LENGTH // module.QUERIES)), 512](q, k, v, np.zeros_like(v), LENGTH)
 
 
+def shipped_attention() -> None:
+    """A causal tile that sees three tiles of keys, and a window whose tiles are masked at both ends."""
+    config = AttentionConfig(128, 64, 2)
+    q, k, v = (whole(1, 1, LENGTH, 64, seed=seed, dtype=BF16) for seed in range(3))
+    attention_by_tiles(q, k, v, causal=True, config=config)
+    attention_by_tiles(q, k, v, window=(70, 10), config=config)
+
+
 LONGEST = (
     "gemm, stream-K, sm_90a",
     "grouped, ragged, sm_90a",
@@ -377,6 +387,7 @@ LONGEST = (
     "grouped, ragged along K, with C, sm_90a",
     "grouped, ragged along K, sm_90a",
     "conv2d, im2col, ping-pong",
+    "attention",
     "15_flash_attention",
     "gemm, stream-K",
 )
@@ -457,4 +468,5 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "12_warp_specialised_gemm": warp_specialised,
     "13_cluster": cluster,
     "15_flash_attention": attention,
+    "attention": shipped_attention,
 }

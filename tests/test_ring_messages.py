@@ -129,7 +129,8 @@ def test_a_ring_that_some_release():
     finding = columns(release="with pd.if_(readers.thread < 64): ring.release()")
     assert lines(finding)[2] == "  " + EMPTY.format(0) + "64 of 128 arrivals received"
     assert finding.help == (
-        "only 64 of 128 threads release slot 0 of `ring` (line 4); call `ring.release()` after the last read of each stage, "
+        "only 64 of 128 threads release slot 0 of `ring` (line 4); pass `consumers=64`, or call `ring.release()` after "
+        "the last read of each stage, "
         "in all 128 threads that `consumers=` counts"
     )
 
@@ -197,10 +198,7 @@ def test_a_stage_that_nobody_waits_for():
     kernel = source_kernel(body, "x: pd.TensorMap(f32, (4, 128)), y: ptr[f32]", '(arch="sm_90a", reqntid=160)')
     finding = first(kernel, 160, np.ones((16, 128), np.float32), np.zeros(512, np.float32))
     assert finding.kind == "unwaited-async"
-    assert finding.help == (
-        "wait for the copy first, through its group or its mbarrier: call the ring's `wait()` before reading a stage, "
-        "its `acquire()` before refilling it"
-    )
+    assert finding.help == "call `ring.wait()` before reading slot 0 of `ring` (line 4)"
 
 
 def test_fewer_bytes_than_a_stage_waits_for():
@@ -213,8 +211,7 @@ def test_more_bytes_than_a_stage_waits_for():
     finding = columns(ring="stage_bytes=1024, consumers=128")
     assert finding.message.endswith("completes 2048 bytes at mbarriers[0], whose phase expects 1024")
     assert finding.help == (
-        "`stage_bytes` of `ring` (line 4) must be the bytes of all copies into a stage together, which "
-        "`ring.acquire()` announces before the copies"
+        "`stage_bytes=1024` of `ring` (line 4) is too small: the copies into a stage transfer at least 2048 bytes"
     )
 
 
@@ -222,10 +219,7 @@ def test_a_stage_that_is_released_before_it_is_read():
     finding = columns(read="ring.release()", release="pass")
     assert finding.kind == "race"
     assert "writes tiles[0, 0, 0], read by thread (0, 0, 0) of block (0, 0, 0)" in finding.message
-    assert finding.help == (
-        "pd.warp(0, 1, 2, 3) and pd.warp(4) share no `bar.sync`; call `ring.release()` after line 14, and "
-        "`ring.acquire()` before line 8"
-    )
+    assert finding.help == "line 14 reads a slot after `ring.release()`; release it after its last read"
 
 
 @pytest.mark.parametrize("committed", [0, 16])

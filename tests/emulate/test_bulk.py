@@ -86,7 +86,7 @@ def test_a_copy_that_nobody_waits_for():
         "  <ptx>:15\n"
         "  <ptx>:13\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: wait for the copy first, through its group or its mbarrier"
+        "  help: wait for bar[0] first, with mbarrier.try_wait and parity 0"
     )
     assert str(report.findings[1]) == (
         "unwaited-async: cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes still copies to s[0] "
@@ -189,7 +189,7 @@ def test_a_buffer_that_is_filled_again_while_a_store_reads_it():
         "  <ptx>:18\n"
         "  <ptx>:14\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
-        "  help: wait until it has finished reading, through its group or its mbarrier"
+        "  help: execute cp.async.bulk.wait_group.read before line 18, in the thread that issued the copy"
     )
 
 

@@ -249,7 +249,7 @@ def test_a_map_is_changed_when_no_copy_reads_it():
         "  <ptx>:18\n"
         "  <ptx>:17\n"
         "  by thread (0, 0, 0) of block (0, 0, 0)\n"
-        "  help: wait until it has finished reading, through its group or its mbarrier"
+        "  help: wait on the mbarrier of the copy that uses this tensor map, before line 18"
     )
 
 

@@ -19,6 +19,7 @@ from ...isa.cluster_address import OFFSET
 from ...isa.mbarrier import PHASE, expect, pending_bytes
 from ...isa.step import ASYNC, RELAXED, Ordering, PhaseWait, Pieces, Update
 from ...isa.tensor_map import MAP_BYTES
+from ...notes import RingNote
 from ...types import Type
 from ..memory.access import (
     READS,
@@ -32,8 +33,9 @@ from ..memory.access import (
     Requester,
     bytes_text,
 )
-from ..memory.regions import CHUNK
+from ..memory.regions import CHUNK, Region, Table
 from ..memory.spaces import Memory
+from ..observe.pipelines import filled_by_copies
 from ..run.residents import Residents
 from .readings import Reading, Readings, moved_addresses
 from .swizzles import BoxSwizzles
@@ -134,10 +136,20 @@ class BulkCopies(Observer):
         origins = [*(load.origin for load in self.loads), *(store.origin for store in self.stores)]
         return list(dict.fromkeys(origin.location for origin in origins if origin.location is not None))
 
-    def readers(self) -> list[Location]:
-        """Return the locations of the copies and products that have yet to read memory."""
-        mapped = [load.origin.location for load in self.loads if any(True for _ in self._maps(load.pieces))]
-        return list(dict.fromkeys([*self.readings.locations(), *(at for at in mapped if at is not None)]))
+    def readers_of(self, region: Region, position: int) -> list[Origin]:
+        """Return the instructions in flight that read a byte: sources, operands of wgmma, tensor maps."""
+        if region is self.memory.spaces["shared"]:
+            return self.readings.origins(position)
+        chunk = position // CHUNK * CHUNK
+        return [load.origin for load in self.loads if any(chunk in maps for maps in self._maps(load.pieces))]
+
+    def load_into(self, position: int) -> tuple[BulkLoad, int] | None:
+        """Return the copy in flight to a byte of shared memory, and the column of its lane; None if there is none."""
+        for load in self.loads:
+            column = np.flatnonzero((load.chunks == position // CHUNK * CHUNK).any(0))
+            if column.size:
+                return load, int(column[0])
+        return None
 
     def order(self, event: Event, by: Requester) -> None:
         if isinstance(event, PhaseWait) and not event.complete.all():
@@ -153,7 +165,7 @@ class BulkCopies(Observer):
 
     def load(self, x: BulkRequester, space: str, destination: np.ndarray, source: Pieces, mbarrier: np.ndarray) -> None:
         """Queue copies to shared memory."""
-        write = self.memory.reach(x, WRITES, space, destination, CHUNK, ASYNC, None, True)
+        write = self.memory.reach(x, WRITES, space, destination, CHUNK, ASYNC, None, True, mbarrier=mbarrier)
         counted = self.memory.reach(x, UPDATES, space, mbarrier, MBARRIER_BYTES, ARRIVAL, None, True)
         sources, allowed = self._reach(x, READS, source, ASYNC)
         for access in (write, counted):
@@ -290,20 +302,17 @@ class BulkCopies(Observer):
 
     def _report_beyond(self, x: BulkRequester, load: BulkLoad, which: np.ndarray, expected: int) -> None:
         lanes = load.lanes[which]
+        mbarrier, copies = int(load.mbarrier[which][0]), int((load.mbarrier == load.mbarrier[which][0]).sum())
+        each = f", {copies} copies of {load.bytes}," * (copies > 1)
         message = (
-            f"{load.origin.name} completes {bytes_text(load.bytes)} at {self._name(load.mbarrier[which][0])}, "
+            f"{load.origin.name} completes {bytes_text(copies * load.bytes)}{each} at {self._name(mbarrier)}, "
             f"whose phase expects {max(0, expected)}"
         )
         help = "execute mbarrier.arrive.expect_tx once per phase, with the bytes of all copies that complete there"
-        holder = self.memory.spaces["shared"].table.before(int(load.mbarrier[which][0]) % self.stride)
-        position = int(load.mbarrier[which][0]) % self.stride
-        stage = x.notes.stage(holder.name, position - holder.start) if holder else None
-        if stage is not None:
-            called = stage[0].called
-            help = (
-                f"`stage_bytes` of {stage[0].made_at} must be the bytes of all copies into a stage together, which "
-                f"`{called}.acquire()` announces before the copies"
-            )
+        if copies > 1 and (load.chunks[:, which] == load.chunks[:, which][:, :1]).all():
+            help = f"{copies} threads execute the same copy; one thread executes it under `with pd.elect():`"
+        elif (ring := _ring_of(x, self.memory.spaces["shared"].table, mbarrier % self.stride)) is not None:
+            help = _too_few_bytes(ring, expected, copies * load.bytes)
         with load.resume(lanes):
             x.finding("mbarrier", message, np.ones(len(lanes), bool), help=help)
 
@@ -500,6 +509,22 @@ class BulkCopies(Observer):
             store.lanes = lanes[store.lanes]
         kept = [mbarriers[slots[mbarriers // self.stride] >= 0] for mbarriers in self.awaited]
         self.awaited = [moved_addresses(mbarriers, slots, self.stride) for mbarriers in kept]
+
+
+def _ring_of(x: Requester, table: Table, offset: int) -> RingNote | None:
+    """Return the ring that has an mbarrier at an offset of shared memory; None if there is none."""
+    holder = table.before(offset)
+    stage = x.notes.stage(holder.name, offset - holder.start) if holder else None
+    return None if stage is None else stage[0]
+
+
+def _too_few_bytes(ring: RingNote, expected: int, bytes: int) -> str:
+    """Return the help for copies of `bytes` into a stage of which `expected` are left."""
+    if ring.stage_bytes is None:
+        return filled_by_copies(ring)
+    least = ring.stage_bytes - max(0, expected) + bytes
+    small = f"`stage_bytes={ring.stage_bytes}` of {ring.made_at} is too small"
+    return f"{small}: the copies into a stage transfer at least {bytes_text(least)}"
 
 
 def _of_lanes(pieces: Pieces, which: np.ndarray) -> Pieces:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import Location
 from ...isa.step import ASYNC, AsyncReading
 from ..memory.access import READS, Origin, ReadingEnd, Requester
 from ..memory.regions import CHUNK
@@ -88,9 +87,10 @@ class Readings:
         self.pending += first, second
         return first, second
 
-    def locations(self) -> list[Location]:
-        """Return the locations of the instructions of pending readings."""
-        return list(dict.fromkeys(r.origin.location for r in self.pending if r.origin.location is not None))
+    def origins(self, position: int) -> list[Origin]:
+        """Return the instructions that read the byte at a position of shared memory."""
+        chunk = position // CHUNK * CHUNK
+        return list(dict.fromkeys(r.origin for r in self.pending if (r.flat == chunk).any()))
 
     def move(self, lanes: np.ndarray, slots: np.ndarray, stride: int) -> None:
         """Renumber lanes and slots; -1 marks those that have ended."""

@@ -13,7 +13,8 @@ from ...errors import Location
 from ...isa.step import Ordering, OrderingEvent
 from ...notes import KernelNotes
 from ..run.residents import Residents
-from .regions import Allocation, Region
+from .phase_counts import PhaseCounts
+from .regions import Allocation, Region, Table
 
 READS, WRITES, UPDATES = "reads", "writes", "updates"
 WRITE_FIRST = "write it first, for example with zeros"
@@ -62,6 +63,17 @@ class Requester(Protocol):
     def notes(self) -> KernelNotes:
         """What Python says of the kernel."""
 
+    @property
+    def phases(self) -> PhaseCounts:
+        """The counts of arrivals and waits at mbarriers."""
+
+    @property
+    def shared_table(self) -> Table:
+        """The allocations in the shared memory of a block."""
+
+    def shared_word(self, slot: int, offset: int) -> int:
+        """Return the 64-bit word at an offset of the shared memory of the block in a slot."""
+
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
         """The lane of each access of an array of them."""
 
@@ -103,7 +115,8 @@ class Access:
     `flat` are the places of the bytes in the data of `region`, `allowed` says which accesses may be made (None: all);
     both stand once the bounds were looked at, and `holder`, the allocation if all are to one. `items` are what a store
     will write. An `asynchronous` access is only issued now. `unwritten` marks stores of values that nobody wrote.
-    `slots` says whose shared memory it is, where that may be of another block of the cluster.
+    `slots` says whose shared memory it is, where that may be of another block of the cluster. `mbarrier` are the
+    addresses, (lanes,), of the mbarriers at which copies into shared memory complete.
     """
 
     kind: str
@@ -121,6 +134,7 @@ class Access:
     slots: np.ndarray | None = None
     holder: Allocation | None = None
     elements: int = 1
+    mbarrier: np.ndarray | None = None
 
     @property
     def unit(self) -> int:

@@ -61,10 +61,13 @@ class Memory:
         items: np.ndarray | None = None,
         asynchronous: bool = False,
         elements: int = 1,
+        mbarrier: np.ndarray | None = None,
     ) -> Access:
         """Show the observers an access that lanes are about to make; return it with its places and what is allowed."""
         region, where = self._region(space, address)
-        access = Access(kind, space, where, size, ordering, region, x, items, asynchronous, elements=elements)
+        access = Access(
+            kind, space, where, size, ordering, region, x, items, asynchronous, elements=elements, mbarrier=mbarrier
+        )
         for observer in self.observers:
             observer.access(access)
         return access

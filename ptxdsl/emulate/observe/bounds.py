@@ -10,6 +10,7 @@ from ...isa.cluster_address import RANK_BITS, RANKS
 from ..memory.access import READS, Access, Observer, bytes_text
 from ..memory.distributed import ended, owners
 from ..memory.regions import Allocation, Table
+from .mistakes import of_ended_block
 
 _LITTLE = 1 << 16
 _OTHER_WINDOWS = {0x7F: "global", 0x7E: "shared", 0x7D: "local", 0x7C: "param"}
@@ -72,7 +73,7 @@ def _report_exited(access: Access, rank: int, gone: np.ndarray) -> None:
     holder = access.region.table.before(int(access.address[gone].flat[0]))
     where = holder.at(int(access.address[gone].flat[0])) if holder else "shared memory"
     message = f"{access.by.name} {access.kind} {where} of the block of rank {rank} in the cluster, which has ended"
-    help = "keep every block alive until a barrier.cluster.arrive and .wait after the last access to its shared memory"
+    help = of_ended_block(access.by, access.region.table, int(access.address[gone].flat[0]))
     access.by.finding("cluster", message, gone, help=help)
 
 

@@ -1,4 +1,4 @@
-"""The contents of memory: uninitialised bytes, and bytes that an asynchronous copy in flight will write."""
+"""Checks of contents: uninitialised bytes, and bytes that an asynchronous copy in flight reads or writes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import Location
+from ..asynchronous.bulk import BulkCopies
 from ..memory.access import READS, UPDATES, WRITE_FIRST, WRITES, Access, Observer, bytes_text
+from .mistakes import WAIT, of_overwritten_operand, of_unwaited_copy
 
 
 class Contents(Observer):
     """Records reads of uninitialised bytes, and reports accesses to bytes that an asynchronous copy will write.
 
-    `under_way` returns the instructions with copies in flight, `readers` those that still read shared memory.
+    `in_flight` returns the lines of the copies in flight.
     """
 
-    def __init__(self, under_way: Callable[[], Sequence[Location]], readers: Callable[[], Sequence[Location]]) -> None:
-        self.under_way, self.readers = under_way, readers
+    def __init__(self, in_flight: Callable[[], Sequence[Location]], bulk: BulkCopies) -> None:
+        self.in_flight, self.bulk = in_flight, bulk
 
     def access(self, access: Access) -> None:
         region = access.region
@@ -28,9 +30,9 @@ class Contents(Observer):
         flat = access.flat if access.allowed is None else access.flat[access.allowed]
         flying = region.awaited(flat, access.size)
         if flying is not None:
-            self._report_flying(access, flying)
+            self._report_flying(access, flying, int(flat[flying].flat[0]))
         if access.kind != READS and (read := region.being_read(flat)) is not None:
-            self._report_read(access, read)
+            self._report_read(access, read, int(flat[read].flat[0]))
         if access.kind == WRITES or (access.asynchronous and access.ordering.proxy != "async"):
             return
         unwritten = region.unwritten(flat, access.size)
@@ -39,26 +41,28 @@ class Contents(Observer):
         if unwritten is not None and unwritten.any():
             _report_unwritten(access, unwritten)
 
-    def _report_flying(self, access: Access, which: np.ndarray) -> None:
+    def _report_flying(self, access: Access, which: np.ndarray, position: int) -> None:
         message = (
             f"{access.by.name} accesses {bytes_text(access.size)} at {_where(access, which)} "
             "while an asynchronous copy to it is in flight"
         )
-        spread, help = _spread(which, access.allowed), "wait for the copy first, through its group or its mbarrier"
-        if access.by.notes.rings:
-            help += ": call the ring's `wait()` before reading a stage, its `acquire()` before refilling it"
-        access.by.finding("unwaited-async", message, spread, self.under_way(), help)
+        spread, help, others = _spread(which, access.allowed), WAIT, self.in_flight()
+        if (copy := self.bulk.load_into(position)) is not None:
+            load, column = copy
+            slot, mbarrier = divmod(int(load.mbarrier[column]), access.region.stride)
+            help = of_unwaited_copy(access, int(access.lanes[spread].flat[0]), slot, mbarrier)
+            others = [load.origin.location] if load.origin.location is not None else []
+        access.by.finding("unwaited-async", message, spread, others, help)
 
-    def _report_read(self, access: Access, which: np.ndarray) -> None:
+    def _report_read(self, access: Access, which: np.ndarray, position: int) -> None:
         message = (
             f"{access.by.name} {access.kind} {bytes_text(access.size)} at {_where(access, which)}, "
             "which an asynchronous operation still reads"
         )
-        spread, help = (
-            _spread(which, access.allowed),
-            "wait until it has finished reading, through its group or its mbarrier",
-        )
-        access.by.finding("unwaited-async", message, spread, self.readers(), help)
+        readers = self.bulk.readers_of(access.region, position)
+        help = of_overwritten_operand(access, [reader.name for reader in readers])
+        others = list(dict.fromkeys(reader.location for reader in readers if reader.location is not None))
+        access.by.finding("unwaited-async", message, _spread(which, access.allowed), others, help)
 
 
 def _carry(access: Access, carried: np.ndarray) -> None:

@@ -15,9 +15,9 @@ from ..asynchronous.bulk import BulkCopies
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
+from ..memory.phase_counts import PhaseCounts
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
-from ..observe.arrivals import ArrivalCounter
 from ..observe.races.beside import GridBeside
 from ..observe.traffic import TrafficCounter
 from ..report import SHOWN_THREADS, Degree, Finding, Index, Report
@@ -95,7 +95,6 @@ class Core:
     remote: RemoteStores
     products: ProductQueue
     pool: RegisterPool
-    arrivals: ArrivalCounter
     traffic: TrafficCounter | None = None
     entry: Frame
 
@@ -110,7 +109,7 @@ class Core:
         self.workspace, self.numerics = launch.workspace, settings.numerics
         self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
         self.schedule = schedule(settings.schedule)
-        self.report = Report()
+        self.report, self.phases = Report(), PhaseCounts()
         self._reported: set[tuple[str, Degree, int]] = set()
         self.clock, self.last_step = 0, float("inf")
         self.most_steps, self.most_seconds = settings.steps, settings.seconds

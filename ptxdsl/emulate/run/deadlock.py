@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.step import Awaited
-from .awaited import AwaitedPhase, awaited, mend
+from ..observe.pipelines import AwaitedPhase, fix_of_deadlock
+from .awaited import awaited
 from .core import Core
 from .decode import Decoded
 from .executor import Executor
@@ -45,7 +46,7 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
         lines.append(f"  {blocks} cannot start until one of the {len(machine.residents.blocks)} resident blocks ends")
     lanes = np.concatenate([wait.lanes for wait in waits])
     locations = [wait.step.location for wait in waits if wait.step.location is not None]
-    help = mend([wait.phase for wait in waits if wait.phase is not None], machine.barriers.mend(x))
+    help = fix_of_deadlock([wait.phase for wait in waits if wait.phase is not None], machine.barriers.mend(x))
     machine.find("deadlock", "\n".join(lines), None, lanes, locations, help)
 
 

@@ -12,9 +12,9 @@ from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..memory.heap import keep_freed_memory
 from ..memory.spaces import Memory
-from ..observe.arrivals import ArrivalCounter
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
+from ..observe.phases import PhaseCounter
 from ..observe.races import BarrierReuse, GridWaits, MapFences, Races
 from ..observe.read_only import ReadOnlyLoads
 from ..observe.traffic import TrafficCounter
@@ -46,13 +46,12 @@ class Machine(Core):
         self.blocks = 0
         memory.subscribe(Bounds())
         memory.subscribe(self.bulk)
-        self.arrivals = ArrivalCounter()
-        memory.subscribe(self.arrivals)
+        memory.subscribe(PhaseCounter(self.phases, launch.shared_bytes))
         if launch.traffic:
             self.traffic = TrafficCounter(self.report)
             memory.subscribe(self.traffic)
         if launch.checks:
-            memory.subscribe(Contents(self._under_way, self.bulk.readers))
+            memory.subscribe(Contents(self._under_way, self.bulk))
             plain = not self.program.uses_async_proxy and self.each == 1
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)

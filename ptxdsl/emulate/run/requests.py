@@ -14,6 +14,7 @@ from ...types import Type
 from ..memory.access import Event
 from ..memory.distributed import owners
 from ..memory.spaces import WINDOW
+from ..observe.mistakes import of_arrivals
 from .decode import Decoded
 from .residents import WARP, WARPGROUP
 from .results import Results
@@ -198,12 +199,5 @@ class Requests(Results):
     ) -> None:
         which = np.ones(self.shape, bool) if where is None else where
         if mbarrier is not None:
-            slots = self.residents.slot[self.lanes_of(which.shape)[which]]
-            help = self._of_ring(int(mbarrier[which][0]), int((slots == slots[0]).sum())) or help
+            help = of_arrivals(self, mbarrier, which) or help
         self.finding(kind, message, which, help=help, strict=strict)
-
-    def _of_ring(self, address: int, threads: int) -> str:
-        """How to mend arrivals of threads of one block at an mbarrier of a ring; empty for others."""
-        holder = self.machine.memory.spaces["shared"].table.holder(address, address + 8)
-        stage = None if holder is None else self.notes.stage(holder.name, address - holder.start)
-        return "" if stage is None else stage[0].too_many(stage[2], threads)

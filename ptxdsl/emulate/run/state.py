@@ -9,6 +9,8 @@ import numpy as np
 
 from ...errors import Location
 from ..memory.access import Origin
+from ..memory.phase_counts import PhaseCounts
+from ..memory.regions import Table
 from .core import Core
 from .decode import Batch, Decoded
 from .frames import Frame, Index, UninitializedRead
@@ -168,6 +170,21 @@ class State:
         return np.repeat(flags.reshape(-1, WARP).any(1), WARP)
 
     # Findings
+
+    @property
+    def phases(self) -> PhaseCounts:
+        """The counts of arrivals and waits at mbarriers."""
+        return self.machine.phases
+
+    @property
+    def shared_table(self) -> Table:
+        """The allocations in the shared memory of a block."""
+        return self.memory.spaces["shared"].table
+
+    def shared_word(self, slot: int, offset: int) -> int:
+        """Return the 64-bit word at an offset of the shared memory of the block in a slot."""
+        shared = self.memory.spaces["shared"]
+        return int(shared.read(np.array([slot * shared.stride + offset]), 8)[0])
 
     @property
     def name(self) -> str:

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....errors import Location
 from ....isa.step import INITIALISATION, WEAK, Ordering
 from ...memory.access import READS, UPDATES, WRITES, Access, Origin, Requester
 from ...memory.regions import Region
 from ...run.residents import WARP, Residents
+from ..mistakes import line_of, of_ended_block, of_other_blocks, of_refilled_stage
 from .stamps import ASYNC_LANE, LANDED, LANDINGS, SEVERAL
 
-STAY = "keep every block alive until a barrier.cluster.arrive and .wait after the last access to its shared memory"
 _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
 
 
@@ -116,7 +115,7 @@ def _tell_of_grid(conflict: Conflict, where: str, which: np.ndarray) -> None:
         f"{access.by.name} {access.kind} {where}, {_PAST[earlier.kind]} by `{earlier.grid}`, the previous kernel, "
         "which may still be running: this one is launched as its dependent"
     )
-    line = _line(access.by.origin.location)
+    line = line_of(access.by.origin.location)
     help = f"add griddepcontrol.wait before {line}, in these threads or before a barrier that they wait at"
     access.by.finding("race", message, which, help=help)
 
@@ -128,7 +127,8 @@ def tell_unstarted(access: Access, which: np.ndarray, address: int, slot: int) -
     block = residents.numbered(int(residents.ordinals[slot]), 0).block_text
     where = holder.at(address) if holder else "shared memory"
     message = f"{access.by.name} {access.kind} {where} of block {block}, which may not have started"
-    access.by.finding("cluster", message, which, help="add a barrier.cluster.arrive and .wait before the first access")
+    help = of_other_blocks(access, "add a barrier.cluster.arrive and .wait before the first access")
+    access.by.finding("cluster", message, which, help=help)
 
 
 def tell_early_exit(
@@ -143,7 +143,8 @@ def tell_early_exit(
         f"block {block} ends, and nothing orders its end after the access of {_thread(residents, warp, SEVERAL)} to "
         f"its {names[0] if names else 'shared memory'} with {earlier.origin.name}"
     )
-    by.finding("cluster", message, np.ones(by.lanes_now.shape, bool), others, STAY)
+    help = of_ended_block(by, shared.table, offset)
+    by.finding("cluster", message, np.ones(by.lanes_now.shape, bool), others, help)
 
 
 def _owner(conflict: Conflict, which: np.ndarray) -> str:
@@ -178,7 +179,7 @@ def tell_of_fence(conflict: Conflict, which: np.ndarray, strict: bool, fenced_sp
 def _fence_help(conflict: Conflict, fenced_space: str) -> str:
     """Return the proxy fence that would order an access after an earlier one."""
     access, earlier = conflict.access, conflict.earlier
-    between, line = _between(earlier.origin, access.by.origin), _line(access.by.origin.location)
+    between, line = _between(earlier.origin, access.by.origin), line_of(access.by.origin.location)
     did = "read" if earlier.kind == READS else "wrote"
     if earlier.ordering == INITIALISATION:
         return f"add a `fence.mbarrier_init.release.cluster` {between}, in the thread that initialised it"
@@ -186,7 +187,7 @@ def _fence_help(conflict: Conflict, fenced_space: str) -> str:
         return "use `fence.proxy.async` without a state space, which orders shared and global memory"
     if not conflict.same_block:
         return (
-            f"add a `fence.proxy.async` in the threads that {did}, after {_line(earlier.origin.location)} and before "
+            f"add a `fence.proxy.async` in the threads that {did}, after {line_of(earlier.origin.location)} and before "
             f"they release the data, or in this thread, after it acquires the data and before {line}"
         )
     return (
@@ -204,7 +205,7 @@ def tell_overtaken(
     message = f"{copy.name} reads {where}, {did} while the copy was in flight"
     others = [location for location in (copy.location, earlier.origin.location) if location is not None]
     behind = "" if same else ", and put a barrier between the two"
-    help = f"wait for the copy before {_line(earlier.origin.location)}{behind}"
+    help = f"wait for the copy before {line_of(earlier.origin.location)}{behind}"
     by.finding("unwaited-async" if same else "race", message, which, others, help)
 
 
@@ -218,9 +219,9 @@ def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
         f"{access.by.name} reads the tensor map {where}, {_PAST[earlier.kind]} by {conflict.who} "
         f"with {earlier.origin.name}; no tensor map proxy {missing}"
     )
-    acquire = f"`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before {_line(access.by.origin.location)}"
+    acquire = f"`fence.proxy.tensormap::generic.acquire.gpu [map], 128` before {line_of(access.by.origin.location)}"
     release = (
-        f"after {_line(earlier.origin.location)}, add a `fence.proxy.tensormap::generic.release.gpu` in the thread "
+        f"after {line_of(earlier.origin.location)}, add a `fence.proxy.tensormap::generic.release.gpu` in the thread "
         "that wrote, or a `tensormap.cp_fenceproxy` from shared memory; then, after a barrier, a "
     )
     others = [earlier.origin.location] if earlier.origin.location is not None else []
@@ -254,7 +255,7 @@ def _narrow(conflict: Conflict) -> str:
 def _mend(conflict: Conflict, crowd: bool) -> str:
     """What would order the two; in a `crowd` many threads go to one place."""
     access, earlier = conflict.access, conflict.earlier
-    first, second = _line(earlier.origin.location), _line(access.by.origin.location)
+    first, second = line_of(earlier.origin.location), line_of(access.by.origin.location)
     if conflict.landed:
         return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _narrow(conflict):
@@ -270,9 +271,10 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return _meeting(conflict)
     if conflict.same_cluster:
         between = _between(earlier.origin, access.by.origin)
-        return (
+        return of_other_blocks(
+            access,
             f"add a `barrier.cluster.arrive` and a `barrier.cluster.wait` {between}, or an mbarrier with "
-            "`mbarrier.arrive.release.cluster` and `mbarrier.try_wait.acquire.cluster`"
+            "`mbarrier.arrive.release.cluster` and `mbarrier.try_wait.acquire.cluster`",
         )
     return (
         f"after {first}, release at .gpu scope (st.release, or fence.acq_rel and an atomic in one thread); before "
@@ -303,9 +305,15 @@ def _between_roles(conflict: Conflict, between: str) -> str:
         return ""
     if role.warps == earlier_role.warps:
         return f"use the role's own barrier {between}: `with {role.words} as role:` has `role.barrier()`"
-    first, second = _line(earlier_location), _line(location)
+    first, second = line_of(earlier_location), line_of(location)
     why = f"{earlier_role.words} and {role.words} share no `bar.sync`"
     ring = notes.rings[0].called if len(notes.rings) == 1 else "ring"
+    if earlier.kind == READS and access.asynchronous:
+        reader = conflict.warp, conflict.earlier_lane
+        return of_refilled_stage(access, conflict.lane, reader, earlier_location) or (
+            f"{why}; use an mbarrier: the threads that read arrive at it after {first}, its mbarrier.init counts all "
+            f"of them, and mbarrier.try_wait comes before {second}"
+        )
     if notes.rings and earlier.kind == READS:
         return f"{why}; call `{ring}.release()` after {first}, and `{ring}.acquire()` before {second}"
     if notes.rings and access.kind == READS:
@@ -321,14 +329,10 @@ def _between(earlier: Origin, later: Origin) -> str:
     again = earlier.shares_loop(later) and first.file == second.file
     if first.file == second.file and first.line == second.line:
         return (
-            f"between one iteration of {_line(first)} and the next"
+            f"between one iteration of {line_of(first)} and the next"
             if again
-            else f"between the two accesses in {_line(first)}"
+            else f"between the two accesses in {line_of(first)}"
         )
     if again and first.line > second.line:
-        return f"between {_line(first)} and {_line(second)} of the next iteration"
-    return f"between {_line(first)} and {_line(second)}"
-
-
-def _line(location: Location | None) -> str:
-    return f"line {location.line}" if location is not None else "the access"
+        return f"between {line_of(first)} and {line_of(second)} of the next iteration"
+    return f"between {line_of(first)} and {line_of(second)}"

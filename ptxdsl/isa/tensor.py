@@ -460,6 +460,7 @@ class TensormapCopyFence(Op):
         offsets = np.arange(0, MAP_BYTES, b64.bytes, dtype=np.uint64)[:, np.newaxis, np.newaxis]
         words = m.load("shared", src[:, :1] + offsets, b64)
         m.store("global", dst[:, :1] + offsets, b64, words)
+        m.share_effects()
         m.order(Fence("release", i.scope))
         m.order(Fence("release", i.scope, "tensormap"))
 

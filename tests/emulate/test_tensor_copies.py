@@ -393,11 +393,11 @@ REPLACE = """
     @%p1 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%m1], 1;
     bar.sync 0; setp.ge.u32 %p5, %r1, 32; @%p5 bra CHANGED;
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd7], [%m1], 128;
-CHANGED: bar.sync 0; mov.b64 %rd1, %rd7; fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+CHANGED: barrier.sync 0; mov.b64 %rd1, %rd7; fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
 """
 
 
-def changed(drop=""):
+def changed(drop="", threads=64):
     """The report of a copy by a map that thread 0 changes in shared memory, and whether the box is right."""
     array, other = numbers((9, 32), "f4"), np.arange(24 * 10, dtype="f4")
     description, parameter = mapping(array, (4, 8))
@@ -408,13 +408,20 @@ def changed(drop=""):
     text = kernel(LOAD, box, map=REPLACE.replace("{moves}", moves).replace(drop, ""))
     module = BUFFERS + " .global .align 128 .b8 kept[128]; .shared .align 128 .b8 m[128];"
     content = np.array([16, 3, 0, 0, 0], np.int32).tobytes()
-    report = run(text, parameter, other, content, block=64, parameters=PARAMETERS, module=module)
+    report = run(text, parameter, other, content, block=threads, parameters=PARAMETERS, module=module)
     image = unswizzled(other[:16].view(np.uint8), 32).view("f4").reshape(2, 8)
     return report, bool((image == np.arange(240, dtype="f4").reshape(10, 24)[3:5, 16:]).all())
 
 
 def test_a_map_that_the_kernel_changes():
     report, right = changed("nothing")
+    clean(report)
+    assert right
+
+
+def test_a_map_that_one_warp_changes():
+    """Each lane has done the copy of tensormap.cp_fenceproxy, so that one may use the map with no further meeting."""
+    report, right = changed("barrier.sync 0;", threads=32)
     clean(report)
     assert right
 

@@ -1,8 +1,8 @@
-"""Tensor maps that a kernel changes: which copies by them see the change.
+"""Tensor maps that a kernel changes, and the proxy fences after which copies see the change.
 
-A copy reads its tensor map through a proxy of its own. What the generic proxy wrote there is seen behind a release by a
+A copy reads its tensor map through a proxy of its own. It sees what the generic proxy wrote there after a release by a
 thread that knows of the write (`fence.proxy.tensormap::generic.release`, `tensormap.cp_fenceproxy`), and an acquire of
-that very map by a thread of the block that copies, which knows of the release.
+that very map, which knows of the release, by a thread of the block that copies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .stamps import SEVERAL, STAMP, TICK
 from .telling import Conflict, tell_of_map
 
 _ITEMS = MAP_BYTES // 8  # by which a copy reads its map
-_KEPT = 16  # releases of each thread, and acquires of each map by a block
+_KEPT = 16  # releases of each thread
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,7 +62,7 @@ class MapFences(Observer):
         self.races = races
         self.newest = 0
         self.releases: dict[int, deque[ProxyFence]] = {}  # by the number of the thread
-        self.acquires: dict[tuple[int, int], deque[ProxyFence]] = {}  # by block and address
+        self.acquires: dict[tuple[int, int], dict[int, ProxyFence]] = {}  # by block and address, the last of each thread
 
     def order(self, event: Event, by: Requester) -> None:
         if not isinstance(event, Fence) or event.proxy != "tensormap":
@@ -104,10 +104,11 @@ class MapFences(Observer):
         return MapWrites(stamps.reshape(-1), warps.reshape(-1)) if stamps.any() else None
 
     def _acquire(self, acquire: ProxyFence, address: int) -> None:
-        """A thread acquires a map: that counts if all that was written there was released for it."""
+        """Record that a thread acquires a map, if all that was written there was released for it."""
         writes = self._writes(address)
         if writes is not None and self._released(writes, acquire):
-            self.acquires.setdefault((acquire.block, address), deque(maxlen=_KEPT)).append(acquire)
+            thread = acquire.warp * WARP + acquire.stamp % TICK
+            self.acquires.setdefault((acquire.block, address), {})[thread] = acquire
 
     def _released(self, writes: MapWrites, acquire: ProxyFence | None) -> bool:
         """Whether all writes to a map were released, so that an acquire knows of it."""
@@ -132,11 +133,13 @@ class MapFences(Observer):
                 return
 
     def _acquired(self, writes: MapWrites, lane: int, address: int) -> bool:
-        """Whether a lane knows of an acquire behind all writes to a map."""
+        """True if a lane knows of an acquire after all writes to a map, its own or that of another thread."""
         clocks = self.races.clocks
         known, latest = clocks.tell(lane, self.races.journal.now | SEVERAL), int(writes.stamps.max())
-        acquires = self.acquires.get((int(clocks.block[lane // WARP]), address), ())
-        return any(acquire.stamp > latest and acquire.known_to(known) for acquire in acquires)
+        acquires = self.acquires.get((int(clocks.block[lane // WARP]), address), {})
+        own = acquires.get(clocks.threads(np.array([lane]))[0])
+        candidates = (own, *acquires.values()) if own is not None else acquires.values()
+        return any(acquire.stamp > latest and acquire.known_to(known) for acquire in candidates)
 
     def _report(self, access: Access, writes: MapWrites, lane: int, address: int) -> None:
         word = int(np.argmax(writes.stamps))

@@ -220,6 +220,9 @@ class MbarrierTestWait(Mbarrier):
     ) -> np.ndarray:
         space = i.space or "generic"
         now = m.load(space, address, b64, ordering=OBJECT) >> PHASE
+        if not m.reads_result():
+            message = f"nothing reads the result of {i.text}, so the phase may not be complete after it"
+            m.fail("mbarrier", message, help="repeat it in a loop until its result is true")
         complete: np.ndarray = (now & ONE) != phase & ONE if i.parity else now != phase >> PHASE
         m.order(PhaseWait(space, address, complete, Ordering(i.sem or "acquire", i.scope or "cta")))
         return complete

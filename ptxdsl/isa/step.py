@@ -296,11 +296,20 @@ class Step(Protocol):
     def wait_bulk_group(self, pending: int, read: bool) -> None:
         """Completes all but the newest `pending` bulk groups of each lane; with `read` only their reading."""
 
+    def share_effects(self) -> None:
+        """Each lane of a warp counts as having done what this collective did so far, and not its share of it."""
+
     def only(self, which: np.ndarray) -> AbstractContextManager[None]:
         """Narrows the lanes to those of a mask of `shape`, for what is asked of the machine in the meantime."""
 
     def suspend(self, ready: np.ndarray) -> None:
-        """Lanes where `ready` is false run this instruction again when memory has changed; no output is kept."""
+        """Let lanes where `ready` is false run this instruction again when memory has changed, without an output.
+
+        The schedule may let the limited time of the wait end first: then they get their output.
+        """
+
+    def reads_result(self) -> bool:
+        """True if some instruction of the function reads what this one writes."""
 
     def barrier(self, index: np.ndarray, threads: np.ndarray | None, arrive: bool = False) -> None:
         """CTA barrier `index`, for `threads` threads (None: all of the CTA); `arrive` does not wait."""

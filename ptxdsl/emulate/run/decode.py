@@ -217,6 +217,16 @@ class Code:
         return any(step.op.lets_grids_begin for step in self.steps)
 
     @cached_property
+    def _read(self) -> frozenset[int]:
+        """The slots that some step reads."""
+        guards = (step.guard.slot for step in self.steps if step.guard is not None)
+        return frozenset((*guards, *(slot for step in self.steps for slot in step.inputs)))
+
+    def reads_result(self, step: Decoded) -> bool:
+        """True if some step reads what a step writes."""
+        return not self._read.isdisjoint(step.outputs)
+
+    @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:
         """Slots that steps from one to another write, filled as loops are met."""
         return {}

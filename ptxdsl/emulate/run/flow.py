@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import ir
 from ...isa.step import LateInputs
-from ..memory.access import BarrierArrival, BarrierCompletion, BlockExit, ClusterArrival
+from ..memory.access import BarrierArrival, BarrierCompletion, BlockExit, ClusterArrival, Convergence
 from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
 from .cluster_barriers import ClusterWaiting
@@ -144,13 +144,19 @@ class Flow(Requests):
             self.yield_to_others()
 
     def suspend(self, ready: np.ndarray) -> None:
-        if ready.all():
-            return
         flat = ready.reshape(-1)
-        self.kept = flat
         lanes = self.lanes_now[~flat]
+        if not lanes.size or self.scheduler.gives_up(self.step, int(lanes[0])):
+            return
+        self.kept = flat
         self.departed.append(lanes)
         self.scheduler.park(Group(self.frame, self.pc - 1, lanes, self.running.turns), self.memory.version)
+
+    def reads_result(self) -> bool:
+        return self.frame.code.reads_result(self.step)
+
+    def share_effects(self) -> None:
+        self.order(Convergence(self.lanes_now[::WARP] // WARP, self.active))
 
     def hold(self, lanes: np.ndarray) -> None:
         """Lanes wait at this collective for others of their warps."""

@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from .decode import Decoded
 from .frames import Frame
 from .residents import WARP
 
@@ -75,6 +76,9 @@ class Schedule(Protocol):
     def looks(self) -> bool:
         """Whether those that wait for memory look at it now, though others can go on."""
 
+    def gives_up(self, is_retried: bool) -> bool:
+        """True if a wait of limited time ends before what it waits for; `is_retried` if a loop may wait again."""
+
 
 class Scheduler:
     """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""
@@ -84,6 +88,7 @@ class Scheduler:
         self.ready: dict[Position, Group] = {}
         self.parked: dict[Position, Group] = {}
         self.held: dict[Position, Group] = {}
+        self.impatient: set[tuple[int, int]] = set()  # steps and first lanes of the waits that gave up last time
         self.weary = False  # a group went round a loop often, and memory did not change
 
     def add(self, group: Group) -> None:
@@ -101,6 +106,15 @@ class Scheduler:
             group = _merged(group, other)
             group.version = min(version, other.version)
         self.parked[group.position] = group
+
+    def gives_up(self, step: Decoded, lane: int) -> bool:
+        """True if a wait of lanes from `lane` on ends before what it waits for; never twice in a row."""
+        key = id(step), lane
+        if key in self.impatient:
+            self.impatient.remove(key)
+        elif self.schedule.gives_up(step.origin.loops_to >= step.origin.number):
+            self.impatient.add(key)
+        return key in self.impatient
 
     def hold(self, group: Group) -> None:
         """A group that waits for other lanes of its warps."""

@@ -38,6 +38,10 @@ class Lockstep:
         """Whether those that wait for memory look at it now, though others can go on."""
         return False
 
+    def gives_up(self, is_retried: bool) -> bool:
+        """True if a wait of limited time ends before what it waits for; `is_retried` if a loop may wait again."""
+        return not is_retried
+
 
 class Skewed(Lockstep):
     """The last warp that can run, as far as it goes; where it goes round and round, others have their turns too.
@@ -49,6 +53,9 @@ class Skewed(Lockstep):
 
     def __init__(self) -> None:
         self.turns: Counter[int] = Counter()
+
+    def gives_up(self, is_retried: bool) -> bool:
+        return True
 
     def choose(self, groups: Collection[Group]) -> tuple[Group, int | None]:
         group = min(groups, key=lambda g: (g.order[0], -int(g.lanes[-1]) // WARP, g.order[1]))
@@ -75,6 +82,7 @@ class Random(Lockstep):
 
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
+        self.limits = np.random.default_rng(seed + 1)
 
     def turn(self) -> int | None:
         return int(self.rng.integers(1, LONGEST_TURN))
@@ -91,6 +99,9 @@ class Random(Lockstep):
 
     def looks(self) -> bool:
         return int(self.rng.integers(LOOKS)) == 0
+
+    def gives_up(self, is_retried: bool) -> bool:
+        return not is_retried or int(self.limits.integers(2)) == 0
 
 
 def _warps(group: Group) -> np.ndarray:

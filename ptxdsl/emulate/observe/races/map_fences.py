@@ -62,7 +62,7 @@ class MapFences(Observer):
         self.races = races
         self.newest = 0
         self.releases: dict[int, deque[ProxyFence]] = {}  # by the number of the thread
-        self.acquires: dict[tuple[int, int], dict[int, ProxyFence]] = {}  # by block and address, the last of each thread
+        self.acquires: dict[tuple[int, int], dict[int, ProxyFence]] = {}  # by block and address, of each thread
 
     def order(self, event: Event, by: Requester) -> None:
         if not isinstance(event, Fence) or event.proxy != "tensormap":
@@ -137,8 +137,8 @@ class MapFences(Observer):
         clocks = self.races.clocks
         known, latest = clocks.tell(lane, self.races.journal.now | SEVERAL), int(writes.stamps.max())
         acquires = self.acquires.get((int(clocks.block[lane // WARP]), address), {})
-        own = acquires.get(clocks.threads(np.array([lane]))[0])
-        candidates = (own, *acquires.values()) if own is not None else acquires.values()
+        latest_own = acquires.get(clocks.threads(np.array([lane]))[0])
+        candidates = acquires.values() if latest_own is None else (latest_own, *acquires.values())
         return any(acquire.stamp > latest and acquire.known_to(known) for acquire in candidates)
 
     def _report(self, access: Access, writes: MapWrites, lane: int, address: int) -> None:

@@ -143,7 +143,7 @@ class MbarrierInval(Mbarrier):
     forms = (Form("mbarrier.inval{.space}.b64 [address:space]", ptx="7.0", sm=80, needs=CTA, **SPACE),)
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray) -> None:
-        m.load(i.space or "generic", address, b64)
+        m.load(i.space or "generic", address, b64, ordering=INITIALISATION)
 
 
 def _arrivals(name: str) -> tuple[Form, ...]:

@@ -27,10 +27,10 @@ class Ordering:
     """How an access is ordered among those of other threads (PTX ISA, "Memory Consistency Model").
 
     `sem` is "weak", "relaxed", "volatile", "acquire", "release" or "acq_rel"; `scope` "cta", "cluster", "gpu" or "sys",
-    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async",
-    "tensormap" for the tensor map of a copy, or "mbarrier" for an object of which `PhaseArrival` and `PhaseWait` tell
-    what is ordered; a weak access to that initialises it. One that is not `coherent` may see what was there when the
-    kernel began, whatever orders it.
+    "" for weak accesses, which no scope makes visible. `proxy` is the way to memory: "generic", "async", "tensormap"
+    for the tensor map of a copy, or "mbarrier" for an mbarrier object: a weak store initialises it, a weak load
+    invalidates it, and `PhaseArrival` and `PhaseWait` tell what it orders. An access that is not `coherent` may see the
+    contents of memory when the kernel began, whatever orders it.
     """
 
     sem: str = "weak"

@@ -14,6 +14,7 @@ from ..memory.heap import keep_freed_memory
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
+from ..observe.mbarriers import MbarrierObjects
 from ..observe.phases import PhaseCounter
 from ..observe.races import BarrierReuse, GridWaits, MapFences, Races
 from ..observe.read_only import ReadOnlyLoads
@@ -52,6 +53,8 @@ class Machine(Core):
             memory.subscribe(self.traffic)
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk))
+            if self.program.uses_async_proxy:
+                memory.subscribe(MbarrierObjects(lambda: memory.spaces["shared"]))
             plain = not self.program.uses_async_proxy and self.each == 1
             races = Races(lambda: (memory.spaces["shared"], memory.spaces["global"]), plain)
             memory.subscribe(races)

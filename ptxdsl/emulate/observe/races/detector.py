@@ -166,7 +166,7 @@ class Races(Observer):
             if access.ordering.proxy == "async" and access.kind == UPDATES:
                 self.checks.initialised(accesses.those(ALL), self.initialised.unfenced(accesses.flat, accesses.lanes))
             return
-        if access.ordering == INITIALISATION:
+        if access.ordering == INITIALISATION and access.kind == WRITES:
             self.initialised.begin(accesses.flat, accesses.lanes, now)
         self._record_shared(access, now, accesses)
         self.locations.send(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)

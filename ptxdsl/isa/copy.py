@@ -115,6 +115,6 @@ class CpAsyncMbarrierArrive(Op):
     def execute(self, i: Opcode, m: Step, address: np.ndarray) -> None:
         space, one = i.space or "generic", np.ones(m.shape, np.uint64)
         if not i.noinc:
-            m.atomic(space, address, b64, np.add, one, scan=np.add)
+            m.atomic(space, address, b64, np.add, one, scan=np.add, ordering=mbarrier.OBJECT)
         arrival = Ordering("release", "cta", "copies")
         m.after_copies(lambda later: mbarrier.count_down(later, space, address, mbarrier.arrive, one, arrival))

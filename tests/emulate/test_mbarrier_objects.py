@@ -85,5 +85,17 @@ def test_a_copy_that_overwrites_an_mbarrier():
     )
 
 
+def test_copies_complete_bytes_at_an_mbarrier():
+    copies = (
+        "mov.u32 %r3, s; mov.u32 %r2, 256; mbarrier.init.shared.b64 [%r3+256], 2; "
+        "fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %rd2, [%r3+256], 256; "
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [x], %r2, [%r3+256]; "
+        "mov.u32 %r4, t; cp.async.ca.shared.global [%r4], [x], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [%r3+256]; "
+        "WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r3+256], 0; @!%p1 bra WAIT;"
+    )
+    module = ".shared .align 128 .b64 s[40]; .shared .b32 t; .global .align 128 .b8 x[256];"
+    assert not run(copies, parameters="", module=module, block=1).findings
+
+
 def test_blocks_that_follow_have_their_own():
     assert not run(INIT + USE, parameters="", module=MODULE, block=1, grid=500).findings

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ptxdsl import config
-from tests.emulate.support import clean, run
+from tests.emulate.support import clean, only, run
 
 # Thread 0 writes x[4] and releases it at x[0]; a thread of another warp or of another block waits for 2 there.
 BODY = """
@@ -139,4 +139,51 @@ def test_a_scope_that_does_not_include_the_other_block_in_words():
         "  <ptx>:12\n"
         "  by thread (0, 0, 0) of block (1, 0, 0)\n"
         "  help: use .gpu scope in both"
+    )
+
+
+# Both blocks, or both warps of a block, access x[0] with no order between them.
+TOGETHER = """
+    ld.param.u64 %rd1, [x]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.b64 %rd2, 1; mov.b32 %r3, 1; or.b32 %r4, %r1, %r2;
+    and.b32 %r5, %r1, 31; setp.ne.u32 %p1, %r5, 0; @%p1 ret; setp.ne.u32 %p2, %r4, 0; mov.b16 %h1, 1;
+    @%p2 bra SECOND;
+    {first}
+    ret;
+SECOND:
+    {second}
+"""
+SIZES = [
+    ("red.relaxed.gpu.global.add.u32 [%rd1], 1;", "red.relaxed.gpu.global.add.u32 [%rd1], 1;", True),
+    ("red.relaxed.gpu.global.add.u32 [%rd1], 1;", "red.relaxed.gpu.global.add.u64 [%rd1], 1;", False),
+    ("red.relaxed.gpu.global.add.u64 [%rd1], 1;", "atom.relaxed.gpu.global.exch.b32 %r6, [%rd1+4], 1;", False),
+    ("st.relaxed.gpu.global.u64 [%rd1], %rd2;", "ld.relaxed.gpu.global.u32 %r6, [%rd1+4];", False),
+    ("st.relaxed.gpu.global.v2.u32 [%rd1], {%r3, %r3};", "ld.relaxed.gpu.global.u32 %r6, [%rd1+4];", True),
+    ("st.relaxed.gpu.global.v2.u32 [%rd1], {%r3, %r3};", "ld.relaxed.gpu.global.u64 %rd3, [%rd1];", False),
+    (
+        "red.relaxed.gpu.global.add.noftz.f16x2 [%rd1], %r3;",
+        "red.relaxed.gpu.global.add.noftz.f16 [%rd1+2], %h1;",
+        True,
+    ),
+]
+
+
+@pytest.mark.usefixtures("every_schedule")
+@pytest.mark.parametrize(("first", "second", "alike"), SIZES)
+@pytest.mark.parametrize(("grid", "block"), [(2, 1), (1, 64)])
+def test_strong_accesses_of_one_size_do_not_race(first, second, alike, grid, block):
+    body = TOGETHER.replace("{first}", first).replace("{second}", second)
+    report = run(body, np.zeros(8, np.uint32), grid=grid, block=block)
+    assert {finding.kind for finding in report.findings} == (set() if alike else {"race"})
+
+
+@pytest.mark.usefixtures("lockstep")
+def test_accesses_of_two_sizes_in_words():
+    body = TOGETHER.replace("{first}", SIZES[1][0]).replace("{second}", SIZES[1][1])
+    assert str(only(run(body, np.zeros(8, np.uint32), grid=2, block=1))) == (
+        "race: red.relaxed.gpu.global.add.u64 updates x[0], updated by thread (0, 0, 0) of block (0, 0, 0) with "
+        "red.relaxed.gpu.global.add.u32; the two access 8 and 4 bytes, so that neither is atomic to the other\n"
+        "  <ptx>:13\n"
+        "  <ptx>:10\n"
+        "  by thread (0, 0, 0) of block (1, 0, 0)\n"
+        "  help: access it with the same size everywhere, or order the two by a barrier"
     )

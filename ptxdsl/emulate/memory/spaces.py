@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...isa.step import RELAXED, WEAK, Ordering
-from ...types import Type
+from ...types import Type, lanes
 from ..run.residents import Residents
 from .access import READS, UPDATES, WRITES, Access, Event, Observer, Requester
 from .conflicts import one_after_another
@@ -154,7 +154,7 @@ class Memory:
     ) -> np.ndarray:
         if (parts := self._mixed(space, address)) is not None:
             return self._atomic_mixed(x, parts, address, type, update, inputs, scan, ordering)
-        access = self.reach(x, UPDATES, space, address, type.bytes, ordering)
+        access = self.reach(x, UPDATES, space, address, type.bytes, ordering, elements=lanes(type)[1])
         region, flat, allowed = access.region, access.flat, access.allowed
         if allowed is not None:
             flat, inputs = flat[allowed], tuple(value[..., allowed] for value in inputs)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...isa.step import INITIALISATION
-from ..memory.access import WRITES, Access, Observer, Origin
+from ..memory.access import UPDATES, WRITES, Access, Observer, Origin
 from ..memory.regions import Region
 from ..run.residents import Residents
 
@@ -68,10 +68,9 @@ class MbarrierObjects(Observer):
 
     def _check(self, access: Access, flat: np.ndarray, touched: np.ndarray) -> None:
         """Report the accesses, by number, that an object does not allow."""
-        operates, begins = (
-            access.ordering.proxy == "mbarrier",
-            access.ordering == INITIALISATION and access.kind == WRITES,
-        )
+        begins = access.ordering == INITIALISATION and access.kind == WRITES
+        completes = access.asynchronous and access.kind == UPDATES  # bytes of a copy
+        operates = access.ordering.proxy == "mbarrier" or completes
         for number in touched.tolist():
             for start in range(int(flat[number]) // _OBJECT_BYTES * _OBJECT_BYTES, int(flat[number]) + access.size, 8):
                 known = self.objects.get(start)

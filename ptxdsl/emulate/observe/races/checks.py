@@ -118,14 +118,15 @@ class Checks:
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
     def both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        """Whether accesses and earlier ones are strong, with scopes that include each other's thread."""
+        """True where accesses and earlier ones are morally strong: of one size, with scopes that include each other."""
         reach = strength(access.ordering)
         if not reach:
             return np.zeros(len(rows), bool)
         common = np.minimum(self.journal.strengths_of(stamps), reach)
         same_block = warps // self.clocks.residents.warps == self.clocks.block[rows]
         same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
-        return common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE))
+        alike = self.journal.units[stamps // TICK] == access.unit
+        return alike & (common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE)))
 
     def same_step(
         self, access: Access, who: Accessors, entry: np.ndarray, stamps: np.ndarray, warps: np.ndarray

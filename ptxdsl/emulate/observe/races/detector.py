@@ -146,7 +146,7 @@ class Races(Observer):
     def _in_shared(self, access: Access) -> None:
         shadow = self.shared
         accesses = Accesses(shadow, access.size, *allowed(access))
-        now = self._note(Told(access.by.origin, access.kind, access.ordering))
+        now = self._note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
         if access.slots is not None:
             self._check_started(access)
         if not access.asynchronous:
@@ -357,7 +357,7 @@ class Races(Observer):
         flat, lanes, number = allowed(access)
         if not flat.size:
             return
-        now = self._note(Told(access.by.origin, access.kind, access.ordering))
+        now = self._note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
         if not access.asynchronous:
             self.locations.receive(access, "global", flat, lanes)
         for allocation, which in self._allocations(access, number):

@@ -21,10 +21,10 @@ def strength(ordering: Ordering) -> int:
 
 
 class Journal:
-    """`now` is the latest stamp; `told` and `strengths` have, by time, the accesses that were made then."""
+    """The accesses by time: `told`, `strengths`, and the bytes of their elements, `units`. `now` is the last stamp."""
 
     def __init__(self) -> None:
-        self.strengths = np.zeros(1 << 12, np.int8)
+        self.strengths, self.units = np.zeros((2, 1 << 12), np.int8)
         self.clear()
 
     def clear(self) -> None:
@@ -47,8 +47,10 @@ class Journal:
         now, time = self.tick(), self.now // TICK
         self.told[time] = told
         if time >= len(self.strengths):
-            self.strengths = np.concatenate([self.strengths, np.zeros_like(self.strengths)])
-        self.strengths[time] = strength(told.ordering)
+            self.strengths, self.units = (
+                np.concatenate([old, np.zeros_like(old)]) for old in (self.strengths, self.units)
+            )
+        self.strengths[time], self.units[time] = strength(told.ordering), told.unit
         return now
 
     def strengths_of(self, stamps: np.ndarray) -> np.ndarray:

@@ -18,9 +18,9 @@ _PAST = {READS: "read", WRITES: "written", UPDATES: "updated"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An earlier access: the instruction, what it did, and whether as the end of an asynchronous copy.
+    """An earlier access: the instruction, what it did, to elements of `unit` bytes, and whether as the end of a copy.
 
-    `grid` is the name of the grid before, if it was that.
+    `grid` is the name of the previous grid, if that made it.
     """
 
     origin: Origin
@@ -28,6 +28,7 @@ class Told:
     ordering: Ordering = WEAK
     asynchronous: bool = False
     grid: str = ""
+    unit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,9 @@ def tell_of_map(conflict: Conflict, which: np.ndarray, released: bool) -> None:
 def _reason(conflict: Conflict) -> str:
     if conflict.landed:
         return "the thread has not waited on the mbarrier where the copy completes"
+    if _differ(conflict):
+        sizes = f"{conflict.access.unit} and {conflict.earlier.unit} bytes"
+        return f"the two access {sizes}, so that neither is atomic to the other"
     narrow = _narrow(conflict)
     if narrow:
         return f"{narrow} scope does not include threads of the other block"
@@ -241,6 +245,13 @@ def _reason(conflict: Conflict) -> str:
     if conflict.same_cluster:
         return "nothing orders the two: the blocks of a cluster run concurrently"
     return "nothing orders the two: blocks run in any order"
+
+
+def _differ(conflict: Conflict) -> bool:
+    """True if two strong accesses have elements of different sizes."""
+    access, earlier = conflict.access, conflict.earlier
+    strong = all(ordering.sem != "weak" for ordering in (access.ordering, earlier.ordering))
+    return strong and access.unit != earlier.unit
 
 
 def _narrow(conflict: Conflict) -> str:
@@ -258,6 +269,8 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
     first, second = line_of(earlier.origin.location), line_of(access.by.origin.location)
     if conflict.landed:
         return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
+    if _differ(conflict):
+        return "access it with the same size everywhere, or order the two by a barrier"
     if _narrow(conflict):
         return f"use {'.cluster' if conflict.same_cluster else '.gpu'} scope in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak") and earlier.ordering != INITIALISATION:

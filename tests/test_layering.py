@@ -58,6 +58,7 @@ ROOMS = {
         {"matrices"},
         {"launching"},
         {"products", "tuned"},
+        {"call"},
         {"groups", "convolutions"},
         {"gemm", "scaled"},
     ),

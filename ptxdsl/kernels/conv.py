@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, run
+from ptxdsl.kernels.call.call import launch
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, hashable
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
@@ -127,7 +128,9 @@ def conv2d(
     >>> out = conv2d(x, w, pad=1)
     >>> out = conv2d(x, w, stride=2, epilogue=add_relu, operands=[per_column(bias)])
     """
-    return run(CONVOLUTIONS, x, w, out, pad, stride, dilation, config, schedule, split_k, reduction, epilogue, operands)
+    moves = pad, stride, dilation
+    options = out is None, hashable(moves), schedule, split_k, reduction, type(split_k)
+    return launch(ConvolutionCall, CONVOLUTIONS, (out, x, w), config, options, (), epilogue, operands, moves)
 
 
 conv2d.kernel = conv2d_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.conv:conv2d` shows

@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.convolutions import dgrad, wgrad
+from ptxdsl.kernels.call.call import launch
+from ptxdsl.kernels.call.convolutions.dgrad import DgradCall
+from ptxdsl.kernels.call.convolutions.wgrad import WgradCall
 from ptxdsl.kernels.call.elsewhere import public_gradient
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
@@ -83,7 +85,8 @@ def conv2d_wgrad(
     >>> dw = conv2d_wgrad(dy, x, (3, 3), pad=1)  # dy (N, P, Q, K), x (N, H, W, C)
     >>> dw.shape  # (K, 3, 3, C)
     """
-    return wgrad.run(wgrad_kernel, dy, x, window, out, pad, stride, dilation, config)
+    moves = window, pad, stride, dilation
+    return launch(WgradCall, wgrad_kernel, (out, dy, x), config, (out is None, repr(moves)), verbatim=moves)
 
 
 @public_gradient
@@ -126,4 +129,6 @@ def conv2d_dgrad(
     >>> dx = conv2d_dgrad(dy, w, (224, 224), pad=1)
     >>> dx.shape  # (N, 224, 224, C)
     """
-    return dgrad.run(CONVOLUTIONS, dy, w, size, out, pad, dilation, config)
+    moves = size, pad, dilation
+    options = out is None, "gradient", repr(moves)
+    return launch(DgradCall, CONVOLUTIONS, (out, dy, w), config, options, verbatim=moves)

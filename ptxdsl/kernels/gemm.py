@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, Literal
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.elsewhere import public_gemm
-from ptxdsl.kernels.call.gemm import run
+from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.product import Index, Work
@@ -192,7 +193,8 @@ def gemm(
 
     >>> out = gemm(a, b, epilogue=add_relu, operands=[per_column(bias)])
     """
-    return run(KERNELS, a, b, c, out, alpha, beta, config, schedule, split_k, reduction, epilogue, operands)
+    options = out is None, c is None, schedule, split_k, reduction, type(split_k)
+    return launch(product, KERNELS, (out, a, b, c), config, options, (alpha, beta), epilogue, operands)
 
 
 gemm.kernel = gemm_kernel  # type: ignore[attr-defined]  # what `ptxdsl dump ptxdsl.kernels.gemm:gemm` shows

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import s64, u32
+from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.groups.grouped import run
+from ptxdsl.kernels.call.groups.grouped import GroupedCall
 from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
@@ -205,4 +206,5 @@ def grouped_gemm(
     >>> out = grouped_gemm([a0, a1], [b0, b1])
     >>> grouped_gemm(a, b, out=out, schedule="host", balance="k")
     """
-    return run(KERNELS, a, b, c, out, alpha, beta, schedule, config, sort, balance)
+    options = out is None, c is None, schedule, flag("sort", sort), balance
+    return launch(GroupedCall, KERNELS, (out, a, b, c), config, options, (alpha, beta))

@@ -12,8 +12,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
+from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_fused
-from ptxdsl.kernels.call.groups.ragged import run
+from ptxdsl.kernels.call.groups.ragged import RaggedCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
@@ -474,7 +475,9 @@ def grouped_gemm_ragged(
     >>> ends = np.array([3, 3, 10], np.int32)  # groups of 3, 0 and 7 rows
     >>> out = grouped_gemm_ragged(tokens, weights, ends)
     """
-    return run(KERNELS, "ragged", a, b, offsets, out, config, validate, rows, out_rows, epilogue, operands)
+    options = out is None, "ragged", flag("validate", validate), rows is None, out_rows is None
+    arrays = out, a, b, offsets, rows, out_rows
+    return launch(RaggedCall, KERNELS, arrays, config, options, (), epilogue, operands)
 
 
 @public_fused
@@ -517,4 +520,5 @@ def grouped_gemm_masked(
     >>> counts = np.array([3, 0, 7], np.int32)
     >>> out = grouped_gemm_masked(tokens, weights, counts)
     """
-    return run(KERNELS, "masked", a, b, counts, out, config, validate, epilogue=epilogue, operands=operands)
+    options = out is None, "masked", flag("validate", validate)
+    return launch(RaggedCall, KERNELS, (out, a, b, counts, None, None), config, options, (), epilogue, operands)

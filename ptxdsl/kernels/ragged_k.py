@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import s64, u32
+from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.groups.ragged_k import run
+from ptxdsl.kernels.call.groups.ragged_k import RaggedKCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles
@@ -213,4 +214,5 @@ def grouped_gemm_ragged_k(
     >>> grads = grouped_gemm_ragged_k(activations, gradients, ends)
     >>> grouped_gemm_ragged_k(activations, gradients, ends, grads, out=grads, beta=1.0)  # accumulate
     """
-    return run(KERNELS, a, b, offsets, c, out, alpha, beta, config, validate)
+    options = out is None, c is None, flag("validate", validate)
+    return launch(RaggedKCall, KERNELS, (out, a, b, offsets, c), config, options, (alpha, beta))

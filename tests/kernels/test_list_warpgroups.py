@@ -43,8 +43,8 @@ def hopper(monkeypatch):
 def launched(monkeypatch):
     """What grouped kernels were made for, launch by launch; no call is remembered."""
     CALLS.clear()
-    made, carry_out = [], batched.carry_out
-    monkeypatch.setattr(batched, "carry_out", lambda *given: made.append(given[2]) or carry_out(*given))
+    made, list_plan = [], batched.list_plan
+    monkeypatch.setattr(batched, "list_plan", lambda *given: made.append(given[2]) or list_plan(*given))
     return made
 
 
@@ -291,8 +291,8 @@ class TestChoice:
     def by_wgmma(self, monkeypatch, a, b, **how):
         """Whether they go by wgmma; nothing is multiplied."""
         ways = []
-        monkeypatch.setattr(batched, "carry_out", lambda *given: ways.append(True))
-        monkeypatch.setattr(batched.ListedBatch, "launch", lambda *given: ways.append(False))
+        monkeypatch.setattr(batched, "list_plan", lambda *given: ways.append(True))
+        monkeypatch.setattr(batched.BatchPlan, "carry_out", lambda *given: ways.append(False))
         gemm(a, b, **how)
         (way,) = ways
         return way

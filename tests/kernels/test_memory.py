@@ -12,6 +12,7 @@ import pytest
 
 from ptxdsl import config
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.table import ADDRESSES, ROW
 from ptxdsl.kernels.call.launching import memory, upload, workspace
 from ptxdsl.kernels.call.launching.memory import (
@@ -169,9 +170,7 @@ def made_careful(monkeypatch, *modules):
     def refused(*arguments):
         raise AssertionError("the careful way was taken")
 
-    for name in ("call.gemm.problem_of", "call.groups.batched.group_of", "call.groups.grouped.group_of", "call.groups.ragged.groups_of",
-                 "call.convolutions.conv.convolution_of"):  # fmt: skip
-        monkeypatch.setattr(f"ptxdsl.kernels.{name}", refused)
+    monkeypatch.setattr(PublicCall, "launch", refused)
 
 
 @every_function
@@ -287,9 +286,9 @@ def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, fun
 
     function(*lists(), outs(), beta=1.0)
     function(*lists(), outs(), out=outs())
-    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").lists_given
+    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").list_launch
     monkeypatch.setattr(
-        f"ptxdsl.kernels.call.groups.{module}.lists_given", lambda *all: gathered.append(1) or gather(*all)
+        f"ptxdsl.kernels.call.groups.{module}.list_launch", lambda *all: gathered.append(1) or gather(*all)
     )
     assert len(function(*lists(), outs(), beta=2.0)) == 3
     assert len(function(*lists(), tuple(outs()), out=outs(), alpha=2.0)) == 3

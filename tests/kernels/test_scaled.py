@@ -13,10 +13,10 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups.ragged import in_boxes
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled import groups as call
-from ptxdsl.kernels.call.scaled import product as product_call
 from ptxdsl.kernels.call.scaled import scales as scales_call
 from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.choose.model import model_of
@@ -779,7 +779,7 @@ def test_kernels_that_groups_choose_spill_nothing(scaling, average):
 @pytest.mark.parametrize("m, n, k", [(1, 24576, 1536), (64, 18432, 7168), (160, 14336, 4096)])
 def test_kernels_that_wide_products_of_few_rows_choose_spill_nothing(scaling, m, n, k, monkeypatch):
     plans = []
-    monkeypatch.setattr(product_call, "carry_out", lambda plan, *_: plans.append(plan))
+    monkeypatch.setattr(LaunchPlan, "carry_out", lambda plan, *_: plans.append(plan))
     a, b, out = (np.empty(shape, NAMES[name]) for shape, name in (((m, k), "e4m3"), ((n, k), "e4m3"), ((m, n), "bf16")))
     shapes = {"tensors": ((1,), (1,)), "rows": ((m, 1), (1, n)), "blocks": ((m, k // 128), (k // 128, n // 128))}
     scaled_gemm(a, b.T, *(np.empty(shape, np.float32) for shape in shapes[scaling]), out=out)

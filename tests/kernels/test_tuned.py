@@ -9,16 +9,18 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import config as settings
 from ptxdsl.assemble import cache
-from ptxdsl.kernels.call import gemm as call
 from ptxdsl.kernels.call import tuned as tuning
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions import conv as conv_calls
 from ptxdsl.kernels.call.convolutions.problem import Window, convolution_of
+from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.groups import batched as list_calls
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.launching import workspace
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.configure import Choice
@@ -66,8 +68,9 @@ def selection(a, b, choice=None, **options):
     return Selection(problem_of(a, b, None, None, 0.0).row_major, choice or Choice(), **options)
 
 
-def product_call(out, a, b, c=None, factors=(1.0, 0.0)):
-    return call.ProductCall(KERNELS, (out, a, b, c), Choice(), factors, NO_OPERANDS, ())
+def run_with(candidate, out, a, b, c=None, factors=(1, 0)):
+    options = False, c is None, None, None, None, type(None)
+    return PublicCall(product, KERNELS, (out, a, b, c), None, options, factors, None, NO_OPERANDS).again(candidate)
 
 
 def candidates(m, n, k, choice=None):
@@ -181,7 +184,7 @@ class TestCandidates:
         assert any(each.config.atom == WGMMA for each in firsts.values())
         for each in firsts.values():
             out = [where.array(np.full((70, n), np.nan, np.float32)) for _ in range(3)]
-            assert product_call(out, a, b).launch(each, None) is out
+            assert run_with(each, out, a, b) is out
             assert all(np.array_equal(where.values(one), e) for one, e in zip(out, expected, strict=True)), each.label
 
     @pytest.mark.exhaustive
@@ -202,7 +205,7 @@ class TestCandidates:
         assert any(each.config.atom == WGMMA and each.copied for each in firsts.values())
         for each in firsts.values():
             out = where.array(np.full((m, n), 99).astype(NAMES[output]))
-            assert product_call(out, left, right, factors=(1, 0)).launch(each, None) is out
+            assert run_with(each, out, left, right) is out
             assert np.array_equal(where.values(out), expected), each.label
 
     @pytest.mark.parametrize("name", MACHINES)
@@ -220,7 +223,7 @@ class TestCandidates:
         assert len(firsts) > 1
         for each in firsts.values():
             out = where.array(np.full((m, n), np.nan, np.float16))
-            assert product_call(out, left, right, added, (1.0, beta)).launch(each, None) is out
+            assert run_with(each, out, left, right, added, (1, beta)) is out
             assert np.array_equal(where.values(out).astype(np.float64), expected), each.label
 
     @pytest.mark.parametrize("name", MACHINES)
@@ -666,8 +669,8 @@ class TestThroughTheDriver:
 
     def test_what_is_read_and_written_is_not_written_while_tuning(self, cuda, monkeypatch):
         outputs, a, b, out = [], Tensor(64, 64), Tensor(64, 96), Tensor(64, 96)
-        monkeypatch.setattr(call, "carry_out", lambda plan, key, arrays, *others: outputs.append(arrays[0]))
-        monkeypatch.setattr(tuning, "tuned", lambda subject, trials: trials.run(TuningCandidate(SMALL)))
+        monkeypatch.setattr(LaunchPlan, "carry_out", lambda plan, key, arrays, *others: outputs.append(arrays[0]))
+        monkeypatch.setattr(tuning, "tuned", lambda subject, trials: trials.run(TuningCandidate(SMALL)) and None)
         gemm(a, b, out, out=out, beta=1.0, config="tune")
         gemm(a, b, Tensor(64, 96), out=out, beta=1.0, config="tune")
         first, *others = outputs

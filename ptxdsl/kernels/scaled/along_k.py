@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl import u32
+from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_group
-from ptxdsl.kernels.call.scaled.along_k import run
+from ptxdsl.kernels.call.scaled.along_k import ScaledRaggedKCall
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, Work
@@ -173,4 +174,6 @@ def scaled_gemm_ragged_k(
     >>> ends = np.array([64, 64, 160], np.int32)  # groups of 64, 0 and 96 along K
     >>> grads = scaled_gemm_ragged_k(gradients_t, activations, ends, scale_a, scale_b)
     """
-    return run(scaled_ragged_k_kernel, a, b, offsets, scale_a, scale_b, c, out, alpha, beta, config, validate)
+    options = out is None, c is None, flag("validate", validate)
+    arrays = out, a, b, scale_a, scale_b, offsets, c
+    return launch(ScaledRaggedKCall, scaled_ragged_k_kernel, arrays, config, options, (alpha, beta))

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_fused
-from ptxdsl.kernels.call.scaled.groups import run
+from ptxdsl.kernels.call.scaled.groups import ScaledRaggedCall
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import compute_rows, copy_queued_tiles, groups_walk, rows_of_groups, told_walk
@@ -110,8 +111,9 @@ def scaled_gemm_ragged(
     >>> ends = np.array([3, 3, 10], np.int32)  # groups of 3, 0 and 7 rows
     >>> out = scaled_gemm_ragged(tokens, weights, ends, scale_a, scale_b)
     """
-    moved = rows, out_rows, epilogue, operands
-    return run(scaled_ragged_kernel, "ragged", a, b, scale_a, scale_b, offsets, out, config, validate, *moved)
+    options = out is None, "ragged", flag("validate", validate), rows is None, out_rows is None
+    arrays = out, a, b, offsets, rows, out_rows, scale_a, scale_b
+    return launch(ScaledRaggedCall, scaled_ragged_kernel, arrays, config, options, (), epilogue, operands)
 
 
 @public_fused
@@ -156,5 +158,6 @@ def scaled_gemm_masked(
     >>> counts = np.array([3, 0, 7], np.int32)
     >>> out = scaled_gemm_masked(tokens, weights, counts, scale_a, scale_b)
     """
-    computed = None, None, epilogue, operands
-    return run(scaled_ragged_kernel, "masked", a, b, scale_a, scale_b, counts, out, config, validate, *computed)
+    options = out is None, "masked", flag("validate", validate)
+    arrays = out, a, b, counts, None, None, scale_a, scale_b
+    return launch(ScaledRaggedCall, scaled_ragged_kernel, arrays, config, options, (), epilogue, operands)

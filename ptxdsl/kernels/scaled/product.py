@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.elsewhere import public_fused
-from ptxdsl.kernels.call.scaled.product import run
+from ptxdsl.kernels.call.scaled.product import ScaledCall
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import copy_tiles
 from ptxdsl.kernels.product.operands import Operands
@@ -105,4 +106,5 @@ def scaled_gemm(
     >>> scale_a, scale_b = np.full(1, 0.5, np.float32), np.full(1, 2.0, np.float32)
     >>> out = scaled_gemm(a, b, scale_a, scale_b)
     """
-    return run(scaled_kernel, a, b, scale_a, scale_b, c, out, alpha, beta, config, epilogue, operands)
+    arrays, options = (out, a, b, scale_a, scale_b, c), (out is None, c is None)
+    return launch(ScaledCall, scaled_kernel, arrays, config, options, (alpha, beta), epilogue, operands)

@@ -1,14 +1,15 @@
-"""A call of conv2d(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+"""Calls of conv2d(): their arrays, the choice of their kernel, and their launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.rounded import (
@@ -26,18 +27,17 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_plan,
     window_traits,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused, is_read_by_wgmma
+from ptxdsl.kernels.call.products.configure import Choice, check_is_config, is_read_by_wgmma
 from ptxdsl.kernels.call.products.lines import is_rounded
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.conv import choose, ranked
 from ptxdsl.kernels.choose.conv_windows import (
     WindowFacts,
@@ -49,12 +49,11 @@ from ptxdsl.kernels.choose.conv_windows import (
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION
-from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.store.function import UNSCALED
-from ptxdsl.kernels.tiles.choice import Schedule
 from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
@@ -71,69 +70,51 @@ class ConvolutionKernels(NamedTuple):
     products: Kernels
 
 
-def run(
-    kernels: ConvolutionKernels,
-    x: object,
-    w: object,
-    out: object,
-    pad: object,
-    stride: object,
-    dilation: object,
-    config: GemmConfig | Literal["tune"] | None,
-    schedule: Schedule | None,
-    split_k: int | None,
-    reduction: str | None,
-    epilogue: Callable[..., Any] | None,
-    operands: Sequence[object],
-) -> Any:
-    """out = epilogue(x ∗ w, *operands) by one of `kernels`, as `conv2d` says. Returns out."""
-    arrays: tuple[Any, ...] = out, x, w
-    said: tuple[type, ...] = (type(split_k),)  # True equals 1, and is none
-    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
-        said += tuple(map(type, operands))
-    steps: tuple[object, ...] = pad, stride, dilation
-    if not type(pad) is type(stride) is type(dilation) is int:
-        steps = tuple([each if type(each) is int else repr(each) for each in steps])
-    options: tuple[Any, ...] = out is None, steps, schedule, split_k, reduction, epilogue, said
-    key = key_of(kernels, config, options, x, w)
-    launched = CALLS.launch(key, arrays, ())
-    if launched is not None:
-        return launched
-    is_tuned = wants_tuning(config)
-    choice = Choice(None if is_tuned else cast("GemmConfig | None", config), schedule, split_k, reduction, epilogue)
-    choice.check()
-    moves = window(pad, stride, dilation)
-    problem = convolution_of(x, w, out, moves, epilogue, operands)
-    timed = (timed_output(arrays), *arrays[1:]) if is_tuned else arrays
-
-    def run_with(candidate: TuningCandidate) -> None:
-        timed_key = key_of(kernels, candidate, options, x, w)
-        if CALLS.launch(timed_key, timed, ()) is None:
-            known = convolution_of(x, w, timed[0], moves, epilogue, operands)
-            plan = planned_with(kernels, known, choice, candidate)
-            carry_out(plan, timed_key, timed, known.product.out.owner)
-
-    best = _best(kernels, problem, choice, run_with) if is_tuned and placement_of(arrays) is not None else None
-    plan = with_best(best, lambda candidate: planned_with(kernels, problem, choice, candidate))
-    return carry_out(plan, key, arrays, problem.product.out.owner)
+def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
+    """Return the options of a window for a key: ints, or else how they are written, since True and 1.0 equal 1."""
+    pad, stride, dilation = moves
+    if type(pad) is type(stride) is type(dilation) is int:
+        return moves
+    return tuple([each if type(each) is int else repr(each) for each in moves])
 
 
-def _best(
-    kernels: ConvolutionKernels, problem: Convolution, choice: Choice, run_with: Callable[[TuningCandidate], None]
-) -> TuningCandidate | None:
-    """What config="tune" stands for; None for the choice of the model, as on the emulator. A network has few sizes of
-    images, so these are no classes."""
-    product = problem.product
-    how = choice.schedule, choice.split_k, choice.reduction, choice.epilogue is not None
-    told = f"{problem.sizes}, {facts_of(product)}, read {not any(misfits(problem))}, said {how}"
-    subject = TuningSubject("conv2d", f"{VERSION}: {told}", product.device_stream)
+class ConvolutionCall:
+    """A call of conv2d()."""
 
-    def text(candidate: TuningCandidate) -> str:
-        plan = planned_with(kernels, problem, choice, candidate)
-        return text_of(plan.kernel, plan.constants, subject.device) if plan else ""
+    def __init__(self, call: PublicCall) -> None:
+        out, x, w, *_ = call.arrays
+        self.kernels, self.choice = call.kernels, call.choice
+        self.problem = convolution_of(x, w, out, window(*call.verbatim), call.epilogue, call.operands)
 
-    return tuned_once(subject, kernels, lambda: Trials(candidates_of(problem, choice), run_with, text))
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.problem.product.out.owner
+
+    is_empty = False
+
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        return planned_with(self.kernels, self.problem, self.choice, candidate)
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under: the sizes themselves, of which a network has few."""
+        product, choice = self.problem.product, self.choice
+        how = choice.schedule, choice.split_k, choice.reduction, choice.epilogue is not None
+        read = not any(misfits(self.problem))
+        told = f"{self.problem.sizes}, {facts_of(product)}, read {read}, said {how}"
+        return TuningSubject("conv2d", f"{VERSION}: {told}", product.device_stream)
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed."""
+        return candidates_of(self.problem, self.choice)
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        plan = self.plan(candidate)
+        assert plan is not None
+        return plan.kernel, plan.constants
 
 
 def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:

@@ -1,4 +1,4 @@
-"""A call of conv2d_dgrad(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+"""Calls of conv2d_dgrad(): their arrays, and their launch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
@@ -25,8 +26,7 @@ from ptxdsl.kernels.call.convolutions.problem import (
     window,
 )
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_misfits
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -40,31 +40,30 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.choose.conv_windows import choose_windows
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import Type
 
 
-def run(
-    kernels: ConvolutionKernels,
-    dy: Any,
-    w: Any,
-    size: tuple[int, int],
-    out: Any,
-    pad: object,
-    dilation: object,
-    config: GemmConfig | None,
-) -> Any:
-    """out = the gradient of images, as `conv2d_dgrad` says. Returns out."""
-    arrays: tuple[Any, ...] = out, dy, w
-    options = "dgrad", out is None, repr((size, pad, dilation))
-    key = key_of(kernels, config, options, dy, w)
-    launched = CALLS.launch(key, arrays, ())
-    if launched is not None:
-        return launched
-    problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
-    return carry_out(plan_of(kernels, problem, config), key, arrays, problem.product.out.owner)
+class DgradCall:
+    """A call of conv2d_dgrad()."""
+
+    def __init__(self, call: PublicCall) -> None:
+        out, dy, w = call.arrays
+        size, pad, dilation = call.verbatim
+        self.kernels, self.config = call.kernels, call.written
+        self.problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
+
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.problem.product.out.owner
+
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch."""
+        return plan_of(self.kernels, self.problem, self.config)
 
 
 def plan_of(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:

@@ -1,4 +1,4 @@
-"""A call of conv2d_wgrad(): its arrays are checked, its kernel is chosen, and its launch is made and remembered."""
+"""Calls of conv2d_wgrad(): their arrays, and their launch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -32,8 +33,7 @@ from ptxdsl.kernels.call.convolutions.windows import (
     images_of,
     window_misfits,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import (
     WIDEST_ACCESS,
     ArrayArgument,
@@ -51,6 +51,7 @@ from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -65,26 +66,23 @@ from ptxdsl.types import Type
 LINE = LINE_BYTES // 2  # channels of a line of a box
 
 
-def run(
-    kernel: Kernel,
-    dy: Any,
-    x: Any,
-    shape: tuple[int, int],
-    out: Any,
-    pad: object,
-    stride: object,
-    dilation: object,
-    config: GemmConfig | None,
-) -> Any:
-    """out = the gradient of filters, as `conv2d_wgrad` says. Returns out."""
-    arrays: tuple[Any, ...] = out, dy, x
-    options = out is None, repr((shape, pad, stride, dilation))
-    key = key_of(kernel, config, options, dy, x)
-    launched = CALLS.launch(key, arrays, ())
-    if launched is not None:
-        return launched
-    problem = problem_of(dy, x, shape, out, window(pad, stride, dilation))
-    return carry_out(plan_of(kernel, problem, config), key, arrays, problem.product.out.owner)
+class WgradCall:
+    """A call of conv2d_wgrad()."""
+
+    def __init__(self, call: PublicCall) -> None:
+        out, dy, x = call.arrays
+        shape, *moves = call.verbatim
+        self.kernel, self.config = call.kernels, call.written
+        self.problem = problem_of(dy, x, shape, out, window(*moves))
+
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.problem.product.out.owner
+
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch."""
+        return plan_of(self.kernel, self.problem, self.config)
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ On sm_90a large ones, and those that only wgmma multiplies, are the problems of 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -17,17 +17,18 @@ from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.groups import grouped
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
-    ListCall,
-    candidates_of,
-    carry_out,
+    ListPlan,
     faster_by_wgmma,
+    list_plan,
     needs_wgmma,
-    text_by_wgmma,
+    traced_by_wgmma,
     traits_by_wgmma,
 )
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
+from ptxdsl.kernels.call.groups.lists import ProblemTable, TableSender, keep_lists, list_launch
 from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, are_lists_mappable
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.launching.residency import prepared
@@ -35,6 +36,7 @@ from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.candidates import candidates_of, class_traits, describe_class
 from ptxdsl.kernels.call.products.configure import (
     Choice,
     by_wgmma,
@@ -49,6 +51,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
@@ -91,39 +94,6 @@ class ListedBatch:
         columns = int(self.group.shapes[0, 1])
         widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
         return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
-
-    def launch(self, kernel: Kernel, planned: Scheduled, alpha: float, beta: float) -> tuple[ProblemTable, Send] | None:
-        """Launches the kernel of a schedule; on a GPU, gives the table of addresses and what launches with another."""
-        addresses = np.stack([operand.pointers for operand in self.group.operands]).view(np.uint64)
-        device, stream = self.group.device_stream
-        threads, traits = planned.traits.threads, planned.traits
-        if device is None:
-            kernel[planned.grid, threads](self._values(planned, (alpha, beta), self._table(addresses)), traits=traits)
-            return None
-        handle = prepared(kernel, planned.grid, threads, device, traits=traits)
-
-        def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
-            return [*self._values(planned, factors, address).flat]
-
-        send = TableSender(handle, device, lambda rows: (rows.T,), arguments)
-        send(addresses.T, (alpha, beta), stream)
-        return ProblemTable(addresses.T, (0, 1, 2, 3)), send
-
-    def _values(self, planned: Scheduled, factors: tuple[float, ...], table: Any) -> Parameters:
-        """The parameters of the kernel."""
-        return gemm_values(
-            self.problem, planned, (factors[0], factors[1]), BATCHES["listed"](count=self.count, table=table)
-        )
-
-    def _table(self, addresses: np.ndarray) -> AddressTable:
-        """For the emulator, which gives arrays addresses of its own."""
-        table = addresses.view(AddressTable)
-        table.holders = [
-            (n * self.count + number, f"{operand.name}[{number}]", operand.array(number))
-            for n, operand in enumerate(self.group.operands)
-            for number in range(self.count)
-        ]
-        return table
 
 
 def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
@@ -188,48 +158,116 @@ def _first(operand: Matrices) -> Matrix:
     return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)
 
 
-def run_lists(
-    kernel: Kernel,
-    matrices: tuple[object, object, object, object],
-    choice: Choice,
-    factors: tuple[float, float],
-    operands: Sequence[object],
-    key: Hashable,
-) -> Sequence[object]:
-    """out = alpha·a@b + beta·c of each matrix of a, b, c and out, of which some are lists. Returns the outputs. `key`
-    is that of the call, by which no launch is known that fits."""
-    if operands:
-        raise LaunchError(
-            "operands of the epilogue are given, and the matrices are lists",
-            help="pass arrays of three dimensions, whose products all take the same operands",
-        )
-    lists = lists_of(*matrices)
-    batch = batch_of(lists, factors)
-    if batch is None:
-        return []
-    results = lists.get("out", batch.group.out.owners)
-    by_wgmma = _traits_by_wgmma(batch.group, choice)
-    if by_wgmma is not None:
-        call = ListCall(key, _out_first(*matrices), factors, _out_first(*map(lists.get, ("a", "b", "c", "out"))))
-        carry_out(_group_kernels(), batch.listed, by_wgmma, call)
-        return results
-    problem, (device, _) = batch.problem, batch.group.device_stream
-    selection = Selection(problem, choice, takes_warpgroups=False, all_operands=batch.facts)
-    traits = configure(selection.config(), batch.facts, device)
-    check_factors(factors, traits)
-    if problem.m and problem.n:
-        planned = scheduled.schedule(problem, traits, kernel)
-        sent = batch.launch(kernel, planned, *factors)
-        listed = lists_given(lists["a"], lists["b"], lists.get("c"), lists.get("out"))
-        launch = sent and list_launch(batch.listed, listed, *sent, planned.stream)
+class BatchCall:
+    """A call of gemm() with lists: by the kernel of products on the sm_80 path, else by that of grouped products."""
+
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, c, *_ = call.arrays
+        self.kernels, self.choice, self.factors = call.kernels, call.choice, call.factors
+        if call.operands:
+            raise LaunchError(
+                "operands of the epilogue are given, and the matrices are lists",
+                help="pass arrays of three dimensions, whose products all take the same operands",
+            )
+        lists = lists_of(a, b, c, out)
+        self.lists = lists.get("out"), lists["a"], lists["b"], lists.get("c")
+        self.listed = batch_of(lists, (call.alpha, call.beta))
+        self.out = lists.get("out", self.listed.group.out.owners) if self.listed else []
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there are no products."""
+        return self.listed is None
+
+    @cached_property
+    def batch(self) -> ListedBatch:
+        """The products, of which there is one at least."""
+        assert self.listed is not None
+        return self.listed
+
+    @cached_property
+    def selection(self) -> Selection:
+        """What decides about the configuration on the sm_80 path."""
+        return Selection(self.batch.problem, self.choice, takes_warpgroups=False, all_operands=self.batch.facts)
+
+    def plan(self, candidate: TuningCandidate | None) -> ListPlan | BatchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if self.listed is None:
+            return None
+        choice, batch = self.choice if candidate is None else self.choice._replace(config=candidate.config), self.batch
+        by_wgmma = _traits_by_wgmma(batch.group, choice)
+        if by_wgmma is not None:
+            check_factors(self.factors, by_wgmma)
+            return list_plan(_group_kernels(), batch.listed, by_wgmma, self.lists)
+        config, (device, _) = replace(self.selection, choice=choice).config(), batch.group.device_stream
+        traits = configure(config, batch.facts, device)
+        check_factors(self.factors, traits)
+        if not batch.problem.m or not batch.problem.n:
+            return None
+        kernel = self.kernels.warps
+        return BatchPlan(kernel, scheduled.schedule(batch.problem, traits, kernel), batch, self.lists)
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        name = f"{describe_class(self.selection)}, {class_of_lists(self.batch)}"
+        return TuningSubject("gemm", name, self.batch.group.device_stream)
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        return candidates_of(self.selection) + candidates_by_wgmma(self.batch, self.choice)
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        if candidate.config.atom == WGMMA:
+            return traced_by_wgmma(_group_kernels(), self.batch.group, candidate.config)
+        traits = class_traits(self.selection, candidate)
+        return self.kernels.of(traits), {"traits": traits.general}
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """A launch of the kernel of products for a batch; `lists` are those of the call: out, a, b and c."""
+
+    kernel: Kernel
+    planned: Scheduled
+    batch: ListedBatch
+    lists: tuple[Any, Any, Any, Any]
+
+    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
+        """Launch, and remember the launch by the key of the call."""
+        group, planned = self.batch.group, self.planned
+        (device, stream), traits = group.device_stream, planned.traits
+        addresses = np.stack([operand.pointers for operand in group.operands]).view(np.uint64)
+        if device is None:
+            values = self._values(factors, self._table(addresses))
+            self.kernel[planned.grid, traits.threads](values, traits=traits)
+            return
+        handle = prepared(self.kernel, planned.grid, traits.threads, device, traits=traits)
+
+        def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
+            return [*self._values(factors, address).flat]
+
+        send, table = TableSender(handle, device, lambda rows: (rows.T,), arguments), addresses.T
+        send(table, factors, stream)
+        launch = list_launch(self.batch.listed, self.lists, ProblemTable(table, (0, 1, 2, 3)), send, planned.stream)
         if launch and is_kept(device, planned.stream):
-            keep_lists(launch, key, _out_first(*matrices), factors)
-    return results
+            keep_lists(launch, key, arrays[:4], factors)
 
+    def _values(self, factors: tuple[float, ...], table: Any) -> Parameters:
+        """The parameters of the kernel."""
+        batches, (alpha, beta) = BATCHES["listed"](count=self.batch.count, table=table), factors
+        return gemm_values(self.batch.problem, self.planned, (alpha, beta), batches)
 
-def _out_first(a: Any, b: Any, c: Any, out: Any) -> tuple[Any, Any, Any, Any]:
-    """The arrays of a call in the order in which it is remembered."""
-    return out, a, b, c
+    def _table(self, addresses: np.ndarray) -> AddressTable:
+        """For the emulator, which gives arrays addresses of its own."""
+        table, count = addresses.view(AddressTable), self.batch.count
+        table.holders = [
+            (n * count + number, f"{operand.name}[{number}]", operand.array(number))
+            for n, operand in enumerate(self.batch.group.operands)
+            for number in range(count)
+        ]
+        return table
 
 
 def _group_kernels() -> Kernels:
@@ -271,13 +309,8 @@ def class_of_lists(batch: ListedBatch) -> str:
 def candidates_by_wgmma(batch: ListedBatch, choice: Choice) -> list[tuple[float, TuningCandidate]]:
     """What may be timed of lists on the sm_90a path, with the microseconds that each should take: none where the
     caller says how blocks share tiles."""
-    known = candidates_of(batch.group, "device", False)
+    known = grouped.candidates_of(batch.group, "device", False)
     return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(batch, choice, each.config)]
-
-
-def general_text(batch: ListedBatch, config: GemmConfig) -> str:
-    """PTX of such a candidate that is the same for all of the shape class."""
-    return text_by_wgmma(_group_kernels(), batch.group, config)
 
 
 def _goes(batch: ListedBatch, choice: Choice, config: GemmConfig) -> bool:

@@ -103,8 +103,7 @@ def group_of(
     group = ProblemGroup(left, right, added, written)
     check_apart(group)
     if alpha == 0:
-        a, b = left.without_columns, right.transposed.without_columns.transposed
-        group = replace(group, a=a, b=b)
+        group = replace(group, a=left.without_columns, b=right.transposed.without_columns.transposed)
     return group
 
 

@@ -1,12 +1,12 @@
-"""A call of grouped_gemm(): its arrays are checked, who does what is worked out, and the launch made and remembered."""
+"""Calls of grouped_gemm(): their arrays, the assignment of tiles to blocks, and their launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from math import inf
-from typing import Any, Literal, NamedTuple, TypedDict, cast
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from ptxdsl import Parameters
 from ptxdsl import config as settings
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch, lists_given
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
@@ -28,13 +29,12 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of
 from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
-from ptxdsl.kernels.call.products.configure import by_wgmma, check_is_bool, configure, facts, narrower, settled
+from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -55,7 +55,6 @@ from ptxdsl.kernels.epilogue import Epilogue
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.parameters import grouped_parameters
@@ -72,118 +71,110 @@ class Constants(TypedDict):
     sort: bool
 
 
-def run(
-    kernels: Kernels,
-    a: Sequence[object],
-    b: Sequence[object],
-    c: Sequence[object] | None,
-    out: Sequence[object] | None,
-    alpha: float,
-    beta: float,
-    schedule: str,
-    config: GemmConfig | Literal["tune"] | None,
-    sort: bool,
-    balance: str | None,
-) -> list[Any]:
-    """out[i] = alpha·a[i]@b[i] + beta·c[i] by one of `kernels`, as `grouped_gemm` says. Returns the list of outputs."""
-    _check_schedule(schedule, balance)
-    check_is_bool("sort", sort)
-    factors, arrays = factors_of(alpha, beta), (out, a, b, c)
-    said = None if wants_tuning(config) else settled(cast("GemmConfig | None", config))
-    key = key_of(kernels, said or config, (out is None, c is None, schedule, sort, balance), a, b)
-    launched = CALLS.launch(key, arrays, factors)
-    if launched is not None:
-        return list(launched)
-    group = group_of(a, b, c, out, factors)
-    if group is None:
-        return []
-    problems = group.row_major
-    _check_on_host(problems.device_stream[0])
-    best = _best(kernels, group, (a, b, c, out), factors, schedule, sort, balance) if wants_tuning(config) else None
-    call = ListCall(key, arrays, factors, arrays)
+class GroupedCall:
+    """A call of grouped_gemm()."""
 
-    def launch(candidate: TuningCandidate | None) -> None:
-        traits = traits_of(problems, candidate.config if candidate else said, schedule, balance is not None)
-        carry_out(kernels, group, traits, call, "parts" if balance else schedule, bool(sort))
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, c = self.lists = call.arrays
+        _, _, self.schedule, self.sort, self.balance = call.options
+        _check_schedule(self.schedule, self.balance)
+        self.kernels, self.factors, self.asked = call.kernels, call.factors, call.asked
+        self.listed = group_of(a, b, c, out, (call.alpha, call.beta))
+        self.out = list(self.listed.out.owners) if self.listed else []
+        if self.listed:
+            _check_on_host(self.group.device_stream[0])
 
-    with_best(best, launch)
-    return list(group.out.owners)
+    @cached_property
+    def group(self) -> ProblemGroup:
+        """The row-major problems, of which there is one at least."""
+        assert self.listed is not None
+        return self.listed.row_major
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there are no problems."""
+        return self.listed is None
+
+    @property
+    def balanced(self) -> bool:
+        """True if blocks have equal shares of all K."""
+        return self.balance is not None
+
+    def plan(self, candidate: TuningCandidate | None) -> ListPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if self.listed is None:
+            return None
+        traits = traits_of(self.group, candidate.config if candidate else self.asked, self.schedule, self.balanced)
+        check_factors(self.factors, traits)
+        mode = "parts" if self.balance else self.schedule
+        return list_plan(self.kernels, self.listed, traits, self.lists, mode, self.sort)
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        group = self.group
+        read = f"mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
+        said = self.schedule, self.sort, self.balance
+        shape_class = f"{VERSION}: {class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
+        return TuningSubject("grouped_gemm", shape_class, group.device_stream)
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        return candidates_of(self.group, self.schedule, self.balanced)
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        if candidate.config.atom == WGMMA:
+            return traced_by_wgmma(self.kernels, self.group, candidate.config)
+        config = of_groups(candidate.config, _usual(self.group, self.balanced))
+        traits = configure(config, _facts_of(self.group), self.group.device_stream[0])
+        mode = "parts" if self.balance else self.schedule
+        return self.kernels.of(traits), {"traits": traits, "mode": mode, "sort": False}
 
 
-class ListCall(NamedTuple):
-    """A call with lists: its `arrays` out, a, b and c, and the `lists` that they stand for, of which c and out may not
-    be given."""
+@dataclass(frozen=True)
+class ListPlan:
+    """A launch for the problems that are `listed`; `lists` are those of the call: out, a, b and c."""
 
-    key: Hashable
-    arrays: tuple[Any, Any, Any, Any]
-    factors: tuple[float, float]
+    kernel: ListKernel
+    listed: ProblemGroup
     lists: tuple[Any, Any, Any, Any]
 
-
-def carry_out(
-    kernels: Kernels, group: ProblemGroup, traits: Traits, call: ListCall, mode: str = "device", sort: bool = False
-) -> None:
-    """Makes the launch of a call, by the kernel that is made for such traits. Raises LaunchError for factors that are
-    none of its type."""
-    problems = group.row_major
-    check_factors(call.factors, traits)
-    if problems.out.shapes.all(axis=1).any():
-        launch = launch_of(kernels, problems, traits, mode, sort)
-        if problems.device_stream[0] is None:
-            _emulate(launch, problems, call.factors)
-        else:
-            _send(launch, group, call)
-
-
-def _send(launch: ListKernel, group: ProblemGroup, call: ListCall) -> None:
-    """Launches on the GPU of the arrays, and remembers it by the key of the call."""
-    (out, a, b, c), problems, order = call.lists, group.row_major, launch.deal.order
-    device, stream = problems.device_stream
-    assert device is not None
-    rows = launch.rows(problems) if order is None else launch.rows(problems)[order]
-    send = _sender(launch, device, rows)
-    send(rows, call.factors, stream)
-    kept = list_launch(group, lists_given(a, b, c, out), ProblemTable(rows, ADDRESSES, order), send)
-    if kept:
-        keep_lists(kept, call.key, call.arrays, call.factors)
+    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
+        """Launch, and remember the launch by the key of the call."""
+        problems, order = self.listed.row_major, self.kernel.deal.order
+        device, stream = problems.device_stream
+        if device is None:
+            _emulate(self.kernel, problems, factors)
+            return
+        rows = self.kernel.rows(problems) if order is None else self.kernel.rows(problems)[order]
+        send = _sender(self.kernel, device, rows)
+        send(rows, factors, stream)
+        kept = list_launch(self.listed, self.lists, ProblemTable(rows, ADDRESSES, order), send)
+        if kept:
+            keep_lists(kept, key, arrays, factors)
 
 
-def _best(
+def list_plan(
     kernels: Kernels,
-    group: ProblemGroup,
-    lists: tuple[Sequence[Any], Sequence[Any], Sequence[Any] | None, Sequence[Any] | None],
-    factors: tuple[float, float],
-    schedule: str,
-    sort: bool,
-    balance: str | None,
-) -> TuningCandidate | None:
-    """What config="tune" stands for, for lists a, b, c, out; None for the choice of the model, as on the emulator."""
-    (a, b, c, out), problems, balanced = lists, group.row_major, balance is not None
-    operands, sizes = _facts_of(problems), class_of_list(_list_facts(problems))
-    are_read = f"mapped {are_lists_mappable(problems)}, boxed {are_lists_boxed(problems)}"
-    shape_class = f"{VERSION}: {sizes}, {operands}, {are_read}, said {(schedule, sort, balance)}"
-    subject = TuningSubject("grouped_gemm", shape_class, problems.device_stream)
-    written = None if group.in_place else out  # what is read must not change before the last launch
-
-    def run_with(candidate: TuningCandidate) -> None:
-        run(kernels, a, b, c, written, *factors, schedule, candidate.config, sort, balance)
-
-    def text(candidate: TuningCandidate) -> str:
-        if candidate.config.atom == WGMMA:
-            return text_by_wgmma(kernels, problems, candidate.config)
-        traits = configure(of_groups(candidate.config, _usual(problems, balanced)), operands, subject.device)
-        constants = {"traits": traits, "mode": "parts" if balance else schedule, "sort": False}
-        return text_of(kernels.of(traits), constants, subject.device)
-
-    return tuned_once(subject, kernels, lambda: Trials(candidates_of(problems, schedule, balanced), run_with, text))
+    listed: ProblemGroup,
+    traits: Traits,
+    lists: tuple[Any, Any, Any, Any],
+    mode: str = "device",
+    sort: bool = False,
+) -> ListPlan | None:
+    """Return the launch of a kernel that is made for such traits; None if there is nothing to write."""
+    problems = listed.row_major
+    if not problems.out.shapes.all(axis=1).any():
+        return None
+    return ListPlan(launch_of(kernels, problems, traits, mode, sort), listed, lists)
 
 
-def text_by_wgmma(kernels: Kernels, group: ProblemGroup, config: GemmConfig) -> str:
-    """PTX of a configuration on the sm_90a path, of whole tiles: the same for all problems of the shape class."""
-    device, _ = group.device_stream
+def traced_by_wgmma(kernels: Kernels, group: ProblemGroup, config: GemmConfig) -> tuple[Kernel, Mapping[str, object]]:
+    """Return the kernel of a configuration on the sm_90a path, of whole tiles, and its constants."""
     of_tiles = of_groups(config, AHEAD, staggers=config.swap_ab)
-    traits = configure(of_tiles, _facts_of(group), device, takes_warpgroups=True)
-    return text_of(kernels.of(traits), {"traits": traits}, device)
+    traits = configure(of_tiles, _facts_of(group), group.device_stream[0], takes_warpgroups=True)
+    return kernels.of(traits), {"traits": traits}
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
@@ -401,7 +392,7 @@ def _warpgroup_launch_of(
     return ListKernel(kernel, {"traits": traits}, traits, dealt, values, early)
 
 
-def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, float]) -> None:
+def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, ...]) -> None:
     rows, schedule = launch.rows(group), launch.deal.table.copy()  # blocks count themselves in it
     table = address_table(group, rows, launch.deal.order)
     values = launch.values(table, schedule, factors, None, 0)

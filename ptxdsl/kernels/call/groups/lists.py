@@ -184,35 +184,28 @@ class TableSender:
             self._checked[key] = arguments
 
 
-class CallLists(NamedTuple):
-    """The lists of a call: `arrays` has all that are given, out first."""
-
-    c: Sequence[object] | None
-    out: Sequence[object] | None
-    arrays: list[object]
-
-
-def lists_given(a: Any, b: Any, c: Any, out: Any) -> CallLists:
-    """The lists of a call, of which c and out may not be given."""
-    return CallLists(c, out, [array for owners in (out, a, b, c) if owners is not None for array in owners])
-
-
 def list_launch(
-    group: ProblemGroup, call: CallLists, table: ProblemTable, send: Send, stream: int | None = None
+    group: ProblemGroup,
+    lists: tuple[Any, Any, Any, Any],
+    table: ProblemTable,
+    send: Send,
+    stream: int | None = None,
 ) -> ListLaunch | None:
-    """A launch that has just been made on a GPU, for other lists like these.
+    """A launch that has just been made on a GPU, for other lists like these: out, a, b and c, of which out and c may
+    not be given.
 
     None where the library of the arrays cannot tell whether others are like them, and where c lies in the memory of
     out and is not out itself.
     """
-    c, out = call.c, group.out
-    arrays = [*call.arrays] if call.out is not None else [*out.owners, *call.arrays]
+    (passed_out, _, _, c), out = lists, group.out
+    passed = [array for owners in lists if owners is not None for array in owners]
+    arrays = passed if passed_out is not None else [*out.owners, *passed]
     libraries = {library_of(type(array)) for array in arrays}
     library = libraries.pop()
     if library is None or libraries or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
         return None
-    repeats = _repeats(call.arrays)
-    alike = library.alike([array for n, array in enumerate(call.arrays) if n not in dict(repeats)])
+    repeats = _repeats(passed)
+    alike = library.alike([array for n, array in enumerate(passed) if n not in dict(repeats)])
     if alike is None:
         return None
     in_a, in_b, in_c, in_out = table.columns
@@ -240,7 +233,7 @@ def list_launch(
     )
 
 
-def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors: tuple[float, float]) -> None:
+def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors: tuple[float, ...]) -> None:
     """Remembers a launch by the key of a call, whose `arrays` are out, a, b and c."""
     lists = [owners for owners in arrays if isinstance(owners, LISTS)]
     lengths = [None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in arrays]

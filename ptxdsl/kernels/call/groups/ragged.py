@@ -1,19 +1,20 @@
-"""A call of grouped_gemm_ragged() or grouped_gemm_masked(): its arrays are checked, its launch made and remembered."""
+"""Calls of grouped_gemm_ragged() and grouped_gemm_masked(): their arrays, and their launch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
@@ -27,17 +28,14 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.products.configure import (
     are_mappable,
-    check_is_bool,
     check_mappable,
     configure,
     facts,
-    fused,
-    settled,
 )
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -57,7 +55,7 @@ from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
-from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
@@ -110,76 +108,67 @@ class Groups:
         return rows, self.b.shape[1], self.a.shape[1]
 
 
-def run(
-    kernels: Kernels,
-    form: str,
-    a: object,
-    b: object,
-    sizes: object,
-    out: object,
-    config: GemmConfig | Literal["tune"] | None,
-    validate: bool,
-    index: object = None,
-    out_index: object = None,
-    epilogue: Callable[..., Any] | None = None,
-    operands: Sequence[object] = NO_OPERANDS,
-) -> Any:
-    """The products of the groups that `sizes` tells apart, by one of `kernels`. Returns out."""
-    check_is_bool("validate", validate)
-    arrays: tuple[Any, ...] = out, a, b, sizes, index, out_index
-    said: tuple[object, ...] = ()
-    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
-        said = epilogue, *map(type, operands)
-    options: tuple[Any, ...] = form, bool(validate), out is None, index is None, out_index is None, *said
-    key = key_of(kernels, config, options, a, b)
-    launched = CALLS.launch(key, arrays, ())
-    if launched is not None:
-        return launched
-    beside: dict[str, Any] = {"index": index, "out_index": out_index, "epilogue": epilogue, "operands": operands}
-    is_tuned = wants_tuning(config)
-    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
-    groups = groups_of(form, a, b, sizes, out, **beside)
-    if validate:
-        check_values(form, groups.sizes, groups.shape[0])
-    plan = None
-    if groups.out.array.size and groups.b.batches:
-        best = _best(kernels, form, groups, arrays, bool(validate), beside) if is_tuned else None
+class RaggedCall:
+    """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
-        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
-            traits = traits_of(groups, form, candidate.config if candidate else tiles)
-            return plan_of(kernels, form, groups, traits, bool(validate))
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, sizes, index, out_index, *_ = call.arrays
+        _, self.form, self.validate, *_ = call.options
+        self.kernels, self.asked = call.kernels, call.asked
+        self.groups = groups_of(
+            self.form,
+            a,
+            b,
+            sizes,
+            out,
+            index=index,
+            out_index=out_index,
+            epilogue=call.epilogue,
+            operands=call.operands,
+        )
+        if self.validate:
+            check_values(self.form, self.groups.sizes, self.groups.shape[0])
 
-        plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner)
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.groups.out.owner
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not (self.groups.out.array.size and self.groups.b.batches)
 
-def _best(
-    kernels: Kernels, form: str, groups: Groups, arrays: tuple[object, ...], validate: bool, beside: dict[str, Any]
-) -> TuningCandidate | None:
-    """What config="tune" stands for, for out, a, b, sizes and what is `beside` these; None for the choice of the
-    model: on the emulator, and for arrays of other libraries than torch and CuPy."""
-    if placement_of(arrays) is None:
-        return None
-    out, a, b, sizes, *_ = arrays
-    boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
-    told = [name for name in ("index", "out_index", "epilogue") if beside[name] is not None]
-    shape_class = f"{VERSION}: {form} {class_of_groups(_known(groups, form))}, boxed {boxed}, mapped {mapped}, {told}"
-    subject = TuningSubject(f"grouped_gemm_{form}", shape_class, groups.device_stream)
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if self.is_empty:
+            return None
+        traits = traits_of(self.groups, self.form, candidate.config if candidate else self.asked)
+        return plan_of(self.kernels, self.form, self.groups, traits, self.validate)
 
-    def run_with(candidate: TuningCandidate) -> None:
-        run(kernels, form, a, b, sizes, out, candidate.config, validate, **beside)
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        groups, form = self.groups, self.form
+        boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
+        moves = {"index": groups.index, "out_index": groups.out_index, "epilogue": groups.epilogue}
+        told = [name for name, value in moves.items() if value is not None]
+        known = class_of_groups(_known(groups, form))
+        shape_class = f"{VERSION}: {form} {known}, boxed {boxed}, mapped {mapped}, {told}"
+        return TuningSubject(f"grouped_gemm_{form}", shape_class, groups.device_stream)
 
-    def text(candidate: TuningCandidate) -> str:
-        """Of whole tiles, without what rows are gathered from and what is computed of them."""
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        return candidates_of(self.groups, self.form)
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
+        """Return the kernel of whole tiles, without what rows are gathered from and what is computed of them."""
+        groups, form = self.groups, self.form
         config, operands = of_groups(candidate.config, AHEAD, takes_turns=True), _facts_of(groups, form)
         batches = "strided" if config.atom == WGMMA else operands.batches
         known = replace(operands, batches=batches, extras=(), a_gathered=_gathers(groups, config))
-        traits = configure(config, known, subject.device, takes_warpgroups=True)
-        constants = {"traits": traits, "form": form, "validate": validate}
-        return text_of(kernels.of(traits), constants, subject.device)
-
-    return tuned_once(subject, kernels, lambda: Trials(candidates_of(groups, form), run_with, text))
+        traits = configure(config, known, groups.device_stream[0], takes_warpgroups=True)
+        return self.kernels.of(traits), {"traits": traits, "form": form, "validate": self.validate}
 
 
 def _known(groups: Groups, form: str) -> GroupFacts:

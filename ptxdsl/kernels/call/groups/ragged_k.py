@@ -1,13 +1,15 @@
-"""A call of grouped_gemm_ragged_k(): its arrays are checked, its launch made and remembered."""
+"""Calls of grouped_gemm_ragged_k(): their arrays, and their launch."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_output,
@@ -20,8 +22,7 @@ from ptxdsl.kernels.call.groups.ragged import (
     is_boxed,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrix import (
@@ -33,10 +34,10 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
     empty,
 )
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, configure, facts, narrower, settled
+from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -56,7 +57,7 @@ from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import UNSCALED, factors_of
+from ptxdsl.kernels.store.function import UNSCALED
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -67,65 +68,51 @@ from ptxdsl.types import u32
 FACTORS = "alpha", "beta"
 
 
-def run(
-    kernels: Kernels,
-    a: object,
-    b: object,
-    offsets: object,
-    c: object,
-    out: object,
-    alpha: float,
-    beta: float,
-    config: GemmConfig | Literal["tune"] | None,
-    validate: bool,
-) -> Any:
-    """The products of the groups, by one of `kernels`. Returns out."""
-    check_is_bool("validate", validate)
-    factors, is_tuned = factors_of(alpha, beta), wants_tuning(config)
-    arrays, options = (out, a, b, offsets, c), (bool(validate), out is None, c is None)
-    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
-    key = key_of(kernels, tiles or config, options, a, b)
-    launched = CALLS.launch(key, arrays, factors)
-    if launched is not None:
-        return launched
-    groups, plan = groups_of(a, b, offsets, out, c, factors[1]), None
-    if validate:
-        check_values("ragged", groups.sizes, groups.a.shape[0])
-    if groups.out.array.size:
-        best = _best(kernels, groups, arrays, factors, bool(validate)) if is_tuned else None
+class RaggedKCall:
+    """A call of grouped_gemm_ragged_k()."""
 
-        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
-            traits = traits_of(groups, candidate.config if candidate else tiles)
-            check_factors(factors, traits)
-            return plan_of(kernels, groups, traits, bool(validate), factors)
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, offsets, c = call.arrays
+        *_, self.validate = call.options
+        self.kernels, self.factors, self.asked = call.kernels, call.factors, call.asked
+        self.groups = groups_of(a, b, offsets, out, c, call.beta)
+        if self.validate:
+            check_values("ragged", self.groups.sizes, self.groups.a.shape[0])
 
-        plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner, factors)
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.groups.out.owner
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not self.groups.out.array.size
 
-def _best(
-    kernels: Kernels, groups: Groups, arrays: tuple[object, ...], factors: tuple[float, float], validate: bool
-) -> TuningCandidate | None:
-    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-    libraries than torch and CuPy."""
-    if placement_of(arrays) is None:
-        return None
-    _, a, b, offsets, c = arrays
-    written = timed_output(arrays)
-    sizes, boxed = class_of_list(_list_facts(groups)), are_boxed(groups)
-    told = f"mapped {_are_mappable(groups)}, boxed {boxed}, validated {validate}"
-    subject = TuningSubject(
-        "grouped_gemm_ragged_k", f"{VERSION}: {sizes}, {_facts_of(groups)}, {told}", groups.device_stream
-    )
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if self.is_empty:
+            return None
+        traits = traits_of(self.groups, candidate.config if candidate else self.asked)
+        check_factors(self.factors, traits)
+        return plan_of(self.kernels, self.groups, traits, self.validate, self.factors)
 
-    def run_with(candidate: TuningCandidate) -> None:
-        run(kernels, a, b, offsets, c, written, *factors, candidate.config, validate)
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        groups = self.groups
+        told = f"mapped {_are_mappable(groups)}, boxed {are_boxed(groups)}, validated {self.validate}"
+        shape_class = f"{VERSION}: {class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
+        return TuningSubject("grouped_gemm_ragged_k", shape_class, groups.device_stream)
 
-    def text(candidate: TuningCandidate) -> str:
-        traits = traits_of(groups, candidate.config)
-        return text_of(kernels.of(traits), {"traits": traits, "validate": validate}, subject.device)
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        return candidates_of(self.groups)
 
-    return tuned_once(subject, kernels, lambda: Trials(candidates_of(groups), run_with, text))
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        traits = traits_of(self.groups, candidate.config)
+        return self.kernels.of(traits), {"traits": traits, "validate": self.validate}
 
 
 def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:

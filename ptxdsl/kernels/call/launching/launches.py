@@ -106,6 +106,27 @@ class LaunchPlan:
             alignment=out.array.pointer % ALIGNMENT,
         )
 
+    def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
+        """Launch with the arrays of a call, the output first, or with `out` where the call has none. The launch is
+        remembered by the key of the call if all arrays are on a GPU and of a library that tells how they lie."""
+        array_arguments = [argument for each in (*self.before, self) for argument in each.array_arguments.values()]
+        device, stream = stream_of(*(argument.array for argument in array_arguments))
+        if device is None or settings.current().device == "emulator":
+            self.run()
+            return
+        _check_located(array_arguments, device)
+        library, placement = library_of(type(out)), placement_of(arrays, factors)
+        if library and placement and is_kept(device, self.stream):
+            (layout, addresses), actual = placement, (out, *arrays[1:])
+            launch = replace(self.for_others(actual, device, library), known=factors)
+            if launch.launch([library.address(out), *addresses[1:]], actual, factors) is not None:
+                call = CALLS.known(key)
+                writer = LaunchWriter(call, library)
+                writer(launch, addresses, arrays)
+                call.keep(layout, replace(launch, rewrite=writer))
+                return
+        self.launch(device, stream)
+
     def _handle(self, device: int) -> partial[None]:
         return prepared(self.kernel, self.grid, self.threads, device, **self.constants)
 
@@ -160,37 +181,6 @@ def recorded_launch(call: Callable[[], object]) -> tuple[Any, ...]:
     """Return the last launch of a library call as an example of `ptxdsl check`: grid, block, parameters, constants."""
     plan = recorded_plan(call)
     return plan.grid, plan.threads, plan.group, dict(plan.constants)
-
-
-def carry_out(
-    plan: LaunchPlan | None, key: Hashable, arrays: Sequence[Any], out: Any, numbers: tuple[float, ...] = ()
-) -> Any:
-    """Makes a launch that was worked out for a call with arrays, the output first, and returns that: `out`, where the
-    call has none. The launch is remembered by the key of the call where all arrays are of a library that says how they
-    lie, on a GPU. Without a plan there is nothing to write."""
-    if plan:
-        _launch(plan, key, arrays, out, numbers)
-    return out
-
-
-def _launch(plan: LaunchPlan, key: Hashable, arrays: Sequence[Any], out: Any, numbers: tuple[float, ...]) -> None:
-    array_arguments = [argument for each in (*plan.before, plan) for argument in each.array_arguments.values()]
-    device, stream = stream_of(*(argument.array for argument in array_arguments))
-    if device is None or settings.current().device == "emulator":
-        plan.run()
-        return
-    _check_located(array_arguments, device)
-    library, placement = library_of(type(out)), placement_of(arrays, numbers)
-    if library and placement and is_kept(device, plan.stream):
-        (layout, addresses), actual = placement, (out, *arrays[1:])
-        launch = replace(plan.for_others(actual, device, library), known=numbers)
-        if launch.launch([library.address(out), *addresses[1:]], actual, numbers) is not None:
-            call = CALLS.known(key)
-            writer = LaunchWriter(call, library)
-            writer(launch, addresses, arrays)
-            call.keep(layout, replace(launch, rewrite=writer))
-            return
-    plan.launch(device, stream)
 
 
 def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> None:

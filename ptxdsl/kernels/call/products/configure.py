@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
@@ -246,9 +244,3 @@ def check_is_config(config: object) -> None:
         if isinstance(config, str):
             help += ', or None to have it chosen; all but gradients of convolutions take "tune" too, which times tiles'
         raise LaunchError(f"`config` is {config!r}", help=help)
-
-
-def check_is_bool(name: str, value: object) -> None:
-    """Raises LaunchError for what is neither true nor false."""
-    if not isinstance(value, bool | np.bool_):
-        raise LaunchError(f"`{name}` is {value!r}", help="pass True or False")

@@ -1,15 +1,16 @@
-"""A call of scaled_gemm_ragged_k(): its arrays are checked, its launch made and remembered."""
+"""Calls of scaled_gemm_ragged_k(): their arrays, and their launch."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any
 
 import numpy as np
 
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_output,
@@ -20,11 +21,10 @@ from ptxdsl.kernels.call.groups.ragged import (
     matrix_of_rank,
 )
 from ptxdsl.kernels.call.groups.ragged_k import FACTORS, addend_of, are_boxed, check_groups, mapped, tiles_of
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, check_input_types, empty
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, narrower, settled
+from ptxdsl.kernels.call.products.configure import check_mappable, facts, narrower
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
 from ptxdsl.kernels.call.scaled.scales import (
@@ -37,7 +37,7 @@ from ptxdsl.kernels.call.scaled.scales import (
     configured,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
@@ -47,84 +47,66 @@ from ptxdsl.kernels.product.operands import FP8, outputs
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import UNSCALED, factors_of
+from ptxdsl.kernels.store.function import UNSCALED
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 
 
-def run(
-    kernel: Kernel,
-    a: object,
-    b: object,
-    offsets: object,
-    scale_a: object,
-    scale_b: object,
-    c: object,
-    out: object,
-    alpha: float,
-    beta: float,
-    config: GemmConfig | Literal["tune"] | None,
-    validate: bool,
-) -> Any:
-    """The products of the groups, by a kernel. Returns out."""
-    check_is_bool("validate", validate)
-    arrays, options = (out, a, b, scale_a, scale_b, offsets, c), (out is None, c is None, bool(validate))
-    factors, is_tuned = factors_of(alpha, beta), wants_tuning(config)
-    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
-    key = key_of(kernel, tiles or config, options, a, b)
-    launched = CALLS.launch(key, arrays, factors)
-    if launched is not None:
-        return launched
-    groups = groups_of(a, b, offsets, out, c, factors[1])
-    scaled = checked_scales(groups, scale_a, scale_b)
-    if validate:
-        _check_offsets(groups.sizes, groups.a.shape[1])
-    plan = None
-    if groups.out.array.size:
-        best = _best(kernel, groups, scaled, arrays, factors, bool(validate)) if is_tuned else None
+class ScaledRaggedKCall:
+    """A call of scaled_gemm_ragged_k()."""
 
-        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
-            traits = traits_of(groups, scaled.scaling, candidate.config if candidate else tiles)
-            check_factors(factors, traits)
-            return plan_of(kernel, groups, scaled, traits, bool(validate), factors)
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, scale_a, scale_b, offsets, c = call.arrays
+        *_, self.validate = call.options
+        self.kernel, self.factors, self.asked = call.kernels, call.factors, call.asked
+        self.groups = groups_of(a, b, offsets, out, c, call.beta)
+        self.scaled = checked_scales(self.groups, scale_a, scale_b)
+        if self.validate:
+            _check_offsets(self.groups.sizes, self.groups.a.shape[1])
 
-        plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner, factors)
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.groups.out.owner
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write or to multiply."""
+        return not (self.groups.out.array.size and self.groups.a.shape[1])
 
-def _best(
-    kernel: Kernel,
-    groups: Groups,
-    scaled: ScaledOperands,
-    arrays: tuple[object, ...],
-    factors: tuple[float, float],
-    validate: bool,
-) -> TuningCandidate | None:
-    """What config="tune" stands for; None for the choice of the model: on the emulator, for arrays of other libraries
-    than torch and CuPy, and where there is nothing to multiply."""
-    if placement_of(arrays) is None or not groups.a.shape[1]:
-        return None
-    _, a, b, scale_a, scale_b, offsets, c = arrays
-    average, constants, written = _list_facts(groups), _constants(scaled, validate), timed_output(arrays)
-    shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {constants}"
-    subject = TuningSubject("scaled_gemm_ragged_k", shape_class, groups.device_stream)
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if not self.groups.out.array.size:
+            return None
+        traits = traits_of(self.groups, self.scaled.scaling, candidate.config if candidate else self.asked)
+        check_factors(self.factors, traits)
+        return plan_of(self.kernel, self.groups, self.scaled, traits, self.validate, self.factors)
 
-    def run_with(candidate: TuningCandidate) -> None:
-        run(kernel, a, b, offsets, scale_a, scale_b, c, written, *factors, candidate.config, validate)
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        average = _list_facts(self.groups)
+        shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {self._constants}"
+        return TuningSubject("scaled_gemm_ragged_k", shape_class, self.groups.device_stream)
 
-    def text(candidate: TuningCandidate) -> str:
-        traits = traits_of(groups, scaled.scaling, candidate.config)
-        return text_of(kernel, {"traits": traits, **constants}, subject.device)
+    @property
+    def _constants(self) -> dict[str, object]:
+        return _constants(self.scaled, self.validate)
 
-    def timed() -> list[tuple[float, TuningCandidate]]:
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        average, (device, _) = _list_facts(self.groups), self.groups.device_stream
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
             (time, TuningCandidate(each))
-            for time, each in ranked_scaled(known, model_of(subject.device), MOST_COLUMNS)
-            if not each.swap_ab or scaled.scaling == "tensors"
+            for time, each in ranked_scaled(known, model_of(device), MOST_COLUMNS)
+            if not each.swap_ab or self.scaled.scaling == "tensors"
         ]
 
-    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        traits = traits_of(self.groups, self.scaled.scaling, candidate.config)
+        return self.kernel, {"traits": traits, **self._constants}
 
 
 def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:

@@ -1,13 +1,13 @@
-"""A call of scaled_gemm_ragged() or scaled_gemm_masked(): its arrays are checked, its launch made and remembered."""
+"""Calls of scaled_gemm_ragged() and scaled_gemm_masked(): their arrays, and their launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
@@ -18,23 +18,22 @@ from ptxdsl.kernels.call.groups.ragged import (
     is_boxed,
     most_tiles,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import matrix
-from ptxdsl.kernels.call.products.configure import check_is_bool, check_mappable, facts, fused, settled
+from ptxdsl.kernels.call.products.configure import check_mappable, facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, scales_of, traits_of
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import choose_scaled_groups, ranked_scaled_groups
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
-from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.parameters import scaled_ragged_parameters
@@ -45,51 +44,55 @@ from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import u32
 
 
-def run(
-    kernel: Kernel,
-    form: str,
-    a: object,
-    b: object,
-    scale_a: object,
-    scale_b: object,
-    sizes: object,
-    out: object,
-    config: GemmConfig | Literal["tune"] | None,
-    validate: bool,
-    index: object = None,
-    out_index: object = None,
-    epilogue: Callable[..., Any] | None = None,
-    operands: Sequence[object] = NO_OPERANDS,
-) -> Any:
-    """The products of groups of rows in a form, "ragged" or "masked", that `sizes` tells apart, by a kernel. Returns
-    out."""
-    check_is_bool("validate", validate)
-    arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, sizes, index, out_index
-    said: tuple[object, ...] = ()
-    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
-        said = epilogue, *map(type, operands)
-    options = form, bool(validate), out is None, index is None, out_index is None, *said
-    key = key_of(kernel, config, options, a, b)
-    launched = CALLS.launch(key, arrays, ())
-    if launched is not None:
-        return launched
-    is_tuned = wants_tuning(config)
-    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
-    beside = index, out_index, epilogue, operands
-    groups = groups_of(form, a, b, sizes, out, FP8, *beside)
-    scaled = _scales_of(groups, scale_a, scale_b)
-    if validate:
-        check_values(form, groups.sizes, groups.shape[0])
-    plan = None
-    if groups.out.array.size and groups.b.batches and groups.shape[0]:
-        best = _best(kernel, form, groups, scaled, arrays, (bool(validate), *beside)) if is_tuned else None
+class ScaledRaggedCall:
+    """A call of scaled_gemm_ragged() or scaled_gemm_masked()."""
 
-        def planned(candidate: TuningCandidate | None) -> LaunchPlan:
-            return _plan_of(kernel, form, groups, scaled, candidate.config if candidate else tiles, bool(validate))
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, sizes, index, out_index, scale_a, scale_b, *_ = call.arrays
+        _, self.form, self.validate, *_ = call.options
+        self.kernel, self.asked = call.kernels, call.asked
+        self.groups = groups_of(self.form, a, b, sizes, out, FP8, index, out_index, call.epilogue, call.operands)
+        self.scaled = _scales_of(self.groups, scale_a, scale_b)
+        if self.validate:
+            check_values(self.form, self.groups.sizes, self.groups.shape[0])
 
-        plan = with_best(best, planned)
-    return carry_out(plan, key, arrays, groups.out.owner)
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+        return self.groups.out.owner
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not (self.groups.out.array.size and self.groups.b.batches and self.groups.shape[0])
+
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        if self.is_empty:
+            return None
+        config = candidate.config if candidate else self.asked
+        return _plan_of(self.kernel, self.form, self.groups, self.scaled, config, self.validate)
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        groups, scaling, shape_class = self.groups, self.scaled.scaling, class_of_groups(_known(self.groups, self.form))
+        moves = groups.index is not None, groups.out_index is not None  # rows that are gathered, or scattered
+        name = f"{VERSION}: {shape_class}, scales of {scaling}, said {moves}"
+        return TuningSubject(f"scaled_gemm_{self.form}", name, groups.device_stream)
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        known, (device, _) = class_of_groups(_known(self.groups, self.form)), self.groups.device_stream
+        ranked = ranked_scaled_groups(known, model_of(device), self.scaled.scaling)
+        return [(time, TuningCandidate(config)) for time, config in ranked]
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        operands = replace(_known(self.groups, self.form).operands, out_boxes=False, extras=())
+        (device, _), scaling = self.groups.device_stream, self.scaled.scaling
+        traits = traits_of(operands, scaling, candidate.config, device, AHEAD)
+        return self.kernel, {"traits": traits, "scaling": scaling, "form": self.form}
 
 
 def _scales_of(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:
@@ -112,40 +115,6 @@ def _known(groups: Groups, form: str) -> GroupFacts:
     boxed = is_boxed(groups.out)
     known = replace(operands, a_major="k", b_major="k", batches="strided", out_boxes=boxed)
     return GroupFacts(average, n, k, count, known)
-
-
-def _best(
-    kernel: Kernel,
-    form: str,
-    groups: Groups,
-    scaled: ScaledOperands,
-    arrays: tuple[Any, ...],
-    beside: tuple[Any, ...],
-) -> TuningCandidate | None:
-    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-    libraries than torch and CuPy. `beside` is what a call says behind its configuration."""
-    if placement_of(arrays) is None:
-        return None
-    out, a, b, scale_a, scale_b, sizes, *_ = arrays
-    known, scaling = _known(groups, form), scaled.scaling
-    shape_class = class_of_groups(known)
-    moves = groups.index is not None, groups.out_index is not None  # rows that are gathered, or scattered
-    name = f"{VERSION}: {shape_class}, scales of {scaling}, said {moves}"
-    subject = TuningSubject(f"scaled_gemm_{form}", name, groups.device_stream)
-
-    def run_with(candidate: TuningCandidate) -> None:
-        run(kernel, form, a, b, scale_a, scale_b, sizes, out, candidate.config, *beside)
-
-    def text(candidate: TuningCandidate) -> str:
-        operands = replace(known.operands, out_boxes=False, extras=())
-        traits = traits_of(operands, scaling, candidate.config, subject.device, AHEAD)
-        return text_of(kernel, {"traits": traits, "scaling": scaling, "form": form}, subject.device)
-
-    def timed() -> list[tuple[float, TuningCandidate]]:
-        ranked = ranked_scaled_groups(shape_class, model_of(subject.device), scaling)
-        return [(time, TuningCandidate(config)) for time, config in ranked]
-
-    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
 
 
 def _plan_of(

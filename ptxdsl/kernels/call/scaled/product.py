@@ -1,18 +1,16 @@
-"""A call of scaled_gemm(): its arrays are checked, its launch made and remembered."""
+"""Calls of scaled_gemm(): their arrays, and their launch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from dataclasses import replace
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, carry_out
-from ptxdsl.kernels.call.launching.memory import CALLS, key_of, placement_of
+from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure, fused, settled
+from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k
 from ptxdsl.kernels.call.products.plan import (
     check_factors,
@@ -31,17 +29,16 @@ from ptxdsl.kernels.call.scaled.scales import (
     check_warpgroups,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
 from ptxdsl.kernels.choose.shape_class import VERSION, class_of
 from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
-from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, GemmConfig, specialise
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.sm90.parameters import scaled_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import factors_of
 from ptxdsl.runtime.dispatch import target
 
 WHOLE_TOGETHER = {
@@ -50,14 +47,18 @@ WHOLE_TOGETHER = {
 }
 
 
-@dataclass(frozen=True)
-class ScaledProduct:
-    """The arrays of a call, checked: a row-major product with its scales, by what it is multiplied and added to."""
+class ScaledCall:
+    """A call of scaled_gemm(): `problem` is row-major, with its scales."""
 
-    problem: GemmProblem
-    scaled: ScaledOperands
-    factors: tuple[float, float]
-    epilogue: Callable[..., Any] | None
+    def __init__(self, call: PublicCall) -> None:
+        out, a, b, scale_a, scale_b, c, *_ = call.arrays
+        self.kernel, self.factors, self.asked, self.epilogue = call.kernels, call.factors, call.asked, call.epilogue
+        problem = problem_of(a, b, c, out, call.beta, call.epilogue, call.operands)
+        scaled = _scales_of(problem, scale_a, scale_b)
+        problem = problem.scaled(call.alpha)
+        if problem.k == 0:
+            problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
+        self.out, self.problem, self.scaled = problem.out.owner, problem.row_major, scaled
 
     @property
     def device(self) -> int | None:
@@ -70,55 +71,36 @@ class ScaledProduct:
         return product_facts(self.problem, self.epilogue is not None)
 
     @property
-    def chosen(self) -> GemmConfig:
-        """The configuration that should take the least time."""
-        return choose_scaled_product(self.facts, model_of(self.device), self.scaled.scaling)
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not self.problem.out.array.size
+
+    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        return None if self.is_empty else _plan_of(self, candidate.config if candidate else self.asked)
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+        name = f"{VERSION}: {class_of(self.facts)}, scales of {self.scaled.scaling}"
+        return TuningSubject("scaled_gemm", name, self.problem.device_stream)
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return what may be timed for the shape class."""
+        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device), self.scaled.scaling)
+        return [(time, TuningCandidate(config)) for time, config in ranked]
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
+        """Return the kernel of a candidate, and its constants."""
+        plain = replace(self.facts.operands, c="none", c_major="row", extras=())
+        traits = configure(_scheduled(candidate.config), plain, self.device, True, shares_copies=True).general
+        return self.kernel, {"traits": traits, "scaling": self.scaled.scaling}
 
 
 def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
     """What is known of a product; operands that are not read as they lie are copied so."""
     operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
     return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
-
-
-def run(
-    kernel: Kernel,
-    a: object,
-    b: object,
-    scale_a: object,
-    scale_b: object,
-    c: object,
-    out: object,
-    alpha: float,
-    beta: float,
-    config: GemmConfig | Literal["tune"] | None,
-    epilogue: Callable[..., Any] | None,
-    operands: Sequence[object],
-) -> Any:
-    """The product, by a kernel. Returns out."""
-    factors = factors_of(alpha, beta)
-    arrays: tuple[Any, ...] = out, a, b, scale_a, scale_b, c
-    said: tuple[object, ...] = ()
-    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
-        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
-        said = epilogue, *map(type, operands)
-    key = key_of(kernel, config, (out is None, c is None, *said), a, b)
-    launched = CALLS.launch(key, arrays, factors)
-    if launched is not None:
-        return launched
-    is_tuned = wants_tuning(config)
-    tiles = None if is_tuned else settled(cast("GemmConfig | None", config))
-    problem = problem_of(a, b, c, out, factors[1], epilogue, operands)
-    scaled = _scales_of(problem, scale_a, scale_b)
-    problem = problem.scaled(factors[0])
-    if problem.k == 0:
-        problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
-    product = ScaledProduct(problem.row_major, scaled, factors, epilogue)
-    plan = None
-    if problem.out.array.size:
-        best = _best(kernel, product, arrays, operands) if is_tuned and problem.k else None
-        plan = with_best(best, lambda candidate: _plan_of(kernel, product, candidate.config if candidate else tiles))
-    return carry_out(plan, key, arrays, problem.out.owner, factors)
 
 
 def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> ScaledOperands:
@@ -138,41 +120,10 @@ def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> Scaled
     return scaled
 
 
-def _best(
-    kernel: Kernel, product: ScaledProduct, arrays: tuple[Any, ...], operands: Sequence[object]
-) -> TuningCandidate | None:
-    """What config="tune" stands for; None for the choice of the model: on the emulator, and for arrays of other
-    libraries than torch and CuPy. Where `out` is read as well, another output is timed."""
-    if placement_of(arrays) is None:
-        return None
-    _, a, b, scale_a, scale_b, c, *_ = arrays
-    written = timed_output(arrays)
-    known, scaling = product.facts, product.scaled.scaling
-    shape_class = class_of(known)
-    subject = TuningSubject(
-        "scaled_gemm", f"{VERSION}: {shape_class}, scales of {scaling}", product.problem.device_stream
-    )
-
-    def run_with(candidate: TuningCandidate) -> None:
-        beside = *product.factors, candidate.config, product.epilogue, operands
-        run(kernel, a, b, scale_a, scale_b, c, written, *beside)
-
-    def text(candidate: TuningCandidate) -> str:
-        plain = replace(known.operands, c="none", c_major="row", extras=())
-        traits = configure(_scheduled(candidate.config), plain, subject.device, True, shares_copies=True).general
-        return text_of(kernel, {"traits": traits, "scaling": scaling}, subject.device)
-
-    def timed() -> list[tuple[float, TuningCandidate]]:
-        ranked = ranked_scaled_products(shape_class, model_of(subject.device), scaling)
-        return [(time, TuningCandidate(config)) for time, config in ranked]
-
-    return tuned_once(subject, kernel, lambda: Trials(timed(), run_with, text))
-
-
-def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) -> LaunchPlan:
+def _plan_of(product: ScaledCall, config: GemmConfig | None) -> LaunchPlan:
     """The launch: `config` gives the tile, else it is chosen."""
-    problem, scaling = product.problem, product.scaled.scaling
-    traits = _traits_of(product, config or product.chosen)
+    kernel, problem, scaling = product.kernel, product.problem, product.scaled.scaling
+    traits = _traits_of(product, config or choose_scaled_product(product.facts, model_of(product.device), scaling))
     check_factors(product.factors, traits)
     a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
     check_mappable(problem.k, a, b)
@@ -187,7 +138,7 @@ def _plan_of(kernel: Kernel, product: ScaledProduct, config: GemmConfig | None) 
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
 
 
-def _traits_of(product: ScaledProduct, config: GemmConfig) -> WarpgroupTraits:
+def _traits_of(product: ScaledCall, config: GemmConfig) -> WarpgroupTraits:
     """What the kernel is made for. Raises LaunchError for a configuration of which there is none."""
     problem, operands, device = product.problem, product.facts.operands, product.device
     config = _scheduled(config if product.epilogue is None else specialise(config, epilogue=product.epilogue))

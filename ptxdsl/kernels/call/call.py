@@ -1,0 +1,198 @@
+"""A call of a public function: launched at once if it is known; else checked, planned, launched and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
+
+import numpy as np
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernel import Kernel
+from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, key_of, placement_of
+from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
+from ptxdsl.kernels.store.function import factors_of
+
+Candidates: TypeAlias = Iterable[tuple[float, TuningCandidate]]
+"""What may be timed, with the microseconds that the model expects."""
+
+
+class CallPlan(Protocol):
+    """One or more launches with all their arguments."""
+
+    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
+        """Launch, and remember the launch by the key of the call."""
+
+
+class CheckedCall(Protocol):
+    """The arrays of a call, checked, with all that follows from them. Made of a `PublicCall`; raises LaunchError."""
+
+    @property
+    def out(self) -> Any:
+        """The output as the caller gets it."""
+
+    def plan(self, candidate: TuningCandidate | None) -> CallPlan | None:
+        """Return the launch with the configuration of a candidate, or with that of the call, which may be chosen by the
+        model. None if there is nothing to write."""
+
+
+class TunableCall(CheckedCall, Protocol):
+    """A call whose configurations may be timed."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write or to multiply."""
+
+    @property
+    def subject(self) -> TuningSubject:
+        """What the best configuration is kept under."""
+
+    def candidates(self) -> Candidates:
+        """Return what may be timed for the shape class."""
+
+    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
+        """Return the kernel of a candidate, and constants for it that are the same in all of the shape class."""
+
+
+def launch(
+    check: Callable[[PublicCall], CheckedCall],
+    kernels: Any,
+    arrays: tuple[Any, ...],
+    config: GemmConfig | Literal["tune"] | None,
+    options: tuple[Any, ...],
+    factors: tuple[Any, ...] = (),
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[object] = NO_OPERANDS,
+    verbatim: tuple[Any, ...] = (),
+) -> Any:
+    """Launch one of `kernels`, and return the output. The parameters are the fields of `PublicCall`."""
+    factors = factors_of(*factors) if factors else factors
+    types: tuple[type, ...] = ()
+    if config is not None or epilogue is not None or operands is not NO_OPERANDS:
+        arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
+        types = tuple(map(type, operands))
+    key = key_of(kernels, config, (options, epilogue, types), arrays[1], arrays[2])
+    launched = CALLS.launch(key, arrays, factors)
+    if launched is not None:
+        return launched
+    return PublicCall(check, kernels, arrays, config, options, factors, epilogue, operands, verbatim).launch(key)
+
+
+def flag(name: str, value: object) -> bool:
+    """Return an argument that is true or false. Raises LaunchError for any other."""
+    if value is True or value is False:
+        return value
+    if not isinstance(value, np.bool_):
+        raise LaunchError(f"`{name}` is {value!r}", help="pass True or False")
+    return bool(value)
+
+
+@dataclass(frozen=True)
+class PublicCall:
+    """A call of a public function that is not known yet.
+
+    `check` makes the CheckedCall of the function. `arrays` are the output, A and B, all other arrays of the function,
+    then those of the operands of its epilogue; None where one is not given. `options` are the other arguments that
+    decide about the launch; the first says that the output is not given. `factors` are alpha and beta. `verbatim` are
+    arguments as the caller wrote them, where `options` has something hashable instead.
+    """
+
+    check: Callable[[PublicCall], CheckedCall]
+    kernels: Any
+    arrays: tuple[Any, ...]
+    config: GemmConfig | Literal["tune"] | None
+    options: tuple[Any, ...]
+    factors: tuple[Any, ...]
+    epilogue: Callable[..., Any] | None
+    operands: Sequence[object]
+    verbatim: tuple[Any, ...] = ()
+
+    @property
+    def alpha(self) -> Any:
+        """The factor of the product."""
+        return self.factors[0] if self.factors else 1
+
+    @property
+    def beta(self) -> Any:
+        """The factor of C."""
+        return self.factors[1] if self.factors else 0
+
+    @property
+    def written(self) -> Any:
+        """The configuration as the caller wrote it, with its epilogue."""
+        config: Any = self.config
+        if self.epilogue is None or not isinstance(config, GemmConfig):
+            return config
+        return specialise(config, epilogue=self.epilogue)
+
+    @property
+    def choice(self) -> Choice:
+        """What a call says of its kernel, if its last options are a schedule, a split of K and a reduction. Raises
+        LaunchError for values that these never have."""
+        *_, schedule, split_k, reduction, _ = self.options
+        config: Any = None if wants_tuning(self.config) else self.config
+        choice = Choice(config, schedule, split_k, reduction, self.epilogue)
+        choice.check()
+        return choice
+
+    @property
+    def asked(self) -> GemmConfig | None:
+        """The configuration that the caller asks for; None for the choice of the model. Raises LaunchError for what is
+        none."""
+        if wants_tuning(self.config):
+            return None
+        check_is_config(self.config)
+        config: GemmConfig | None = self.written
+        return config
+
+    def launch(self, key: Hashable) -> Any:
+        """Check the arrays, plan the launch, carry it out and remember it by a key. Return the output."""
+        problem = self.check(self)
+        best = self._best(problem) if wants_tuning(self.config) and _is_tunable(problem) else None
+        plan = with_best(best, problem.plan)
+        if plan is not None:
+            plan.carry_out(key, self.arrays, problem.out, self.factors)
+        return problem.out
+
+    def _best(self, problem: TunableCall) -> TuningCandidate | None:
+        """Return the fastest candidate, which is timed at the first call of a shape class. None for the choice of the
+        model: on the emulator, for arrays of other libraries than torch and CuPy, and if nothing is multiplied."""
+        has_lists = any(isinstance(array, LISTS) for array in self.arrays)
+        if self.alpha == 0 or problem.is_empty or (not has_lists and placement_of(self.arrays) is None):
+            return None
+        subject, timed = problem.subject, self._timed(has_lists)
+
+        def text(candidate: TuningCandidate) -> str:
+            return text_of(*problem.traced(candidate), subject.device)
+
+        return tuned_once(subject, self.kernels, lambda: Trials(problem.candidates(), timed.again, text))
+
+    def _timed(self, has_lists: bool) -> PublicCall:
+        """Return the call to time: with an output of its own if `out` is read too, and must stay as it is."""
+        out, *rest = self.arrays
+        if not has_lists:
+            out = timed_output(self.arrays)
+        elif self.beta:
+            out = None
+        return replace(self, arrays=(out, *rest), options=(out is None, *self.options[1:]))
+
+    def again(self, candidate: TuningCandidate) -> Any:
+        """Launch with a candidate, which is planned at its first launch."""
+        key = key_of(self.kernels, candidate, (self.options, self.epilogue), *self.arrays[1:3])
+        launched = CALLS.launch(key, self.arrays, self.factors)
+        if launched is not None:
+            return launched
+        problem = self.check(self)
+        plan = problem.plan(candidate)
+        assert plan is not None
+        plan.carry_out(key, self.arrays, problem.out, self.factors)
+        return problem.out
+
+
+def _is_tunable(problem: CheckedCall) -> TypeGuard[TunableCall]:
+    """True for calls that have candidates, which gradients of convolutions have not."""
+    return hasattr(type(problem), "candidates")

@@ -129,7 +129,7 @@ def test_a_long_k_is_shared_by_many_blocks(name, rng):
 def test_what_is_not_cut_is_computed_in_whole_tiles(beta, schedule):
     def kernel(k):
         a, b, c = ([np.ones(shape, np.float16)] * 3 for shape in ((64, k), (k, 64), (64, 64)))
-        group = group_of(a, b, c, [np.ones((64, 64), np.float16) for _ in a], beta)
+        group = group_of(a, b, c, [np.ones((64, 64), np.float16) for _ in a], (1.0, beta))
         made = traits_of(group, SMALL, balanced=True)
         return deal_of(grouped_kernel, group, made, None, "parts", False)[0]
 

@@ -245,7 +245,7 @@ def test_too_many_tiles_are_refused():
     assert words(refused.value) == (
         "1 problems have 4294967296 tiles, more than 2**31\n  help: take larger tiles, or compute the problems in parts"
     )
-    assert group_of([a], [b], None, [out], 0.0).shapes.tolist() == [[side, side, 1]]
+    assert group_of([a], [b], None, [out], (1.0, 0.0)).shapes.tolist() == [[side, side, 1]]
 
 
 def test_arrays_of_two_devices_are_refused():

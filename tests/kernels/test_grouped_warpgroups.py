@@ -129,7 +129,7 @@ def ones(*shape):
 class TestChoice:
     def chosen(self, sizes, schedule="device", config=None):
         a, b = [ones(m, k) for m, _, k in sizes], [ones(n, k).T for _, n, k in sizes]
-        return call.traits_of(group_of(a, b, None, None, 0.0).row_major, config, schedule)
+        return call.traits_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, config, schedule)
 
     def test_large_problems_go_by_warpgroups(self):
         assert isinstance(self.chosen([(1024, 1024, 512), (512, 2048, 256)]), WarpgroupTraits)
@@ -144,12 +144,12 @@ class TestChoice:
 
     def test_shares_are_among_what_is_tuned(self):
         a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
-        known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
+        known = call.candidates_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, "device", False)
         assert [each.config.stagger for _, each in known if each.config.swap_ab] == [3]
 
     def test_of_fp8_only_wgmma_is_tuned(self):
         a, b = [np.ones((64, 64), NAMES["e4m3"])] * 2, [np.ones((64, 64), NAMES["e4m3"]).T] * 2
-        known = call.candidates_of(group_of(a, b, None, None, 0.0).row_major, "device", False)
+        known = call.candidates_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, "device", False)
         assert {each.config.atom for _, each in known} == {"wgmma"}
 
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])
@@ -163,7 +163,7 @@ class TestChoice:
         a, b, out = [ones(9, 64)] * 2, [ones(64, n)] * 2, [np.zeros((9, n), dtype) for _ in range(2)]
         config = GemmConfig((64, 64, 64), stages=2, atom="wgmma")
         b = [np.asfortranarray(x) for x in b]
-        traits = call.traits_of(group_of(a, b, out if beta else None, out, beta).row_major, config)
+        traits = call.traits_of(group_of(a, b, out if beta else None, out, (1.0, beta)).row_major, config)
         assert traits.operands.out_boxes == boxes
 
     def test_tables_of_the_host_go_another_way(self):
@@ -172,7 +172,7 @@ class TestChoice:
 
 def test_the_longest_k_is_dealt_first():
     a, b = [ones(8, k) for k in (64, 128, 64, 256)], [ones(k, 8) for k in (64, 128, 64, 256)]
-    group = group_of(a, b, None, None, 0.0)
+    group = group_of(a, b, None, None, (1.0, 0.0))
     launch = call.launch_of(KERNELS, group, call.traits_of(group, LOW), "device", sort=False)
     assert launch.deal.order.tolist() == [3, 1, 0, 2]
 

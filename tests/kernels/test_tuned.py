@@ -158,7 +158,7 @@ class TestCandidates:
         assert {each.config.atom for _, each in known} == {each.config.atom for _, each in shared} == {WGMMA}
 
     def test_lists_go_by_either_path(self):
-        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, 0.0)
+        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, (1.0, 0.0))
         with settings.using(arch="sm_90a"):
             by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
             by_wgmma = list_calls.candidates_by_wgmma(batch, Choice())
@@ -177,7 +177,7 @@ class TestCandidates:
         rights = [rng.integers(-3, 4, (n, 64)).astype(type).T for _ in range(3)]
         expected = [a.astype(np.float64) @ b.astype(np.float64) for a, b in zip(lefts, rights, strict=True)]
         a, b = ([where.array(each) for each in many] for many in (lefts, rights))
-        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), 0.0)
+        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), (1.0, 0.0))
         by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
         known = promising(by_warps + list_calls.candidates_by_wgmma(batch, Choice()))
         firsts = {each.kind: each for each in reversed(known)}
@@ -253,7 +253,7 @@ class TestCandidates:
         offsets = np.array([30, 64], np.int32)
         groups = ragged_calls.groups_of("ragged", aligned(64, 32), aligned(2, 32, 16), offsets, None)
         along_k = ragged_k_calls.groups_of(aligned(64, 32), aligned(64, 16), offsets, None)
-        lists = group_of([aligned(8, 16)], [aligned(16, 8)], None, None, 0.0).row_major
+        lists = group_of([aligned(8, 16)], [aligned(16, 8)], None, None, (1.0, 0.0)).row_major
         with settings.using(arch="sm_90a"):
             for known in (
                 ragged_calls.candidates_of(groups, "ragged"),

@@ -139,7 +139,7 @@ def lists(draw: Draw) -> object:
     out = [draw.array((m, n), output) for m, n, _ in sizes]
     beta = float(draw.chance(0.3))
     c = out if beta else None
-    group = group_of(a, b, c, out, beta)
+    group = group_of(a, b, c, out, (1.0, beta))
     config = draw.tuned(candidates_of_lists(group.row_major, "device", False)) if group else None
     return grouped_gemm(a, b, c, out=out, beta=beta, config=config)
 

@@ -48,7 +48,7 @@ ROOMS = {
         {"choose"},
         {"call"},
         {"flash"},
-        {"gemm", "attention"},
+        {"gemm", "attention", "attention_backward"},
         {"ragged", "conv", "gemm_examples"},
         {"ragged_k", "conv_gradients", "problems"},
         {"grouped", "scaled"},

@@ -13,12 +13,11 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.flash.call import run
+from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
 from ptxdsl.kernels.flash.tile import AttentionTile
-from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP, AttentionConfig, AttentionTraits, parameters
+from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP, AttentionConfig, AttentionTraits, parameters
 
-STEP = 16  # columns of the output that one stmatrix writes
-CHUNK = 8  # elements of a 16-byte store
 DEFAULT = AttentionTraits()
 
 
@@ -114,39 +113,14 @@ def attend(
 
 def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer: pd.warpgroup) -> None:
     """Store the log-sum-exp of each row, and the output through the shared memory of the queries."""
-    outer = (0 if tile.traits.is_packed else tile.batch), tile.head
+    outer = 0 if tile.traits.is_packed else tile.batch, tile.head
     for row, lse in softmax.finish():
         query = row.index.to(pd.s32) + tile.first
         with pd.if_((query < tile.m) & (row.first_column == 0)):
-            p.lse[offset(p.lse_strides, outer) + (tile.q_start + query).to(pd.s64)] = lse
-    first = consumer.index * ROWS + pd.warpid % (WARPGROUP // WARP) * STEP  # rows of this warp
-    consumer.warpgroup_barrier()  # all warps have read the queries
-    for step, words in enumerate(softmax.output.as_a(tile.traits.dtype)):
-        column = pd.laneid // STEP * CHUNK + step * STEP
-        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(at(staging, first + pd.laneid % STEP, column), words)
-    pd.ptx.bar.warp.sync(0xFFFFFFFF)
-    chunks = tile.traits.value_head // CHUNK
-    out = p.out + offset(p.out_strides, outer)
-    for step in range(STEP * chunks // WARP):
-        number = pd.laneid + step * WARP
-        row, column = first + number // chunks, number % chunks * CHUNK
-        query = row.to(pd.s32) + tile.first
-        with pd.if_(query < tile.m):
-            words = pd.ptx.ld.shared.v4.b32(at(staging, row, column))
-            element = (tile.q_start + query).to(pd.s64) * p.out_strides[2] + column.to(pd.s64)
-            pd.ptx.st.global_.v4.b32(out + element, words)
-
-
-def at(staging: Any, row: Any, column: Any) -> Any:
-    """Return the address of an element of the tile of queries, whose columns are in boxes."""
-    width = staging.shape[-1][0] if isinstance(staging.shape[-1], tuple) else staging.shape[-1]
-    return staging.address(0, 0, row, (column % width, column // width) if width != staging.shape[-1] else column)
-
-
-def offset(strides: Sequence[Any], numbers: Sequence[Any]) -> Any:
-    """Return the offset of a batch and head in elements."""
-    batch, head = numbers
-    return strides[1] * head.to(pd.s64) + (0 if isinstance(batch, int) else strides[0] * batch.to(pd.s64))
+            p.lse[offset(p.lse_strides, *outer) + (tile.q_start + query).to(pd.s64)] = lse
+    out = p.out + offset(p.out_strides, *outer)
+    rows = tile.q_start + tile.first, tile.q_start + tile.m
+    store_tile(softmax.output, staging, consumer, tile.traits.dtype, out, p.out_strides[2], rows)
 
 
 def attention(

@@ -166,11 +166,18 @@ OF_KERNELS = (
         r"masked, shares",
     ),
     (
-        r"15_flash_attention\.py",
+        r"(15_flash_)?attention\.py",
         r"fence\.mbarrier_init",
         r"removed",
         "the same thread executes the fence of the next ring, which covers these mbarriers too",
-        r"flash_attention",
+        r"attention",
+    ),
+    (
+        r"attention\.py",
+        r"bar\.sync 0;",
+        r"removed",
+        "the barrier of the next ring orders the initialisation of these mbarriers too",
+        r"^attention",
     ),
 )
 """File, instruction, change, reason, subject."""

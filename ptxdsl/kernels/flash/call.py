@@ -74,7 +74,7 @@ def problem_of(q: object, k: object, v: object, offsets: tuple[object, object] |
     _check_types(of_q, of_k, of_v)
     _check_shapes(problem)
     for operand in (of_q, of_k, of_v):
-        _check_strides(operand)
+        check_strides(operand)
     return problem
 
 
@@ -116,7 +116,7 @@ def _check_shapes(problem: AttentionProblem) -> None:
         raise LaunchError(f"{shown}: rows are counted by 32 bits", help=None)
 
 
-def _check_strides(operand: ArrayArgument) -> None:
+def check_strides(operand: ArrayArgument) -> None:
     """Refuse strides that TMA does not take: columns are contiguous, other strides positive multiples of 16 bytes."""
     extents, strides = _dense(operand.array), _strides(operand.array)
     if not operand.array.size:
@@ -160,7 +160,7 @@ def _checked(config: Any) -> AttentionConfig:
     return config
 
 
-def _number(name: str, value: Any, is_positive: bool) -> float:
+def check_number(name: str, value: Any, is_positive: bool) -> float:
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     if not is_number or value < 0 or (is_positive and not value):
         raise LaunchError(
@@ -200,8 +200,8 @@ def run(
     """Check a call of attention and launch it. Returns out, or (out, lse)."""
     problem = problem_of(*operands, offsets)
     dims = _dense(problem.q.array)[3]
-    scale = 1 / math.sqrt(dims) if scale is None else _number("scale", scale, is_positive=True)
-    softcap = _number("softcap", softcap, is_positive=False)
+    scale = 1 / math.sqrt(dims) if scale is None else check_number("scale", scale, is_positive=True)
+    softcap = check_number("softcap", softcap, is_positive=False)
     sides = window_of(causal, window)
     traits = traits_of(problem, sides, softcap, config)
     output = _output(problem, out)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import ptxdsl as pd
@@ -33,10 +35,7 @@ class Softmax:
             for score in self.scores.registers:
                 score.set(pd.ptx.tanh.approx.f32(score * self.cap))
         for row in self.rows if is_masked else ():
-            first, last = tile.limits(row, number)
-            for offset, score in zip(row.offsets, row.registers, strict=True):
-                hidden = last < offset if first is None else (last < offset) | (first > offset)
-                score.set(pd.select(hidden, -math.inf, score))
+            hide(row, *tile.limits(row, number))
 
     def weigh(self) -> None:
         """Replace the scores by their weights 2^(scale·(score - maximum)), and add these to the totals."""
@@ -69,6 +68,18 @@ class Softmax:
             lse = (maximum * self.scale + pd.ptx.lg2.approx.f32(whole)) * math.log(2)
             results.append((row, pd.select(is_empty, -math.inf, lse)))
         return results
+
+
+def hide(row: Any, first: Any, last: Any) -> None:
+    """Set the scores of a row before column `first` and after column `last` to -inf; None is no bound.
+
+    Both are relative to the first column that the thread holds.
+    """
+    for offset, score in zip(row.offsets, row.registers, strict=True):
+        outside = [last < offset] if last is not None else []
+        outside += [first > offset] if first is not None else []
+        if outside:
+            score.set(pd.select(reduce(or_, outside), -math.inf, score))
 
 
 class Turns:

@@ -1,0 +1,113 @@
+"""Parts of the gradient of attention: traits, parameters, the tile of keys of a block, and the launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import f32, ptr, s32, s64, u32
+from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
+from ptxdsl.types import Type, bf16
+
+PADDED = 128  # rows of the statistics of a head are padded to this
+QUERY_TILE = AttentionConfig(queries=128, keys=64, stages=2)  # for the gradient of q
+KEY_TILE = AttentionConfig(queries=64, keys=128, stages=2)  # for those of k and v
+
+
+@dataclass(frozen=True)
+class BackwardTraits(AttentionTraits):
+    """The compile-time properties of a gradient kernel: with QUERY_TILE its blocks own queries, with KEY_TILE keys."""
+
+    dtype: Type = bf16
+    config: AttentionConfig = QUERY_TILE
+
+    @property
+    def consumers(self) -> int:
+        return 2
+
+    @property
+    def atom(self) -> str:
+        """The wgmma of a tile of scores."""
+        return f"wgmma.m64n{min(self.config.queries, self.config.keys)}k16.f32.{self.dtype}"
+
+
+@lru_cache(maxsize=256)
+def backward_parameters(traits: BackwardTraits) -> Any:
+    """Return the parameters of the gradient kernels.
+
+    `lse` (in exponents of 2) and `delta` have `padded` rows a head: the rows after the last query have an lse of
+    infinity, so that their weights are 0. `outputs` are dq, or dk and dv; `strides` count their elements between
+    batches, heads and rows. `factor` is the scale of the scores, `scale` the same times log2(e).
+    """
+    config = traits.config
+    return pd.Parameters.of(
+        "AttentionBackward",
+        q=traits.map(config.queries, traits.head),
+        dout=traits.map(config.queries, traits.head),
+        k=traits.map(config.keys, traits.head),
+        v=traits.map(config.keys, traits.head),
+        lse=ptr[f32],
+        delta=ptr[f32],
+        padded=u32,
+        outputs=ptr[traits.dtype][2],
+        strides=s64[6],
+        extents=s32[2],
+        heads=u32,
+        group=u32,
+        window=s32[2],
+        scale=f32,
+        factor=f32,
+    )
+
+
+class RowStrides(pd.Parameters):
+    """The elements between batches, heads and rows of the output and of its gradient."""
+
+    out: s64[3]
+    dout: s64[3]
+
+
+class RowExtents(pd.Parameters):
+    """The rows of a head, and the rows of its statistics."""
+
+    rows: u32
+    padded: u32
+
+
+class KeyTile:
+    """The tile of keys that a block computes: its first key, and the tiles of queries that see one of its keys."""
+
+    def __init__(self, p: Any, traits: BackwardTraits) -> None:
+        self.traits, self.kv_head, self.batch = traits, pd.ctaid.y, pd.ctaid.z
+        (self.m, self.n), config = p.extents, traits.config
+        self.first = (pd.ctaid.x * config.keys).to(s32)
+        self.shift, self.window = self.n - self.m, p.window
+        left, right = traits.is_bounded
+        begin, end = 0, self.m
+        if right:
+            begin = pd.min(pd.max(self.first - self.shift - self.window[1], 0), self.m)
+        if left:
+            end = pd.max(pd.min(end, self.first + config.keys - self.shift + self.window[0]), 0)
+        self.begin = begin // config.queries
+        self.end = (end + (config.queries - 1)) // config.queries
+
+    def is_partial(self, number: Any) -> Any:
+        """Return a predicate: some query of a tile does not see all keys of this one."""
+        left, right = self.traits.is_bounded
+        first, config = number * self.traits.config.queries, self.traits.config
+        partial: Any = None
+        if right:
+            partial = first + self.shift + self.window[1] < self.first + (config.keys - 1)
+        if left:
+            after = first + (config.queries - 1) + self.shift - self.window[0] > self.first
+            partial = after if partial is None else partial | after
+        return partial
+
+    def limits(self, row: Any, number: Any) -> tuple[Any, Any]:
+        """Return the first and last query that sees the key of a row, relative to the thread's first column."""
+        origin = number * self.traits.config.queries + row.first_column.to(s32)
+        query = row.index.to(s32) + self.first - self.shift - origin  # the one that is aligned with the key
+        left, right = self.traits.is_bounded
+        return query - self.window[1] if right else None, query + self.window[0] if left else None

@@ -1,4 +1,4 @@
-"""The gallery: every example with its kernels, as its file has them, and a picture where one says more."""
+"""The gallery: the kernels of every example, cut from its file, and a picture for some."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PICTURES = {
-    "04": ("mma", "Who holds what of A, B and C"),
-    "07": ("grouped", "Three products of very different size on four blocks"),
-    "11": ("descriptor", "A tile, and the descriptor that tells wgmma of it"),
+    "04": ("mma", "The fragments of A, B and C"),
+    "07": ("grouped", "Three products of very different sizes on four blocks"),
+    "11": ("descriptor", "A tile and its wgmma descriptor"),
 }
 _INTRODUCTION = """\
 # Gallery
 
-The programs of `examples/`, each with one new idea, and the kernels that ship. All of them run on the emulator, and
-with `--device cuda` on a GPU; a test runs each. The kernels below are cut from the files when these pages are built.
+The programs in `examples/` introduce one idea each. They run on the emulator, and on a GPU with `--device cuda`. The
+kernels are shown here; the files also contain the launch and the comparison with numpy.
 
-| kernels that ship | read |
+| shipped kernels | read |
 |---|---|
-| a GEMM of any size and type, with a function of each element | [`gemm`](guide/kernels.md#gemm) |
-| many products in one launch; rows of experts | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
+| GEMM of any size and type, with an epilogue | [`gemm`](guide/kernels.md#gemm) |
+| many products in one launch; mixtures of experts | [`grouped_gemm`](guide/kernels.md#grouped-gemm) |
 | convolutions as matrix products | [`conv2d`](guide/kernels.md#convolutions) |
 """
 
 
 def programs() -> list[Path]:
-    """The examples that have a number, in their order."""
+    """Return the numbered examples in order."""
     return sorted(path for path in EXAMPLES.glob("*.py") if path.name[:2].isdigit())
 
 
 def page() -> str:
-    """The gallery in Markdown."""
+    """Return the gallery in Markdown."""
     return "\n".join([_INTRODUCTION, *map(_entry, programs())])
 
 
@@ -64,13 +64,13 @@ def _title(path: Path) -> str:
 
 
 def _plain(paragraph: str) -> str:
-    """A list of steps stays one; all else is a paragraph."""
-    steps = re.findall(r"^ *(\d+)\. (.*)$", paragraph, re.MULTILINE)
+    """Return a numbered list as Markdown, and any other paragraph unchanged."""
+    steps = re.findall(r"^ *(\d+)\. (.*)$", paragraph, re.MULTILINE) if paragraph.lstrip().startswith("1. ") else []
     return "\n".join(f"{number}. {' '.join(step.split())}" for number, step in steps) if steps else paragraph
 
 
 def kernels(tree: ast.Module) -> list[ast.FunctionDef]:
-    """The functions that are kernels, and those of the program that they call."""
+    """Return the kernels, and the functions of the program that they call."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     found = [function for function in functions if _is_kernel(function)]
     called = {node.id for function in found for node in ast.walk(function) if isinstance(node, ast.Name)}

@@ -1,10 +1,12 @@
-"""What the documentation takes from the code: the chapters of the instruction table, and pictures."""
+"""Parts of the documentation that are generated from the code: the chapters of the instruction table, and pictures."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterator
 from itertools import takewhile
+
+from markdown.extensions import toc
 
 from ptxdsl import isa
 from ptxdsl.cli.manual import chapter
@@ -42,11 +44,38 @@ PICTURES: dict[str, Callable[[], str]] = {
     "grouped": lambda: GroupedProblemVisitor(GROUP, (64, 64, 32), 4, mode="host", balance="k").timeline().to_svg(),
 }
 
+MANUAL = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
+_MOVE, _SYNC = "data-movement-and-conversion-instructions", "parallel-synchronization-and-communication-instructions"
+SECTIONS = {  # of the manual, by chapter
+    "integer": "integer-arithmetic-instructions", "extended": "extended-precision-arithmetic-instructions",
+    "floating": "floating-point-instructions", "half": "half-precision-floating-point-instructions",
+    "compare": "comparison-and-selection-instructions", "logic": "logic-and-shift-instructions",
+    "memory": _MOVE, "convert": _MOVE, "copy": f"{_MOVE}-asynchronous-copy", "bulk": f"{_MOVE}-cp-async-bulk",
+    "tensor": f"{_MOVE}-cp-async-bulk-tensor", "multimem": f"{_MOVE}-multimem-ld-reduce-multimem-st-multimem-red",
+    "control": "control-flow-instructions", "sync": _SYNC, "mbarrier": f"{_SYNC}-mbarrier",
+    "transactions": f"{_SYNC}-mbarrier", "cluster": f"{_MOVE}-mapa", "atomic": f"{_SYNC}-atom", "warp": _SYNC,
+    "matrix": "warp-level-matrix-instructions", "mma-sparse": "warp-level-matrix-instructions",
+    "wmma": "warp-level-matrix-instructions", "wgmma": "asynchronous-warpgroup-level-matrix-instructions",
+    "tcgen05": "tensorcore-5th-generation-instructions", "tcgen05-mma": "tensorcore-5th-generation-instructions",
+    "video": "scalar-video-instructions",
+}  # fmt: skip
+EXAMPLES = {  # a picture with its caption, and the pages with kernels, by chapter
+    "matrix": ("mma", "The fragments of `mma.m16n8k16`: thread `T`, value `V`.",
+               "[ldmatrix and mma](../../tutorial/06-ldmatrix-and-mma.md)"),
+    "wgmma": ("descriptor", "Operand A in shared memory, with the fields of its descriptor.",
+              "[A role kernel with wgmma](../../tutorial/10-role-kernel.md)"),
+    "tensor": ("boxes", "A tile of 16 x 128 bf16 that TMA copies as two boxes.",
+               "[TMA and mbarriers](../../tutorial/09-tma-and-mbarriers.md)"),
+    "mbarrier": ("", "", "[TMA and mbarriers](../../tutorial/09-tma-and-mbarriers.md)"),
+    "copy": ("", "", "[A pipelined copy](../../tutorial/07-pipelined-copy.md)"),
+    "warp": ("", "", "[Shared memory](../../tutorial/03-shared-memory.md)"),
+}  # fmt: skip
+
 Rows = list[tuple[str, Op, list[Form]]]
 
 
 def chapters() -> Iterator[tuple[str, str, Rows]]:
-    """(file, title, instructions) of each chapter of the table, in the order of the manual."""
+    """Yield (file, title, instructions) of each chapter of the table, in the order of the manual."""
     rows = by_op((name, op, form) for name, entries in sorted(isa.Op.table.items()) for op, form in entries)
     for module in isa.CHAPTERS:
         members = [row for row in rows if type(row[1]).__module__ == module.__name__]
@@ -54,9 +83,16 @@ def chapters() -> Iterator[tuple[str, str, Rows]]:
             yield module.__name__.rpartition(".")[2].replace("_", "-"), chapter(members[0][1]), members
 
 
-def page(title: str, rows: Rows) -> str:
-    """A chapter in Markdown."""
-    return f"# {title}\n\n" + "\n".join(map(_section, rows))
+def page(address: str, title: str, rows: Rows) -> str:
+    """Return a chapter in Markdown."""
+    section = SECTIONS.get(address, "")
+    lines = [f"In the manual: [PTX ISA]({MANUAL}{f'#{section}' if section else ''})."]
+    picture, caption, kernels = EXAMPLES.get(address, ("", "", ""))
+    if kernels:
+        lines[0] += f" In kernels: {kernels}."
+    if picture:
+        lines += [caption, f"![{caption}](../../pictures/{picture}.svg)"]
+    return f"# {title}\n\n" + "\n\n".join(lines) + "\n\n" + "\n".join(map(_section, rows))
 
 
 def _section(row: tuple[str, Op, list[Form]]) -> str:
@@ -66,7 +102,7 @@ def _section(row: tuple[str, Op, list[Form]]) -> str:
 
 
 def _stem(name: str, forms: list[Form]) -> str:
-    """The words with which all forms begin: cp.async, mbarrier.arrive."""
+    """Return the words that all forms begin with: cp.async, mbarrier.arrive."""
     words = [[str(m.choices[0]) for m in takewhile(_is_fixed, form.modifiers)] for form in forms]
     common = takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))
     return ".".join([name, *(column[0] for column in common)])
@@ -77,7 +113,7 @@ def _is_fixed(modifier: Modifier) -> bool:
 
 
 def contents(listed: list[tuple[str, str, Rows]]) -> str:
-    """The list of all chapters."""
+    """Return the list of all chapters; each instruction links to its section."""
     lines = [
         "# Instructions",
         "",
@@ -89,6 +125,7 @@ def contents(listed: list[tuple[str, str, Rows]]) -> str:
         "|---|---|",
     ]
     for address, title, rows in listed:
-        names = ", ".join(f"`{name}`" for name in dict.fromkeys(_stem(name, forms) for name, _, forms in rows))
+        stems = dict.fromkeys(_stem(name, forms) for name, _, forms in rows)
+        names = ", ".join(f"[`{name}`]({address}.md#{toc.slugify(name, '-')})" for name in stems)
         lines.append(f"| [{title}]({address}.md) | {names} |")
     return "\n".join([*lines, ""])

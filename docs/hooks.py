@@ -1,4 +1,4 @@
-"""What `mkdocs build` adds to the pages that are written: see generated.py, gallery.py and notebooks.py."""
+"""Pages that `mkdocs build` generates: see generated.py, gallery.py and notebooks.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INSTRUCTIONS = "reference/instructions"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds what the code makes; the navigation gets it where it belongs."""
+    """Add the generated pages and pictures to the site and its navigation."""
     _add_pictures(files, config)
     _add_instructions(files, config)
     files.append(File.generated(config, "gallery.md", content=gallery.page()))
@@ -27,7 +27,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _section(config: MkDocsConfig, name: str) -> list[object]:
-    """The pages of a section of the navigation."""
+    """Return the pages of a section of the navigation."""
     pages: list[object] = next(section[name] for section in config.nav or [] if name in section)
     return pages
 
@@ -38,10 +38,12 @@ def _add_pictures(files: Files, config: MkDocsConfig) -> None:
 
 
 def _add_instructions(files: Files, config: MkDocsConfig) -> None:
-    """A page for each chapter of the table, and their list."""
+    """Add a page for each chapter of the table, and the list of them."""
     chapters = list(generated.chapters())
     for address, title, rows in chapters:
-        files.append(File.generated(config, f"{INSTRUCTIONS}/{address}.md", content=generated.page(title, rows)))
+        files.append(
+            File.generated(config, f"{INSTRUCTIONS}/{address}.md", content=generated.page(address, title, rows))
+        )
     files.append(File.generated(config, f"{INSTRUCTIONS}/index.md", content=generated.contents(chapters)))
     pages = [f"{INSTRUCTIONS}/index.md", *({title: f"{INSTRUCTIONS}/{address}.md"} for address, title, _ in chapters)]
     _section(config, "Reference").append({"Instructions": pages})

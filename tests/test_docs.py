@@ -92,6 +92,6 @@ def test_every_example_is_in_the_gallery_with_its_kernels():
 
 
 def test_every_instruction_has_its_section(generated):
-    pages = "".join(generated["page"](title, rows) for _, title, rows in generated["chapters"]())
+    pages = "".join(generated["page"](*chapter) for chapter in generated["chapters"]())
     sections = {heading.partition(".")[0] for heading in re.findall(r"^## (\S+)$", pages, re.MULTILINE)}
     assert sections == set(Op.table)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl import assemble as assembling
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.layout import Layout, make_tiled_copy
 
@@ -273,3 +274,38 @@ def test_max_seconds_counts_from_the_call():
     assert finding.kind == "limit" and finding.message.startswith("stopped after 1 seconds, at ")
     assert finding.help == "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
     assert took < 3
+
+
+MANY_REGISTERS = ".reg .b32 %r<200>; " + "".join(f"ld.volatile.global.u32 %r{n}, [%a];" for n in range(200))
+KEPT = "".join(f"st.volatile.global.u32 [%a], %r{n};" for n in reversed(range(200)))
+WIDE = f".reg .b64 %a; ld.param.u64 %a, [o]; {MANY_REGISTERS} {KEPT}"
+OTHERS = "".join(f".visible .entry other{n}(.param .u64 o) {{ ret; }}\n" for n in range(3))
+
+
+@pytest.fixture
+def assembled(monkeypatch):
+    """The texts that are assembled."""
+    texts, assemble = [], assembling.assemble
+
+    def record(text, arch, **options):
+        texts.append(text)
+        return assemble(text, arch, **options)
+
+    monkeypatch.setattr(assembling, "assemble", record)
+    return texts
+
+
+def test_the_emulator_assembles_no_module_that_asks_for_no_registers(assembled):
+    kernel = pd.parse(f"{HEAD}{OTHERS}.visible .entry k(.param .u64 o) {{ {WIDE} ret; }}")["k"]
+    pd.emulate(kernel, 1, 1024, np.zeros(1, np.uint32), checks=False)
+    assert assembled == []
+
+
+def test_a_kernel_that_asks_for_registers_is_assembled_without_the_others(assembled):
+    kernel = pd.parse(f"{HEAD}{OTHERS}.visible .entry k(.param .u64 o) .maxnreg 232 {{ {WIDE} ret; }}")["k"]
+    with pytest.raises(pd.LaunchError) as refused:
+        pd.emulate(kernel, 1, 1024, np.zeros(1, np.uint32))
+    assert refused.value.message == "a block of (1024, 1, 1) has 1024 threads; k can have at most 256"
+    assert refused.value.help == "use a smaller block; its registers or its .maxntid allow no more"
+    (text,) = assembled
+    assert ".entry k(" in text and "other" not in text

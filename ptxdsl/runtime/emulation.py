@@ -275,14 +275,17 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
 def _check_registers(variant: Variant, shape: Shape) -> None:
     """Refuse a block whose threads need more registers than a multiprocessor has; ask the assembler only if they may.
 
-    Nothing is refused without an assembler, or if the kernel itself limits its block.
+    Nothing is refused without an assembler, or if the kernel itself limits its block. A module of parsed or linked PTX
+    takes long to assemble, so its kernels are checked only if they ask for a number of registers by `.maxnreg`.
     """
-    promised = {directive.name for directive in variant.function.directives}
+    bounds = variant.function.bounds
     held = sum(max(1, register.type.bits // 32) for register in variant.function.registers)
-    if promised & {"maxntid", "reqntid"} or shape.threads <= limits.most_threads(min(held, MOST_REGISTERS)):
+    if bounds.keys() & {"maxntid", "reqntid"} or (variant.memory is not None and "maxnreg" not in bounds):
+        return
+    if shape.threads <= limits.most_threads(min(held, *bounds.get("maxnreg", []), MOST_REGISTERS)):
         return
     try:
-        resources = variant.cubin.kernels[variant.name]
+        resources = variant.alone.kernels[variant.name]
     except (Error, KeyError):  # the assembler reports it when the machine code is requested
         return
     most = limits.most_threads(resources.registers)

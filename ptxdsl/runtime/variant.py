@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -12,6 +12,7 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here
+from ptxdsl.lower import lower
 from ptxdsl.notes import NO_NOTES, KernelNotes, SharedArray
 from ptxdsl.trace.captured import NOTHING, Captures
 from ptxdsl.verify.effects import written
@@ -106,6 +107,15 @@ class Variant:
     def cubin(self) -> Cubin:
         """The text assembled for its own target."""
         return self.assembled(self.arch)
+
+    @property
+    def alone(self) -> Cubin:
+        """The cubin for its own target, without the other kernels of a parsed module."""
+        if self.memory is None or len(self.read.kernels) == 1:
+            return self.cubin
+        others = [f for f in self.read.kernels if f.name != self.name]
+        alone = replace(self.read, items=[item for item in self.read.items if item not in others])
+        return assembling.assemble(lower(alone), self.arch)
 
     def assembled(self, arch: str) -> Cubin:
         """Assemble the text for its own target or a later one."""

@@ -309,3 +309,70 @@ def test_a_kernel_that_asks_for_registers_is_assembled_without_the_others(assemb
     assert refused.value.help == "use a smaller block; its registers or its .maxntid allow no more"
     (text,) = assembled
     assert ".entry k(" in text and "other" not in text
+
+
+@pytest.mark.parametrize(
+    "version, target, body, message, least",
+    [
+        ("7.8", "sm_90", "fence.mbarrier_init.release.cluster;", "`fence.mbarrier_init.release.cluster` needs PTX 8.0", "8.0"),
+        ("8.0", "sm_90", ".reg .b128 q;", "a .b128 register needs PTX 8.3", "8.3"),
+        ("8.0", "sm_90", ".reg .b32 r; mov.b32 r, %aggr_smem_size;", "`%aggr_smem_size` needs PTX 8.1", "8.1"),
+        ("7.0", "sm_90", "", "sm_90 needs PTX 7.8", "7.8"),
+    ],
+    ids=["instruction", "register", "special register", "target"],
+)  # fmt: skip
+def test_the_version_is_checked_as_by_ptxas(version, target, body, message, least):
+    def module(version):
+        text = f".version {version}\n.target {target}\n.address_size 64\n.visible .entry k() {{ {body} ret; }}"
+        return pd.parse(text)
+
+    with pytest.raises(pd.VerifyError) as refused:
+        pd.emulate(module(version)["k"], 1, 32)
+    assert refused.value.message == f"{message}; the module has .version {version}"
+    assert refused.value.help == f"write .version {least}"
+    assert not pd.emulate(module(least)["k"], 1, 32).findings
+    assert module(least)["k"].cubin(arch="sm_90").kernels
+
+
+TABLE = ".reg .u64 f; .reg .u32 a; mov.u32 a, 0; mov.u64 f, 0;\n"
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (
+            "brx.idx a, t;\nt: .branchtargets A; A:",
+            "line 5, column 12: `t` is not a list of targets or a prototype that is declared above\n"
+            "  <ptx>:5 | brx.idx a, t;\n"
+            "                       ^\n"
+            "  help: write `t: .branchtargets …;` before this line",
+        ),
+        (
+            "call f, t;\nt: .callprototype _ ();",
+            "line 5, column 9: `t` is not a list of targets or a prototype that is declared above\n"
+            "  <ptx>:5 | call f, t;\n"
+            "                    ^\n"
+            "  help: write `t: .callprototype …;` before this line",
+        ),
+        (
+            "A:\nbrx.idx a, A;",
+            "line 6, column 12: `A` is not a list of targets or a prototype that is declared above\n"
+            "  <ptx>:6 | brx.idx a, A; ret; }\n"
+            "                       ^\n"
+            "  help: write `A: .branchtargets …;` before this line",
+        ),
+    ],
+    ids=["targets", "prototype", "label"],
+)
+def test_a_list_is_declared_before_it_is_used(body, message):
+    with pytest.raises(pd.ParseError) as refused:
+        pd.parse(f"{HEAD}.visible .entry k() {{ {TABLE}{body} ret; }}")
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    "body", ["t: .branchtargets A; { brx.idx a, t; } A:", "{ t: .branchtargets A; brx.idx a, t; } A:"]
+)
+def test_a_list_is_used_in_its_scope_and_inner_ones(body):
+    kernel = pd.parse(f"{HEAD}.visible .entry k() {{ {TABLE}{body} ret; }}")["k"]
+    assert not pd.emulate(kernel, 1, 1).findings

@@ -299,7 +299,7 @@ REFUSED = {
         "change the declaration to match the definition",
     ),
     "a module for another target": (
-        (smoothed, PTX.replace("sm_80", "sm_90a"), PTX.replace("sm_80", "sm_100a")),
+        (smoothed, *(PTX.replace("7.0", "8.6").replace("sm_80", arch) for arch in ("sm_90a", "sm_100a"))),
         "module 2 targets sm_90a; the program is linked for sm_100a",
         'link for arch="sm_90a"',
     ),

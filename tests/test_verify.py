@@ -111,10 +111,10 @@ def test_what_the_target_or_the_version_lacks_is_refused():
 )
 def test_what_one_architecture_or_family_has_is_refused_on_others(number, suffix, has, lacks):
     need = Need("`x`", requirement("8.0", f"{number}{suffix}"))
-    assert [need.missing(arch) for arch in has.split()] == [None] * len(has.split())
+    assert [need.missing(arch, None) for arch in has.split()] == [None] * len(has.split())
     wanted = f"sm_{number}{suffix}{'' if suffix else ' or later'}"
     for arch in lacks.split():
-        assert need.missing(arch).message == f"`x` needs {wanted}; the target is {arch}"
+        assert need.missing(arch, None).message == f"`x` needs {wanted}; the target is {arch}"
 
 
 def test_an_unknown_instruction_is_refused_when_it_runs():

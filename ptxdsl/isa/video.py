@@ -2,7 +2,8 @@
 
 Scalar instructions take words, or a byte or half of a register (`r.b0`, `r.h1`); SIMD instructions operate on the two
 halves or four bytes of registers. Intermediate results have more bits than the operands, and are truncated or clamped
-only at the end.
+only at the end. A second operation compares them with c as an H200 does, in code that ptxas 13 generates: see
+`Video.compared`.
 """
 
 from __future__ import annotations
@@ -54,9 +55,13 @@ class Video(Op):
 
     reads = (ir.Lane,)
     operation: ClassVar[Callable[[Array, Array], Array]]
+    takes_word: ClassVar[bool] = False  # the second operation takes the low word of a result, sign-extended
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
+            if isinstance(value, ir.Immediate) and _count(i) > 1:
+                message = f"`{declared.name}` is the constant {value}; the operands of {i.form.name} are registers"
+                yield Problem(declared.name, message, "move it to a register first")
             if isinstance(value, ir.Lane) and (value.selector not in SELECTORS or _count(i) > 1):
                 takes = f".{', .'.join(SELECTORS)} or all" if _count(i) == 1 else "all"
                 yield Problem(
@@ -74,8 +79,24 @@ class Video(Op):
             results = _clamp(results, dtype, 32 // count)
         if c is not None and i.values.get("add"):
             return c + results.sum(-1).astype(c.dtype)
-        d = results.astype(f"u{4 // count}").view(dtype.dtype)[..., 0]
-        return SECOND[i.then](d, c) if c is not None and i.values.get("then") else d
+        if c is not None and i.values.get("then"):
+            results = SECOND[i.then](*self.compared(i, results[..., 0], c))[..., np.newaxis]
+        return results.astype(f"u{4 // count}").view(dtype.dtype)[..., 0]
+
+    def compared(self, i: Opcode, results: Array, c: Array) -> tuple[Array, Array]:
+        """Return the operands of the second operation in 64 bits: signed, or unsigned for an unsigned destination.
+
+        A negative result keeps its sign, and so is larger than any c as an unsigned number.
+        """
+        if self.takes_word:
+            results = results.astype(np.int32).astype(np.int64)
+        if self.second_type(i) is s32:
+            return results, c.view(np.int32).astype(np.int64)
+        return results.view(np.uint64), c.view(np.uint32).astype(np.uint64)
+
+    def second_type(self, i: Opcode) -> Type:
+        """Return the type in which the second operation compares."""
+        return i.operands[0].type
 
 
 def _count(i: Opcode) -> int:
@@ -98,6 +119,7 @@ class Vadd(Video):
     """Add words, halves or bytes: d = a + b; optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vadd")
+    takes_word = True
     operation = np.add
 
 
@@ -105,6 +127,7 @@ class Vsub(Video):
     """Subtract words, halves or bytes: d = a - b; optionally + c, or the minimum or maximum with c."""
 
     forms = arithmetic_forms("vsub")
+    takes_word = True
     operation = np.subtract
 
 
@@ -137,10 +160,14 @@ class Vavrg(Video):
 
 
 class Shift(Video):
-    """Base of vshl and vshr: b is taken modulo 32 (.wrap) or clamped to 32 (.clamp)."""
+    """Base of vshl and vshr: b is taken modulo 32 (.wrap) or clamped to 32 (.clamp); .sat clamps the low 34 bits."""
 
     def results(self, i: Opcode, x: Array, y: Array) -> Array:
-        return super().results(i, x, y & 31 if i.mode == "wrap" else np.minimum(y, 32))
+        shifted = super().results(i, x, y & 31 if i.mode == "wrap" else np.minimum(y, 32))
+        return shifted << 30 >> 30 if i.values.get("sat") else shifted
+
+    def compared(self, i: Opcode, results: Array, c: Array) -> tuple[Array, Array]:
+        return super().compared(i, results.astype(np.int32).astype(np.int64) if i.values.get("sat") else results, c)
 
 
 def _shift_forms(name: str) -> tuple[Form, ...]:
@@ -179,6 +206,9 @@ class Vset(Video):
 
     def results(self, i: Opcode, x: Array, y: Array) -> Array:
         return COMPARISONS[i.cmp](x, y).astype(np.int64)
+
+    def second_type(self, i: Opcode) -> Type:
+        return i.atype
 
 
 class Vmad(Video):

@@ -119,6 +119,7 @@ class FunctionReader(OperandReader):
         self.sites: dict[tuple[str, ...], Location] = {}
         self.variables: dict[int, list[Variable]] = {}
         self.families: dict[str, Family] = {}  # families of the function's own scope that are made when used, by prefix
+        self.listed: set[Label] = set()  # lists of targets and prototypes that the text has declared so far
         self.late: list[tuple[int, int, list[Register]]] = []  # their members: where they belong, number, registers
         self.depth = self.origin = 0
 
@@ -351,7 +352,12 @@ class FunctionReader(OperandReader):
 
     def _targets(self, tree: Node) -> Iterator[Directive]:
         name, kind, *names = tree.children
-        yield Directive(str(kind)[1:], tuple(map(self._target, names)), self.names[label(name)])
+        yield Directive(str(kind)[1:], tuple(map(self._target, names)), self._list(name))
+
+    def _list(self, name: Token) -> Label:
+        """Return the label of a list of targets or of a prototype; instructions after it may name it."""
+        self.listed.add(self.names[label(name)])
+        return self.names[label(name)]  # type: ignore[no-any-return]
 
     def _target(self, name: Token) -> Operand:
         target = self.lookup(str(name))
@@ -361,7 +367,7 @@ class FunctionReader(OperandReader):
 
     def _prototype(self, tree: Node) -> Iterator[Directive]:
         name, *signature = tree.children
-        yield Directive("callprototype", (self.module.signature(signature, "func"),), self.names[label(name)])
+        yield Directive("callprototype", (self.module.signature(signature, "func"),), self._list(name))
 
     def _locate(self, token: Token) -> None:
         """Set the location of subsequent statements from `.loc`. Without a `.file` the line of the PTX is kept."""
@@ -395,6 +401,8 @@ class FunctionReader(OperandReader):
         start, end = head.end(), token.rindex(";")
         read = self._operands(token, mnemonic, start, end) if end > start else ()
         operands, shapes = zip(*read, strict=True) if read else ((), ())
+        if mnemonic.startswith(("brx", "call")) and isinstance(operands[-1], Label):
+            self._check_listed(token, operands[-1], mnemonic)
         shapes = (mnemonic, *shapes)
         opcode: Any = _opcodes.get(shapes)
         instruction = Instruction(
@@ -406,6 +414,16 @@ class FunctionReader(OperandReader):
         if opcode is None:
             self._choose(token, mnemonic, instruction, shapes, items)
         items.append(instruction)
+
+    def _check_listed(self, token: Token, used: Label, mnemonic: str) -> None:
+        """Refuse a list of targets or a prototype that is declared further down, as assemblers do."""
+        if used in self.listed:
+            return
+        name = token.rstrip("; \t\n").rpartition(",")[2].strip()
+        directive = "branchtargets" if mnemonic.startswith("brx") else "callprototype"
+        position = (token.start_pos or 0) + token.rfind(name)
+        message = f"`{name}` is not a list of targets or a prototype that is declared above"
+        raise self.source.error(position, len(name), message, f"write `{name}: .{directive} …;` before this line")
 
     def _operands(self, token: Token, mnemonic: str, start: int, end: int) -> list[Read]:
         origin = (token.start_pos or 0) + start

@@ -46,12 +46,16 @@ class Need:
     requires: Requirement
     at: Location | None = None
 
-    def missing(self, arch: str) -> VerifyError | None:
-        """Return the error if a target such as sm_80 does not support it."""
-        if self.requires.supports(arch):
+    def missing(self, arch: str, version: tuple[int, int] | None) -> VerifyError | None:
+        """Return the error if a target such as sm_80, or the `.version` of a module, does not support it."""
+        if not self.requires.supports(arch):
+            help = f'compile the kernel for {self.requires}: arch="{self.requires.least}"'
+            return VerifyError(f"{self.subject} needs {self.requires}; the target is {arch}", at=self.at, help=help)
+        if version is None or version >= self.requires.version:
             return None
-        help = f'compile the kernel for {self.requires}: arch="{self.requires.least}"'
-        return VerifyError(f"{self.subject} needs {self.requires}; the target is {arch}", at=self.at, help=help)
+        least, have = (".".join(map(str, v)) for v in (self.requires.version, version))
+        message = f"{self.subject} needs PTX {least}; the module has .version {have}"
+        return VerifyError(message, at=self.at, help=f"write .version {least}")
 
 
 def least_version(module: PtxModule, inlined: bool = False) -> tuple[int, int]:
@@ -66,13 +70,24 @@ def least_version(module: PtxModule, inlined: bool = False) -> tuple[int, int]:
 
 
 def check_targets(module: PtxModule) -> None:
-    """Raise VerifyError for the first requirement that the module's target does not meet, or for an unknown target."""
+    """Raise VerifyError for the first requirement that target and version do not meet, or for an unknown target."""
     arch = module.target[0]
     if arch not in target.TARGETS | target.EARLIER:
         raise VerifyError(f"`{arch}` is not a supported target", help=f"use one of {', '.join(target.TARGETS)}")
+    for error in _unsupported(module):
+        raise error
+
+
+def _unsupported(module: PtxModule) -> Iterator[VerifyError]:
+    """Yield an error for each requirement that the module's target or `.version` does not meet."""
+    arch, version = module.target[0], module.version
+    least = target.TARGETS.get(arch, target.OLDEST)
+    if version is not None and version < least:
+        needed, have = (".".join(map(str, v)) for v in (least, version))
+        yield VerifyError(f"{arch} needs PTX {needed}; the module has .version {have}", help=f"write .version {needed}")
     for need in _needs(module):
-        if error := need.missing(arch):
-            raise error
+        if error := need.missing(arch, version):
+            yield error
 
 
 def check_blocks(module: PtxModule) -> None:
@@ -162,17 +177,8 @@ def _raise(errors: list[VerifyError]) -> None:
 
 
 def _module_problems(module: PtxModule) -> Iterator[VerifyError]:
-    arch, version = module.target[0], module.version
-    for need in _needs(module):
-        if error := need.missing(arch) if arch in target.TARGETS | target.EARLIER else None:
-            yield error
-        elif version and version < need.requires.version:
-            least, have = (".".join(map(str, v)) for v in (need.requires.version, version))
-            yield VerifyError(
-                f"{need.subject} needs PTX {least}; the module has .version {have}",
-                at=need.at,
-                help=f"write .version {least}",
-            )
+    if module.target[0] in target.TARGETS | target.EARLIER:
+        yield from _unsupported(module)
 
 
 def _needs(module: PtxModule) -> Iterator[Need]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
@@ -67,6 +68,53 @@ def test_second_operations():
     assert compute("vsub.s32.u32.u32.max", [1], [2], [-3]).tolist() == [-1]
 
 
+SECOND = {"add": lambda a, b: a + b, "min": min, "max": max}
+RANDOM = random.Random(1)
+OPERANDS = [[RANDOM.choice([*WORDS, RANDOM.getrandbits(32)]) for _ in range(3)] for _ in range(200)]
+
+
+def second(name, dtype, result, saturates, c, then):
+    """The second operation as ptxas 13 expands it for an H200: it compares in 64 bits, in the sign of the destination.
+
+    Sums and differences pass their low word, sign-extended; other results keep their sign beyond 32 bits.
+    """
+    result = clamped(result, 32, dtype) if saturates else result
+    if name in ("vadd", "vsub"):
+        result = signed(result, 32, "s32")
+    if then != "add" and dtype == "u32":
+        result %= 1 << 64
+    return signed(SECOND[then](result, signed(c, 32, dtype)), 32, dtype)
+
+
+@pytest.mark.parametrize("then", SECOND)
+@pytest.mark.parametrize("saturates", [False, True], ids=["wraps", "saturates"])
+@pytest.mark.parametrize("dtype, atype, btype", SIGNS)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_second_operations_compare_as_an_h200(name, dtype, atype, btype, saturates, then):
+    a, b, c = map(list, zip(*OPERANDS, strict=True))
+    results = [OPERATIONS[name](signed(x, 32, atype), signed(y, 32, btype)) for x, y in zip(a, b, strict=True)]
+    found = compute(f"{name}.{dtype}.{atype}.{btype}{'.sat' * saturates}.{then}", a, b, c).tolist()
+    assert found == [second(name, dtype, r, saturates, z, then) for r, z in zip(results, c, strict=True)]
+
+
+@pytest.mark.parametrize(
+    "name, a, b, c, measured",
+    [
+        ("vmin.u32.u32.s32.min", 0x3C003800, 0xBE05DE08, 0xBEE08A71, 0xBEE08A71),
+        ("vmin.u32.s32.s32.max", 0x3C003800, 0xA5782AE6, 0xDD2B2A07, 0xA5782AE6),
+        ("vmax.s32.u32.u32.max", 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x80000000),
+        ("vadd.u32.u32.u32.max", 0x258F8D5A, 0xBD16DA96, 0xFE5AC910, 0xE2A667F0),
+        ("vshl.u32.u32.u32.clamp.max", 0x6AB870F2, 3, 0x7FFFFFFF, 0x55C38790),
+        ("vshl.u32.u32.u32.sat.clamp.max", 0x8A71951F, 3, 0xDF6765ED, 0xDF6765ED),
+        ("vshr.u32.u32.u32.sat.wrap.min", 0x96B7106B, 0x40, 0xA32B22F9, 0xA32B22F9),
+        ("vset.s32.u32.lt.min", 0x06F9149F, 0x7FFFFFFF, 0xC749164B, 0xC749164B),
+        ("vset.u32.s32.lt.min", 1, 2, 0xC749164B, 1),
+    ],
+)
+def test_second_operations_of_code_for_an_h200(name, a, b, c, measured):
+    assert bits(compute(name, [a], [b], [c])) == [f"{measured:x}"]
+
+
 def test_averages_round_up_in_the_middle():
     assert bits(compute("vavrg2.s32.s32.s32", [0x0001FFFF], [0x0002FFFE], [0])) == ["2fffe"]
     assert bits(compute("vavrg4.u32.u32.u32", [0xFF000102], [0xFE000202], [0])) == ["ff000202"]
@@ -93,6 +141,22 @@ def test_multiply_and_add():
     assert compute("vmad.u32.u32.u32.shr15", [1 << 31], [1 << 4], [0]).tolist() == [1 << 20]
     assert compute("vmad.s32.s32.s32.sat", [1 << 30], [4], [0]).tolist() == [2**31 - 1]
     assert compute("vmad.u32.u32.u32.sat", [1 << 30], [8], [0]).tolist() == [2**32 - 1]
+
+
+@pytest.mark.parametrize("name", ["vadd4.u32.u32.u32", "vset4.u32.u32.lt", "vavrg2.s32.s32.s32.add"])
+@pytest.mark.parametrize("position", ["a", "b", "c"])
+def test_simd_instructions_take_no_constants(name, position):
+    operands = {each: ir.Register(each, u32) for each in "dabc"} | {position: ir.Immediate(5)}
+    (problem,) = lookup(name)[0].problems([*operands.values()])
+    mnemonic = name.partition(".")[0]
+    assert problem.message == f"`{position}` is the constant 5; the operands of {mnemonic} are registers"
+    assert problem.help == "move it to a register first"
+
+
+def test_scalar_video_instructions_take_constants():
+    d, a = (ir.Register(name, u32) for name in "da")
+    for name in ("vadd.u32.u32.u32.add", "vset.u32.u32.lt.add", "vmad.u32.u32.u32"):
+        assert not list(lookup(name)[0].problems([d, a, ir.Immediate(5), ir.Immediate(7)]))
 
 
 def test_simd_instructions_take_whole_registers():

@@ -376,3 +376,81 @@ def test_a_list_is_declared_before_it_is_used(body, message):
 def test_a_list_is_used_in_its_scope_and_inner_ones(body):
     kernel = pd.parse(f"{HEAD}.visible .entry k() {{ {TABLE}{body} ret; }}")["k"]
     assert not pd.emulate(kernel, 1, 1).findings
+
+
+GUARDED = """.visible .entry k(.param .u64 o)
+{{
+    .reg .pred %p, %q; .reg .b32 %r<4>; .reg .b16 %h<4>; .reg .f32 %f; .reg .f64 %d; .reg .b64 %a;
+    ld.param.u64 %a, [o];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd, %r1, 4;
+    add.u64 %a, %a, %rd;
+    mov.b32 %r2, 5; mov.b32 %f, 0f40A00000; mov.b16 %h1, 5; mov.b16 %h2, 5; mov.f64 %d, 0d4014000000000000;
+    setp.lt.u32 %p, %r1, {bound};
+    setp.eq.u32 %q, %r1, %r1;
+    {line}
+    {result}
+    st.global.b32 [%a], %r2;
+    ret;
+}}
+""".replace(".reg .b64 %a;", ".reg .b64 %a, %rd;", 1)
+
+
+def guarded(line, result="", bound=16):
+    return pd.parse(HEAD + GUARDED.format(line=line, result=result, bound=bound))["k"]
+
+
+IGNORED = {
+    "set.eq.f32.u32": ("@%p set.eq.f32.u32 %f, %r1, %r1;", "mov.b32 %r2, %f;", 0x3F800000, 0x40A00000),
+    "set.eq.u16.f16": ("@%p set.eq.u16.f16 %h1, %h2, %h2;", "cvt.u32.u16 %r2, %h1;", 0xFFFF, 5),
+    "set.eq.u32.u16": ("@%p set.eq.u32.u16 %r2, %h2, %h2;", "", 0xFFFFFFFF, 5),
+    "testp.infinite.f32": ("@%p testp.infinite.f32 %q, %f;", "selp.b32 %r2, 1, 0, %q;", 0, 1),
+}
+
+
+@pytest.mark.parametrize("mnemonic", IGNORED)
+def test_a_guard_that_ptxas_ignores_is_a_strict_finding(mnemonic):
+    line, result, where_true, where_false = IGNORED[mnemonic]
+    out = np.zeros(32, np.uint32)
+    report = pd.emulate(guarded(line, result), 1, 32, out)
+    (finding,) = report.findings
+    assert (finding.kind, finding.degree, finding.count) == ("guard", "strict", 16)
+    assert finding.message == (
+        f"{mnemonic} is guarded, and ptxas 13 writes its destination in threads whose guard is false; "
+        "the emulator leaves it"
+    )
+    select = f"write `{mnemonic}` to a new register without the guard, and select with selp"
+    copy = "write a new predicate without the guard, and copy it with a guarded mov.pred"
+    assert finding.help == (copy if mnemonic.startswith("testp") else select)
+    assert (out == np.where(np.arange(32) < 16, where_true, where_false)).all()
+    assert not pd.emulate(guarded(line, result, bound=32), 1, 32, out).findings
+    with pd.config.using(strict="1"), pytest.raises(pd.EmulationError, match="ptxas 13 writes its destination"):
+        guarded(line, result)[1, 32](out)
+
+
+@pytest.mark.parametrize("line", ["@%p set.eq.u32.f32 %r2, %f, %f;", "@%p set.eq.u32.f16x2 %r2, %r1, %r1;"])
+def test_a_guard_that_ptxas_keeps_is_no_finding(line):
+    assert not pd.emulate(guarded(line), 1, 32, np.zeros(32, np.uint32)).findings
+
+
+def test_our_own_kernels_print_no_guard_that_ptxas_ignores():
+    @pd.kernel
+    def direct(y: pd.ptr[pd.f32]):
+        x = pd.var(pd.f32, 5)
+        pd.ptx.set.lt.f32.u32(pd.tid.x, 4, out=x, guard=pd.tid.x < 16)
+        y[pd.tid.x] = x
+
+    @pd.kernel
+    def inlined(y: pd.ptr[pd.f32]):
+        x, p = pd.var(pd.f32, 5), pd.tid.x < 16
+        pd.inline("@p set.lt.f32.u32 x, a, 4;", x=x, p=p, a=pd.tid.x)
+        y[pd.tid.x] = x
+
+    with pytest.raises(pd.VerifyError) as refused:
+        direct.ptx()
+    assert refused.value.message == "set.lt.f32.u32: ptxas 13 ignores the guard of this instruction"
+    assert refused.value.help == "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
+    with pytest.raises(pd.VerifyError) as refused:
+        inlined.ptx()
+    assert "set.lt.f32.u32: ptxas 13 ignores the guard of this instruction" in refused.value.message
+    assert refused.value.help == "write it to a new register without the guard, and select with selp"

@@ -147,6 +147,10 @@ class Set(Op):
         width = 16 if lanes(i.type)[1] == 2 else element.bits
         return (-result.astype(f"i{width // 8}")).view(i.dtype.dtype)
 
+    def ignores_guard(self, i: Opcode) -> bool:
+        """It compares under the guard, and then converts what the destination holds to its type, in all lanes."""
+        return i.type.kind != "x" and (i.type.bits < 32 or i.dtype.bits < 32 or bool(i.dtype.is_float))
+
 
 class Selp(Op):
     """Select by predicate: d = c ? a : b."""

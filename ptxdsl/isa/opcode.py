@@ -21,7 +21,6 @@ Results: TypeAlias = "np.ndarray | tuple[np.ndarray, ...]"
 
 class Op:
     """Base class of instructions. Subclasses define `forms` and semantics; the docstring's first line is the summary.
-    summary.
 
     `run(i, *inputs)` implements an instruction that only computes. `i` is the `Opcode` (`i.type`, `i.rnd`, …). Each
     input is a numpy array over the active lanes with the dtype of its operand's type; `*n` operands have shape (n,
@@ -101,6 +100,10 @@ class Op:
 
     def reads_without_coherence(self, i: Opcode) -> bool:
         """True if it reads global memory that must not be written while the kernel runs."""
+        return False
+
+    def ignores_guard(self, i: Opcode) -> bool:
+        """True if the code that ptxas 13 generates writes the destination where a guard is false, at -O0 and -O3."""
         return False
 
     def uses_async_proxy(self, i: Opcode) -> bool:

@@ -130,6 +130,10 @@ class _InlineText:
             raise self._error(VerifyError, message, str(instruction), problem.help)
         if not opcode.requires.supports(self.builder.arch):
             raise target_refusal(opcode, self.builder)
+        if instruction.guard is not None and opcode.op.ignores_guard(opcode):
+            help = "write it to a new register without the guard, and select with selp"
+            message = f"{opcode.text}: ptxas 13 ignores the guard of this instruction"
+            raise self._error(VerifyError, message, str(instruction), help)
 
     def _check_uses(self, instructions: list[ir.Instruction]) -> None:
         """Values are not written, results are, and a variable that is read has a value."""

@@ -306,6 +306,8 @@ def emit(
     for opcode in candidates:
         bound = call.bind(opcode)
         if bound.problem is None and opcode.supports(builder.arch):
+            if guard is not None and opcode.op.ignores_guard(opcode):
+                raise guard_ignored(opcode, builder.site().location)
             return _append(builder, bound, _guard(guard))
         bindings.append(bound)
     raise _refusal(call, bindings, builder)
@@ -395,6 +397,12 @@ def article(word: str) -> str:
         return "a predicate"
     spoken_with_vowel = word[0] in "aeio" or word.startswith("nd") or (word[0] in "sf" and word[1:2].isdigit())
     return f"an {word}" if spoken_with_vowel else f"a {word}"
+
+
+def guard_ignored(opcode: Opcode, at: Location | None) -> VerifyError:
+    """Return the error for a guarded instruction for which assemblers generate wrong code."""
+    help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
+    return VerifyError(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", at=at, help=help)
 
 
 def _guard(guard: object) -> ir.Register | ir.Not | None:

@@ -42,6 +42,7 @@ class Decoded:
         "effect",
         "fragment",
         "guard",
+        "ignores_guard",
         "inputs",
         "instruction",
         "late",
@@ -66,6 +67,7 @@ class Decoded:
         self.collective = self.op.collective
         self.aligned = self.collective and self.op.aligned(opcode)
         self.guard = slots.register(pred, instruction.guard) if instruction.guard is not None else None
+        self.ignores_guard = self.guard is not None and self.op.ignores_guard(opcode)
         self.refusal: EmulationError | None = None
         self.batch: Batch | None = None
         self.reads: tuple[Any, ...] = ()

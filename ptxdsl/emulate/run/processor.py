@@ -82,8 +82,21 @@ class Processor(Flow):
         count = int(np.count_nonzero(chosen))
         if count == self.width:
             return True
+        if step.ignores_guard:
+            self._report_ignored_guard(step, self.running.lanes[~chosen])
         self.index, self.width, self.partial = as_index(self.running.lanes[chosen]), count, True
         return count > 0
+
+    def _report_ignored_guard(self, step: Decoded, lanes: np.ndarray) -> None:
+        """Report lanes whose guard is false and whose destination a GPU writes all the same."""
+        message = (
+            f"{step.opcode.text} is guarded, and ptxas 13 writes its destination in threads whose guard is false; the "
+            "emulator leaves it"
+        )
+        help = f"write `{step.opcode.text}` to a new register without the guard, and select with selp"
+        if step.opcode.form.name == "testp":
+            help = "write a new predicate without the guard, and copy it with a guarded mov.pred"
+        self.machine.find("guard", message, step, lanes, help=help, strict=True)
 
     # Computing
 

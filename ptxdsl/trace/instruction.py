@@ -18,7 +18,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
 from ptxdsl.trace.earlier import check_earlier
-from ptxdsl.trace.misfits import form_refusal, target_refusal, unknown_instruction, wrong_count
+from ptxdsl.trace.misfits import form_refusal, guard_ignored, target_refusal, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
@@ -397,12 +397,6 @@ def article(word: str) -> str:
         return "a predicate"
     spoken_with_vowel = word[0] in "aeio" or word.startswith("nd") or (word[0] in "sf" and word[1:2].isdigit())
     return f"an {word}" if spoken_with_vowel else f"a {word}"
-
-
-def guard_ignored(opcode: Opcode, at: Location | None) -> VerifyError:
-    """Return the error for a guarded instruction for which assemblers generate wrong code."""
-    help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
-    return VerifyError(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", at=at, help=help)
 
 
 def _guard(guard: object) -> ir.Register | ir.Not | None:

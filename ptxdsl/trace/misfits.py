@@ -47,6 +47,12 @@ class TargetRefusal(VerifyError):
     """The kernel's target does not have an instruction; another target may have it."""
 
 
+def guard_ignored(opcode: Opcode, at: Location | None) -> VerifyError:
+    """Return the error for a guarded instruction for which assemblers generate wrong code."""
+    help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
+    return VerifyError(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", at=at, help=help)
+
+
 def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:
     """Return the error for an instruction that the kernel's target does not have."""
     least = opcode.requires.least

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ptxdsl.errors import refuse_attribute
+from ptxdsl.torch.attention import attention
 from ptxdsl.torch.convolution import conv2d
 from ptxdsl.torch.modules import Experts, Linear, MixtureOfExperts
 from ptxdsl.torch.operator import Operator, op
@@ -23,12 +24,13 @@ from ptxdsl.torch.products import gemm, grouped_gemm_ragged, grouped_gemm_ragged
 from ptxdsl.torch.routing import Routes, combine, dispatch, route
 
 __all__ = [
-    "Experts", "Linear", "MixtureOfExperts", "Operator", "Routes", "combine", "conv2d", "dispatch", "gemm",
-    "grouped_gemm_ragged", "grouped_gemm_ragged_k", "linear", "op", "route",
+    "Experts", "Linear", "MixtureOfExperts", "Operator", "Routes", "attention", "combine", "conv2d", "dispatch",
+    "gemm", "grouped_gemm_ragged", "grouped_gemm_ragged_k", "linear", "op", "route",
 ]  # fmt: skip
 
 _ELSEWHERE = {
     **dict.fromkeys(("matmul", "mm", "addmm"), "`gemm` is the product of two matrices"),
+    "scaled_dot_product_attention": "`attention` is a function of tensors",
     **dict.fromkeys(("Conv2d", "conv1d", "conv3d"), "`conv2d` is a function of tensors"),
     **dict.fromkeys(("compile", "custom_op", "kernel", "call"), "`op` makes an operator of a kernel or a launcher"),
 }  # of torch, and of ptxdsl.jax

@@ -126,7 +126,7 @@ with pd.warp(1):
 """
 WRONG = {
     "released before it is read": (("        x[i", "        ring.release()\n        x[i"), ("]\n        ring.release()\n", "]\n"), "race"),
-    "never released": (("        ring.release()\n", ""), ("", ""), "deadlock"),
+    "never released": (("        ring.release()", "        with pd.if_(i > 4): ring.release()"), ("", ""), "deadlock"),
     "never committed": (("        ring.commit()\n", ""), ("", ""), "deadlock"),
     "filled without asking": (("slot = ring.acquire()", "slot = ring._slot(ring._written.index)"), ("", ""), "deadlock"),
     "read without waiting": (("slot = ring.wait()", "slot = ring._slot(ring._read.index)"), ("", ""), "race"),
@@ -143,6 +143,32 @@ def test_each_step_is_needed(case):
     kernel = source_kernel(body.strip(), "x: ptr[f32]", "(reqntid=64)")
     findings = pd.emulate(kernel, 1, 64, np.zeros(128, np.float32)).findings
     assert kind in {finding.kind for finding in findings}
+
+
+UNRELEASED = {
+    "in a loop of the kernel": BODY,
+    "more often than there are stages": BODY.replace("pd.range(4)", "range(3)"),
+    "by a second reader": BODY.replace("with pd.warp(1)", "other = ring.reader()\nwith pd.warp(1)").replace("ring.wait", "other.wait"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNRELEASED)
+def test_a_ring_that_no_role_releases_is_refused(case):
+    body = UNRELEASED[case].replace("        ring.release()\n", "").strip()
+    with pytest.raises(pd.TraceError) as refused:
+        source_kernel(body, "x: ptr[f32]", "(reqntid=64)").ptx()
+    assert str(refused.value).splitlines()[::3] == [
+        "no role releases the stages of `ring`: after 2 of them the producer would wait forever",
+        "  help: call `release()` after the last read of each stage, in all threads that `consumers=` counts",
+    ]
+    assert refused.value.at.text.strip() == "ring = pd.Ring(2, producers=32, consumers=32)"
+
+
+def test_a_ring_that_is_filled_once_need_not_be_released():
+    body = BODY.replace("pd.range(4)", "range(2)").replace("        ring.release()\n", "").strip()
+    x = np.zeros(64, np.float32)
+    assert pd.emulate(source_kernel(body, "x: ptr[f32]", "(reqntid=64)"), 1, 64, x).findings == []
+    assert (x == 1).all()
 
 
 @pytest.mark.parametrize("release", ["ring.release()", "ring.release(slot)"])
@@ -204,6 +230,14 @@ REFUSED = {
     ),
     "each of what": ("pd.Ring(2, producers=32, consumers=32, each='block')", "pd.Ring takes each='block'", 'it is "thread", "warp" or "warpgroup"'),
     "no producers": ("pd.Ring(2, producers=0, consumers=32)", "pd.Ring has 0 producers", "it is the number of threads that commit each stage"),
+    "more consumers than threads": (
+        "pd.Ring(2, producers=32, consumers=384)", "pd.Ring takes consumers=384; a block of this kernel has 256 threads",
+        "count the threads of a block that call `release()`",
+    ),
+    "more producers than threads": (
+        "pd.Ring(2, producers=257, consumers=32)", "pd.Ring takes producers=257; a block of this kernel has 256 threads",
+        "count the threads of a block that call `commit()`",
+    ),
     "in a role": (
         "with pd.warp(0):\n    pd.Ring(2, producers=32, consumers=32)",
         "pd.Ring is inside a role, `with pd.warp(0)` (kernel.py:3): all threads of the block initialise it",

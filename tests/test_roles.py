@@ -66,13 +66,19 @@ REFUSED = {
     ),
     "more registers than there are": (
         "with pd.warpgroup(0, registers=40):\n    y[0] = 1\nwith pd.warpgroup(1, 2, registers=240):\n    y[0] = 2", 384,
-        "`pd.warpgroup(1, 2, registers=240)` takes 61440 registers in addition to the 5120 of other roles; a multiprocessor has "
-        "65536, and the warps would wait forever",
+        "`pd.warpgroup(1, 2, registers=240)` takes 61440 registers in addition to the 5120 of other roles; a launch gives "
+        "the block 64512, 168 a thread, and the warps would wait forever",
+        "registers=232 fits", 3,
+    ),
+    "more registers than a launch gives": (
+        "with pd.warpgroup(0, registers=32):\n    y[0] = 1\nwith pd.warpgroup(1, 2, registers=240):\n    y[0] = 2", 384,
+        "`pd.warpgroup(1, 2, registers=240)` takes 61440 registers in addition to the 4096 of other roles; a launch gives "
+        "the block 64512, 168 a thread, and the warps would wait forever",
         "registers=232 fits", 3,
     ),
     "more than others leave": (
         "with pd.warpgroup(1, 2, registers=232):\n    y[0] = 2", 384,
-        "the roles of `k` take 80896 registers with the 168 a thread that warpgroup 0 keeps; a multiprocessor has 65536",
+        "the roles of `k` take 80896 registers with the 168 a thread that warpgroup 0 keeps; a launch gives the block 64512",
         "give registers back there: `with pd.warpgroup(0, registers=40):`", 1,
     ),
     "barrier 0": (

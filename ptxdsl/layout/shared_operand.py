@@ -18,6 +18,7 @@ from ptxdsl.layout.descriptors import (
     ADDRESS_MASK,
     ATOM_ROWS,
     CHUNK_BYTES,
+    FIELD,
     MODES,
     OPERAND_K_BYTES,
     Fields,
@@ -77,10 +78,16 @@ class SharedOperand(Drawable):
         return self.advanced(start_bits(address) | self.constant, row_part, k_step)
 
     def advanced(self, descriptor: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
-        """The descriptor of another part, of that of the first: 14 bits of start do not overflow in shared memory."""
+        """Return the descriptor of another part, from that of the first."""
         self._check_part("row_part", row_part, self.row_starts)
         self._check_part("k_step", k_step, self.k_starts)
         steps = self.row_starts.index(row_part) + self.k_starts.index(k_step)
+        if isinstance(descriptor, int) and steps.value is None and (descriptor & FIELD) + steps.constant > FIELD:
+            start = ((descriptor & FIELD) + steps.constant) * CHUNK_BYTES
+            help = "advance the descriptor of the tile's first part, whose address is in shared memory"
+            raise refusal(
+                f"the part starts at {start:#x}; a descriptor holds addresses below {ADDRESS_MASK + 1:#x}", help
+            )
         return descriptor if steps.value is None and not steps.constant else descriptor + steps.get()
 
     def _check_part(self, name: str, number: Number, starts: Layout) -> None:

@@ -5,13 +5,13 @@ instruction.
 - signature, parameters: parameters of kernels and device functions; groups of named fields
 - value, operators, packing, literal, convert, choice: values in registers, Python's operators, numbers and conversions
 - mnemonic, instruction, misfits: `pd.ptx`, the choice of an instruction form, and the message if none fits
-- memory, arrays: pointers; shared, local and constant arrays
+- memory, arrays, descriptors: pointers; shared, local and constant arrays; descriptors of wgmma
 - control, leaving, liveness, bindings: branches and loops, and which Python names and statements they change
 - functions, calls, no_result: device functions and their calls
 - roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
 - captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
 - state, drawn, rounds: Python state that branches and loops change
-- aliases, copied, earlier: second names and copies of variables
+- aliases, copied: second names and copies of variables
 - foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
 - named, noted, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
 """
@@ -36,6 +36,7 @@ from ptxdsl.trace.no_result import NoResult
 from ptxdsl.trace.noted import kernel_notes
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
+from ptxdsl.trace.ring import check_rings
 from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import KernelSignature, Parameter, place_of
@@ -177,6 +178,7 @@ def _finish(builder: Builder, result: object) -> None:
             help="a kernel returns nothing: write results to memory",
         )
     check_roles(builder)
+    check_rings(builder)
     builder.at_end()
     emit("ret")
     align_dynamic(builder)

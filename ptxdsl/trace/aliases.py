@@ -1,25 +1,29 @@
 """Detect two Python names for one variable, where a write through one name changes the other.
 
 `old = m` copies nothing: both names refer to the same variable object. A write is therefore refused if an assignment
-has bound another name to the variable, or copied a list that holds it, and that name is read later.
+has bound another name to the variable, or copied a list that holds it, and that name is read later. An operator is
+refused if it gets one variable that was written twice, through two different paths: with `old = (m, l)`, `m - old[0]`
+is 0.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from functools import lru_cache
 from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
-from ptxdsl.errors import Names, Site, TraceError, bytecode, names_of_calls
-from ptxdsl.trace.builder import Builder
+from ptxdsl.errors import Location, Names, Site, TraceError, bytecode, names_of_calls
+from ptxdsl.trace.builder import Builder, current
 from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
+from ptxdsl.trace.sentences import operands_at
 
 _MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
 _OURS = "ptxdsl."
@@ -36,13 +40,13 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
         return
     for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
         if names is not None:
-            written = written_name(site) if depth == 0 else None
+            written = _written_name(site) if depth == 0 else None
             _check(names, variable, written, builder)
             _check_lists(names, variable, written, builder)
             _check_members(names, variable, written, builder)
 
 
-def written_name(site: Site) -> str | None:
+def _written_name(site: Site) -> str | None:
     """Return the source text of the variable written at a site; None if it cannot be determined."""
     location = site.location
     written = _TARGET.match(location.text[location.columns[0] :])
@@ -67,10 +71,10 @@ def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
 def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
     """Refuse a write if another local name of the variable is read later. `written` is the name written through, None
     if unknown."""
-    bound = [name for name, value in names.values.items() if is_variable(value, variable)]
+    bound = [name for name, value in names.values.items() if _is_variable(value, variable)]
     if not bound or (len(bound) == 1 and written in (None, bound[0])):
         return
-    live = live_names(names, builder)
+    live = _live_names(names, builder)
     others = [name for name in bound if name in live and name != written]
     both = [written, *others] if written else others
     copies = [name for name in both if _is_copied(names, name)]
@@ -79,7 +83,7 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
         _refuse(copies[-1], original, names.values[others[0]], builder)
 
 
-def live_names(names: Names, builder: Builder) -> frozenset[str]:
+def _live_names(names: Names, builder: Builder) -> frozenset[str]:
     """Return the names that are read later, including by loop conditions."""
     return live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
 
@@ -87,16 +91,16 @@ def live_names(names: Names, builder: Builder) -> frozenset[str]:
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
     """Refuse a write if a copied list, tuple, dict or object that holds the variable is read later."""
     root = re.split(r"\W", written)[0] if written else None
-    live = live_names(names, builder)
+    live = _live_names(names, builder)
     for copy in sorted(copied_names(names.code) & live - {root}):
-        held = held_in(names.values.get(copy))
-        if not any(is_variable(value, variable) for value in held):
+        held = _held_in(names.values.get(copy))
+        if not any(_is_variable(value, variable) for value in held):
             continue
         for original, container in _lists(names, root):
             if isinstance(names.values[copy], list | tuple) and _is_object(container):
                 continue
             is_read = original.partition(".")[0] in {root, *live}
-            if is_read and container is not names.values[copy] and _are_same(held_in(container), held):
+            if is_read and container is not names.values[copy] and _are_same(_held_in(container), held):
                 _refuse_copied(copy, names.values[copy], original, container, builder)
 
 
@@ -106,7 +110,7 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
     holder = names.values.get(root)
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
     others = (
-        [name for name, value in members.items() if [name] != path and is_variable(value, variable)] if path else []
+        [name for name, value in members.items() if [name] != path and _is_variable(value, variable)] if path else []
     )
     if not others:
         return
@@ -122,13 +126,13 @@ def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
     return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
 
 
-def held_in(container: Any) -> list[Any]:
+def _held_in(container: Any) -> list[Any]:
     """Return the values in a list, tuple, dict or object, including nested lists."""
     container = _by_name(container) if _is_object(container) else container
     if not isinstance(container, list | tuple | dict | deque):
         return []
     values = list(container.values()) if isinstance(container, dict) else list(container)
-    return [part for value in values for part in (held_in(value) if isinstance(value, list | tuple) else [value])]
+    return [part for value in values for part in (_held_in(value) if isinstance(value, list | tuple) else [value])]
 
 
 def _is_object(value: Any) -> bool:
@@ -169,13 +173,13 @@ def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builde
     )
 
 
-def is_variable(value: Any, variable: Any) -> bool:
+def _is_variable(value: Any, variable: Any) -> bool:
     """True if `value` is the variable, or the pointer variable that holds it."""
-    return value is variable or (getattr(type(value), "moves", False) and value.base is variable)
+    return value is variable or (getattr(type(value), "_moves", False) and value.base is variable)
 
 
 def _refuse(copy: str, original: str, value: Any, builder: Builder) -> NoReturn:
-    snapshot = f"{original} + 0" if getattr(type(value), "moves", False) else f"{original}.value"
+    snapshot = f"{original} + 0" if getattr(type(value), "_moves", False) else f"{original}.value"
     named = f"the variable `{original}`" if not original.endswith("…") else "the variable that is written here"
     help = f"write `{copy} = {snapshot}`" if not original.endswith("…") else f"bind `{copy}` to its `.value`"
     raise TraceError(
@@ -240,7 +244,7 @@ def _has_copies(code: CodeType) -> bool:
     return bool(_copied(code) or copied_names(code) or _copies_members(code))
 
 
-def holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
+def _holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
     """Return a function that is True if `question` holds for any code object of a site.
 
     Results are cached by identity, and the code objects are kept alive: hashing code takes longer than examining it.
@@ -256,4 +260,67 @@ def holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[Code
     return holds
 
 
-_may_alias = holds_of_any(_has_copies)
+_may_alias = _holds_of_any(_has_copies)
+
+
+def check_two_ways() -> None:
+    """Refuse an operator whose operands are one rewritten variable, reached through two paths."""
+    builder = current("a value")
+    location = builder.site().location
+    texts = operands_at(location)
+    if texts is None:
+        return
+    (names, *_) = names_of_calls(builder.code, lambda code: True)
+    if names is not None and _are_two_ways(names, *texts):
+        _refuse_operands(location, *texts)
+
+
+def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
+    """True if both paths reach the variable through different objects.
+
+    Elements with different computed indices are excepted, as in loops over all pairs of a list. One side may be a plain
+    name that a call has bound.
+    """
+    roots = [_root(left), _root(right)]
+    if None in roots or roots[0] == roots[1]:
+        return False
+    values = [names.values.get(str(root)) for root in roots]
+    if values[0] is values[1]:
+        return False
+    paths = [each for each in (left, right) if not isinstance(each, ast.Name)]
+    if len(paths) == 2:
+        indices = [each.slice for each in paths if isinstance(each, ast.Subscript)]
+        is_fixed = all(isinstance(each, ast.Constant) for each in indices)
+        return len(indices) < 2 or is_fixed or ast.unparse(indices[0]) == ast.unparse(indices[1])
+    plain = next((each.id for each in (left, right) if isinstance(each, ast.Name)), None)
+    return len(paths) == 1 and plain is not None and _is_bound_by_calls(names.code, plain)
+
+
+def _root(path: ast.expr) -> str | None:
+    """Return the name that a path of attributes and elements begins with; None for other expressions."""
+    while isinstance(path, ast.Attribute | ast.Subscript):
+        path = path.value
+    return path.id if isinstance(path, ast.Name) else None
+
+
+@lru_cache(maxsize=256)
+def _is_bound_by_calls(code: CodeType, name: str) -> bool:
+    """True if every binding of a name is the result of a call."""
+    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP")]
+    stores = [n for n, i in enumerate(listing) if name in names_of(i)[1] and i.opname.startswith("STORE_")]
+    return bool(stores) and all(_binds_call(listing, n) for n in stores)
+
+
+def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """True if a name is bound to the result of a call, or to a part of it."""
+    while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
+        n -= 1
+    return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)
+
+
+def _refuse_operands(location: Location, left: ast.expr, right: ast.expr) -> None:
+    raise TraceError(
+        f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are one variable: both have its current value",
+        at=location,
+        help="to keep an earlier value, take `.value` of the variable at that point",
+    )

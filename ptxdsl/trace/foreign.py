@@ -192,13 +192,13 @@ class NoNumber(Foreign):
     """Base class of memory objects: refuses the operators of numbers that a subclass does not define."""
 
     __slots__ = ()
-    noun: ClassVar[str]  # the noun in messages
-    instead: ClassVar[str]  # the help line for a refused operator
+    _noun: ClassVar[str]  # the noun in messages
+    _instead: ClassVar[str]  # the help line for a refused operator
 
 
 def _refusing(symbol: str) -> Callable[..., NoReturn]:
     def operator(value: NoNumber, *other: object) -> NoReturn:
-        refuse(f"`{symbol}` is not supported for `{value.name}`, which is {value.noun}", value.instead)
+        refuse(f"`{symbol}` is not supported for `{value.name}`, which is {value._noun}", value._instead)
 
     return operator
 

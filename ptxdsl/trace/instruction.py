@@ -17,7 +17,7 @@ from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
-from ptxdsl.trace.earlier import check_earlier
+from ptxdsl.trace.descriptors import check_descriptors
 from ptxdsl.trace.misfits import form_refusal, guard_ignored, target_refusal, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
@@ -93,10 +93,10 @@ class Source:  # no ABC: isinstance, called for each operand, is many times slow
     @property
     def code(self) -> str:
         """The name in suggestions that append `.to(…)`, parenthesised if necessary."""
-        return self.spelled if _stands_alone(self.spelled) else f"({self.spelled})"
+        return self._spelled if _stands_alone(self._spelled) else f"({self._spelled})"
 
     @property
-    def spelled(self) -> str:
+    def _spelled(self) -> str:
         """The name in suggestions: `name`, or a placeholder if the source is not available."""
         return self.name
 
@@ -131,7 +131,7 @@ class Scalar(Source, metaclass=ScalarType):
         return self._text or article(str(self.type))
 
     @property
-    def spelled(self) -> str:
+    def _spelled(self) -> str:
         return self.name if len(self.site.names) == 1 or self._text else "v"
 
     @property
@@ -364,13 +364,14 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
     instruction = ir.Instruction(bound.opcode, bound.opcode.group(bound.operands), guard, site.location)
     for watch in builder.watchers:
         watch(instruction)
+    if bound.opcode.text.startswith("wgmma.mma_async"):
+        check_descriptors(builder, instruction)
     builder.append(instruction)
     if bound.fresh and bound.opcode.op.computes and not bound.written:
         builder.note(tuple(register for register, _ in bound.fresh), instruction, site)
     for variable in bound.written:
         variable.again, variable.written = variable.written, True
         check_aliases(builder, site, variable)
-        check_earlier(builder, site, variable)
     return bound.results
 
 

@@ -35,8 +35,8 @@ class MappedTensor(NoNumber, Source):
     """
 
     __slots__ = ("pointer", "type")
-    noun = "a tensor map"
-    instead = "boxes of its array are copied to shared memory and back: `x.load(…)`, `x.store(…)`"
+    _noun = "a tensor map"
+    _instead = "boxes of its array are copied to shared memory and back: `x.load(…)`, `x.store(…)`"
     type: TensorMap
 
     def __init__(self, pointer: PointerValue, type: TensorMap) -> None:

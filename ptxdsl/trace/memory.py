@@ -38,8 +38,8 @@ class PointerValue(NoNumber, Source):
     """
 
     __slots__ = ("base", "offset", "type")
-    moves = False
-    noun, instead = "a pointer", "`p + i` is i elements on, `p[i]` an element, and `p.value` the address in bytes"
+    _moves = False
+    _noun, _instead = "a pointer", "`p + i` is i elements on, `p[i]` an element, and `p.value` the address in bytes"
     type: Pointer
 
     def __init__(self, base: Scalar | ir.Variable, type: Pointer, offset: int = 0) -> None:
@@ -221,7 +221,7 @@ class PointerVar(PointerValue):
     """A pointer variable: `p += 4`, `p.set(q)`."""
 
     __slots__ = ()
-    moves = True
+    _moves = True
 
     def __iadd__(self, index: ScalarLike) -> PointerVar:
         _advance(self, index)
@@ -354,7 +354,7 @@ class ArrayView(NoNumber):
     """
 
     __slots__ = ("layout", "pointer", "ranked")
-    noun, instead = "an array in memory", "index it: operators take its elements"
+    _noun, _instead = "an array in memory", "index it: operators take its elements"
 
     def __init__(self, pointer: PointerValue, layout: Any, ranked: bool) -> None:
         self.pointer, self.layout, self.ranked = pointer, layout, ranked

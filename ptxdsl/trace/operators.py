@@ -15,9 +15,9 @@ from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, is_dropped_here
 from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
+from ptxdsl.trace.aliases import check_two_ways
 from ptxdsl.trace.builder import current, peek
 from ptxdsl.trace.convert import conversions
-from ptxdsl.trace.earlier import check_two_ways
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
 from ptxdsl.trace.no_result import NoResult
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32

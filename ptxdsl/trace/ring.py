@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
 
-from ptxdsl.errors import called_elsewhere, public, public_class
+from ptxdsl.errors import Site, TraceError, called_elsewhere, public, public_class
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.notes import RingNote
@@ -33,6 +33,16 @@ class Slot:
     index: Scalar
     full: PointerValue
     empty: PointerValue
+
+
+@dataclass(slots=True)
+class RingUses:
+    """The calls of a ring and its readers so far: acquisitions, infinitely many in a loop, waits and releases."""
+
+    site: Site
+    acquires: float = 0
+    waits: bool = False
+    releases: bool = False
 
 
 class Position:
@@ -119,8 +129,11 @@ class Ring:
         builder.check_kernel("pd.Ring", "make the ring in the kernel")
         _check_place(builder)
         _check(stages, stage_bytes, producers, consumers, each)
+        _check_counts(builder, producers=producers, consumers=consumers)
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
+        self._uses = RingUses(builder.site())
+        builder.memory.setdefault(RingUses, []).append((self, self._uses))
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
         fillers = (producers or 1) + self.writers
         self._note(builder, fillers, consumers // ARRIVALS[each] * cluster)
@@ -150,6 +163,8 @@ class Ring:
         If several threads fill a stage by bulk copies, all of them acquire it, and `leads` (a predicate or bool) holds
         for the one thread that expects the bytes of all.
         """
+        looped = any(region.again for region in current("pd.Ring").regions)
+        self._uses.acquires += math.inf if looped else 1
         slot = self._slot(self._written.index)
         self._wait_empty(slot)
         expected = self.stage_bytes if expected_bytes is None else expected_bytes
@@ -168,6 +183,7 @@ class Ring:
     @public
     def wait(self) -> Slot:
         """Wait until the next stage to read is full; return its slot."""
+        self._uses.waits = True
         slot = self._slot(self._read.index)
         _wait(slot.full, self._read.parity)
         self._read.advance()
@@ -182,6 +198,7 @@ class Ring:
         """
         if slot is not None and not isinstance(slot, Slot):
             refuse(f"`release` takes the slot that `wait` returned; found {shown(slot)}", "write `ring.release(slot)`")
+        self._uses.releases = True
         empty = self._slot(self._held).empty if slot is None else slot.empty
         self._fence_reads()
         if self.each == "warp":
@@ -304,6 +321,31 @@ def _check_place(builder: Builder) -> None:
             f"pd.Ring is inside {inside}, {builder.region.words}: all threads of the block initialise it",
             "make it before, at the beginning of the kernel",
         )
+
+
+def _check_counts(builder: Builder, **counts: int | None) -> None:
+    """Refuse more producers or consumers than a block has threads."""
+    threads = math.prod(builder.block) if builder.block else math.inf
+    for name, count in counts.items():
+        if count is not None and count > threads:
+            calls = "release" if name == "consumers" else "commit"
+            refuse(
+                f"pd.Ring takes {name}={count}; a block of this kernel has {threads} threads",
+                f"count the threads of a block that call `{calls}()`",
+            )
+
+
+def check_rings(builder: Builder) -> None:
+    """Refuse, at the kernel's end, a ring whose stages are filled again and never released."""
+    for ring, uses in builder.memory.get(RingUses, ()):
+        if uses.waits and not uses.releases and uses.acquires > ring.stages:
+            target = target_of(uses.site)
+            name = f"`{target.text}`" if target else "this ring"
+            raise TraceError(
+                f"no role releases the stages of {name}: after {ring.stages} of them the producer would wait forever",
+                at=uses.site.location,
+                help="call `release()` after the last read of each stage, in all threads that `consumers=` counts",
+            )
 
 
 def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:

@@ -31,12 +31,18 @@ SINK = "_"
 class BlockRoles:
     """The state shared by a kernel's roles: the registers of each warpgroup, and the allocated named barriers."""
 
-    at_launch: int
+    threads: int
+    at_launch: int  # registers of a thread
     registers: dict[int, int] = field(default_factory=dict)
     barriers: dict[object, int] = field(default_factory=dict)
     next_barrier: int = 1
     waits: list[ir.Instruction] = field(default_factory=list)  # barrier instructions emitted for roles
     last: Location | None = None  # location of the last register request
+
+    @property
+    def total(self) -> int:
+        """The registers that a launch gives to a block."""
+        return self.at_launch * self.threads
 
     def barrier(self, key: object, count: int) -> int:
         """Return the first of `count` named barriers allocated for a key."""
@@ -55,7 +61,7 @@ class BlockRoles:
 def _roles(builder: Builder) -> BlockRoles:
     threads = math.prod(builder.block or (1,))
     at_launch = min(MOST, REGISTER_FILE // threads // UNIT * UNIT)
-    roles: BlockRoles = builder.memory.setdefault(BlockRoles, BlockRoles(at_launch))
+    roles: BlockRoles = builder.memory.setdefault(BlockRoles, BlockRoles(threads, at_launch))
     return roles
 
 
@@ -89,14 +95,14 @@ class Role(Block):
     refused in the body.
     """
 
-    noun = ""
+    _noun = ""
     size = 0  # threads of a unit, a warp or a warpgroup
 
     def __init__(self, *numbers: int, registers: int | None = None) -> None:
         shown = [*map(repr, numbers), *([f"registers={registers!r}"] if registers is not None else [])]
-        self.words = f"pd.{self.noun}({', '.join(shown)})"
-        builder = current(f"pd.{self.noun}")
-        builder.check_kernel(f"pd.{self.noun}", "call the function inside of a role of the kernel")
+        self.words = f"pd.{self._noun}({', '.join(shown)})"
+        builder = current(f"pd.{self._noun}")
+        builder.check_kernel(f"pd.{self._noun}", "call the function inside of a role of the kernel")
         self._check_block(builder.block)
         self._check_numbers(numbers, math.prod(builder.block or ()) // self.size)
         self.first, self.count, self.registers = numbers[0], len(numbers), registers
@@ -127,7 +133,7 @@ class Role(Block):
         """The index of the thread's warpgroup or warp in the role: the int 0 if there is one, else a u32."""
         if self.count == 1:
             return 0
-        return self._once("index", lambda: _uniform(self.builder, self.noun, self.size) - self.first)
+        return self._once("index", lambda: _uniform(self.builder, self._noun, self.size) - self.first)
 
     @property
     def thread(self) -> Any:
@@ -144,7 +150,7 @@ class Role(Block):
 
     @property
     def _key(self) -> tuple[object, ...]:
-        return self.noun, self.first, self.count
+        return self._noun, self.first, self.count
 
     def _once(self, name: str, compute: Any) -> Any:
         """Return a value computed before the kernel's first line, cached under `name`."""
@@ -155,7 +161,7 @@ class Role(Block):
         return self.builder.memory[key]
 
     def begin(self) -> None:
-        self.behind = self.builder.function.label(f"$end{self.noun}")
+        self.behind = self.builder.function.label(f"$end{self._noun}")
         whole = self.threads == math.prod(self.builder.block or ())
         if not whole:
             branch(self.behind, unless=self._holds())
@@ -168,7 +174,7 @@ class Role(Block):
 
     def _holds(self) -> Value:
         """Return a predicate: the thread has this role."""
-        number: Any = _uniform(self.builder, self.noun, self.size)
+        number: Any = _uniform(self.builder, self._noun, self.size)
         last = math.prod(self.builder.block or ()) // self.size - 1
         with steps():
             if self.count == 1:
@@ -197,7 +203,7 @@ class Role(Block):
             refuse(
                 f"`{instruction.opcode.text}` on barrier 0 is inside {self.region.words}: it waits for all "
                 "threads of the block, but threads of other roles do not reach it",
-                f"`with pd.{self.noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet after the "
+                f"`with pd.{self._noun}(…) as role:` has `role.barrier()`, for its threads; all threads meet after the "
                 "roles",
             )
 
@@ -210,21 +216,21 @@ class Role(Block):
         threads = math.prod(block)
         if threads % self.size:
             refuse(
-                f"`{self.words}` is in blocks of {threads} threads, which are not whole {self.noun}s of {self.size}",
+                f"`{self.words}` is in blocks of {threads} threads, which are not whole {self._noun}s of {self.size}",
                 f"make the block a multiple of {self.size} threads",
             )
 
     def _check_numbers(self, numbers: tuple[Any, ...], units: int) -> None:
         if not numbers or not all(type(n) is int for n in numbers):
-            refuse(f"`{self.words}` takes the numbers of {self.noun}s", f"such as pd.{self.noun}(0)")
+            refuse(f"`{self.words}` takes the numbers of {self._noun}s", f"such as pd.{self._noun}(0)")
         for number in numbers:
             if not 0 <= number < units:
                 refuse(
-                    f"`{self.words}` names {self.noun} {number}; a block of this kernel has {units}, counted from 0",
+                    f"`{self.words}` names {self._noun} {number}; a block of this kernel has {units}, counted from 0",
                     f"make the block larger: `@pd.kernel(reqntid={(number + 1) * self.size})`" if number > 0 else None,
                 )
         if list(numbers) != list(range(numbers[0], numbers[0] + len(numbers))):
-            refuse(f"`{self.words}`: the {self.noun}s of a role follow one another", "open a role for each")
+            refuse(f"`{self.words}`: the {self._noun}s of a role follow one another", "open a role for each")
 
     def _check_nesting(self, builder: Builder) -> None:
         """Allow a nested role only inside of a larger one that includes all of its warps."""
@@ -235,7 +241,7 @@ class Role(Block):
                 refuse(
                     f"`{self.words}` is inside {outer.region.words}, which has "
                     + (f"threads {start} to {end - 1} alone" if self.size < outer.size else "its role already"),
-                    f"put it after that block, or name {self.noun}s of it",
+                    f"put it after that block, or name {self._noun}s of it",
                 )
 
 
@@ -246,13 +252,14 @@ class warpgroup(Role):
             i = consumer.thread                          # 0 to 255
 
     `numbers` are consecutive warpgroups, counted from 0. `registers` sets the registers per thread by `setmaxnreg`, a
-    multiple of 8 from 24 to 256; at launch a thread has 65536 / (threads of the block). The total over all warpgroups
-    is at most 65536. The target has an `a` suffix, such as sm_90a, if registers are set.
+    multiple of 8 from 24 to 256. At launch a thread has 65536 / (threads of the block), rounded down to a multiple of
+    8, and all warpgroups together never have more than that. The target has an `a` suffix, such as sm_90a, if registers
+    are set.
 
     Raises TraceError if the kernel does not declare its block size, or for warpgroups outside of the block.
     """
 
-    noun, size = "warpgroup", WARPGROUP
+    _noun, size = "warpgroup", WARPGROUP
 
     def warpgroup_barrier(self) -> None:
         """Synchronise the threads of the current thread's warpgroup."""
@@ -282,12 +289,12 @@ class warpgroup(Role):
         others = {n: r for n, r in self.roles.registers.items() if n not in members}
         taken = sum(others.values()) * WARPGROUP
         total = taken + registers * self.threads
-        if total > REGISTER_FILE:
+        if total > self.roles.total:
             beside = f" in addition to the {taken} of other roles" * bool(taken)
-            fits = (REGISTER_FILE - taken) // self.threads // UNIT * UNIT
+            fits = (self.roles.total - taken) // self.threads // UNIT * UNIT
             refuse(
-                f"`{self.words}` takes {registers * self.threads} registers{beside}; a multiprocessor has "
-                f"{REGISTER_FILE}, and the warps would wait forever",
+                f"`{self.words}` takes {registers * self.threads} registers{beside}; a launch gives the block "
+                f"{self.roles.total}, {self.roles.at_launch} a thread, and the warps would wait forever",
                 f"registers={fits} fits",
             )
 
@@ -302,7 +309,7 @@ class warp(Role):
     for warps outside of the block.
     """
 
-    noun, size = "warp", WARP
+    _noun, size = "warp", WARP
 
     def __init__(self, *numbers: int) -> None:
         super().__init__(*numbers)
@@ -401,11 +408,11 @@ def _check_registers(builder: Builder) -> None:
     count = math.prod(builder.block or ()) // WARPGROUP
     kept = [n for n in range(count) if n not in roles.registers]
     total = (sum(roles.registers.values()) + len(kept) * roles.at_launch) * WARPGROUP
-    if total > REGISTER_FILE:
+    if total > roles.total:
         raise TraceError(
             f"the roles of `{builder.name}` take {total} registers with the {roles.at_launch} a thread that "
             f"warpgroup{'s' * (len(kept) > 1)} {', '.join(map(str, kept))} keep{'s' * (len(kept) == 1)}; "
-            f"a multiprocessor has {REGISTER_FILE}",
+            f"a launch gives the block {roles.total}",
             at=roles.last,
             help=f"give registers back there: `with pd.warpgroup({kept[0]}, registers=40):`",
         )

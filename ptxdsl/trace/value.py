@@ -163,7 +163,7 @@ class Value(Foreign, Scalar):
         if is_looped_here():
             help = "loops count integers: `for i in pd.range(n):`"
             if self.type.is_integer:
-                help = f"to count up to it, write `for i in pd.range({self.spelled}):`"
+                help = f"to count up to it, write `for i in pd.range({self._spelled}):`"
         refuse(f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over", help)
 
     def _second_destination(self) -> str | None:
@@ -187,7 +187,7 @@ class Value(Foreign, Scalar):
     def _refuse_index(self) -> NoReturn:
         refuse(
             f"`{self.name}` is one {self.type}; it cannot be indexed",
-            f"to use it as an address, make a pointer of it: `pd.pointer({self.spelled}, f32)[i]`",
+            f"to use it as an address, make a pointer of it: `pd.pointer({self._spelled}, f32)[i]`",
         )
 
     def __index__(self) -> int:
@@ -269,7 +269,7 @@ class Value(Foreign, Scalar):
 
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
         site = current(self.name).site()
-        (name,) = site.names[:1] or (self.spelled,)
+        (name,) = site.names[:1] or (self._spelled,)
         if self._stands_at(site.location):
             refuse(
                 f"`{symbol}` on the element `{name}`, which is read and written by two instructions",

@@ -90,6 +90,14 @@ def test_a_stage_of_a_ring_is_an_address():
     assert shared.advanced(shared.descriptor(0), 0, 1) == shared.descriptor(0, 0, 1)
 
 
+def test_a_part_past_the_addresses_of_shared_memory_is_refused():
+    shared = shared_operand(F16, "a", tile_layout(128, 64, 16))
+    with pytest.raises(LayoutError) as refused:
+        shared.advanced(shared.descriptor(0x3FC00), 1)
+    assert refused.value.message == "the part starts at 0x41c00; a descriptor holds addresses below 0x40000"
+    assert refused.value.help == "advance the descriptor of the tile's first part, whose address is in shared memory"
+
+
 @pytest.mark.parametrize("bits", [8, 16, 32])
 def test_the_usual_bytes_are_those_of_the_usual_tile(bits):
     tile = in_bytes(tile_layout(16, 256, bits), bits // 8)
@@ -286,3 +294,70 @@ def test_a_part_outside_of_the_tile_is_refused(parts, message):
         operand.descriptor(0, *parts)
     lines = str(refused.value).splitlines()
     assert f"{lines[0]}\n{lines[-1]}" == message
+
+
+PRODUCT = """
+from ptxdsl.layout import shared_operand, tile_layout
+layout = tile_layout(64, 16, 16, 32)
+a, b = (shared_operand("wgmma.m64n64k16.f32.bf16", o, layout) for o in "ab")
+{tile}
+s = [pd.var(f32, 0.0) for _ in range(32)]
+address = t.address().value.to(u64)
+of_a = {descriptor}
+of_b = b.descriptor(address)
+pd.ptx.wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16(of_a, of_b, 0, 1, 1, 0, 0, out=s)
+y[pd.tid.x] = s[0]
+""".strip()
+LIKE = "t = pd.shared(bf16, layout, align=1024)"
+BY_LAYOUT = "make descriptor and array from one layout: `shared_operand(mma, operand, array)`"
+UNIT = (
+    "`a_desc` holds the address of `t` in bytes; a descriptor counts 16 bytes",
+    "shift it, `(address & 0x3FFFF) >> 4`, or let shared_operand(…).descriptor(address) make it",
+)
+MISUSED = {
+    "an array without the swizzle": (
+        "t = pd.shared(bf16, (64, 16), align=1024)", "a.descriptor(address)",
+        "`a_desc` describes a tile with a swizzle of 32 bytes and a stride of 256 bytes, but the array `t` has layout (64,16):(16,1)",
+        BY_LAYOUT,
+    ),
+    "an array with another swizzle": (
+        "t = pd.shared(bf16, tile_layout(64, 64, 16), align=1024)", "a.descriptor(address)",
+        "`a_desc` describes a tile with a swizzle of 32 bytes and a stride of 256 bytes, but the array `t` has layout "
+        "Sw<3,3,3> o 0 o (64,64):(64,1)", BY_LAYOUT,
+    ),
+    "an address in bytes": (LIKE, "address | a.constant", *UNIT),
+    "an address in bytes, uniform": (
+        LIKE, "pd.ptx.shfl.sync.idx.b32(t.address().value, 0, 31, 0xFFFFFFFF).to(u64) + a.constant", *UNIT,
+    ),
+}  # fmt: skip
+
+
+def product_of(tile, descriptor):
+    body = PRODUCT.format(tile=tile, descriptor=descriptor)
+    return source_kernel(body, "y: ptr[f32]", '(arch="sm_90a", reqntid=128)')
+
+
+@pytest.mark.parametrize("case", MISUSED)
+def test_a_descriptor_that_does_not_fit_its_array_is_refused_while_tracing(case):
+    tile, descriptor, message, help = MISUSED[case]
+    with pytest.raises(pd.TraceError) as refused:
+        product_of(tile, descriptor).ptx()
+    assert (refused.value.message, refused.value.help) == (message, help)
+    assert refused.value.at.text.startswith("    pd.ptx.wgmma.mma_async")
+
+
+FITTING = {
+    "of the array": (LIKE, "a.descriptor(address)"),
+    "written by hand": (LIKE, "((address & 0x3FFFF) >> 4) | a.constant"),
+    "of bytes": ("t = pd.shared(b8, 4096, align=1024)", "a.descriptor(address)"),
+    "of the second of two arrays": (f"pd.shared(bf16, (64, 16), align=1024)\n{LIKE}", "a.descriptor(address)"),
+    "of stages": (
+        "from ptxdsl.layout import swizzle\nt = pd.shared(bf16, swizzle.stacked(layout, 2, 1024), align=1024)",
+        "a.descriptor(address)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FITTING)
+def test_a_descriptor_that_fits_its_array_is_not_refused(case):
+    assert "wgmma.mma_async" in product_of(*FITTING[case]).ptx()

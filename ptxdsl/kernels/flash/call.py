@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import NoneType
 from typing import Any
 
 from ptxdsl import arrays
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
 from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
-from ptxdsl.types import bf16, f16, f32, s32
+from ptxdsl.types import Type, bf16, f16, f32, s32
 
 LOG2_E = math.log2(math.e)
 TMA_BYTES = 16  # alignment of a tensor map's address and strides
 LARGEST = 2**31 - 1
+MOST_PLANS = 1024
+PLAIN = {bool, int, float, NoneType, AttentionConfig}  # types of options of a call that is remembered
+OFFSETS = ("q_offsets", "k_offsets")
 DENSE = "q is (B, H, M, D), k (B, Hkv, N, D) and v (B, Hkv, N, Dv)"
 PACKED = "q is (M, H, D), k (N, Hkv, D) and v (N, Hkv, Dv), with the rows of all sequences one after another"
 
@@ -34,6 +39,11 @@ class AttentionProblem:
         """The batches, heads, rows and columns of the output."""
         batch, heads, rows, _ = _dense(self.q.array)
         return batch, heads, rows, _dense(self.v.array)[3]
+
+    @property
+    def head(self) -> int:
+        """The columns of q and k."""
+        return self.q.array.shape[-1]
 
     @property
     def out_shape(self) -> tuple[int, ...]:
@@ -186,33 +196,121 @@ def window_of(causal: bool, window: Any) -> tuple[int | None, int | None]:
 
 def run(
     kernel: Any,
-    operands: Sequence[object],
-    offsets: tuple[object, object] | None,
+    operands: Sequence[Any],
+    offsets: tuple[Any, Any] | None,
     *,
+    out: Any,
+    return_lse: bool,
     causal: bool,
     window: Any,
     scale: float | None,
     softcap: float,
-    out: Any,
-    return_lse: bool,
     config: AttentionConfig | None,
 ) -> Any:
-    """Check a call of attention and launch it. Returns out, or (out, lse)."""
+    """Check a call of attention and launch it. Returns out, or (out, lse).
+
+    A plan is remembered by the options and by the types, shapes and strides of arrays on a GPU.
+    """
+    given = *operands, *(offsets or ()), out
+    looks = [_look(array) for array in given]
+    key = kernel, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
+    pointers = [look[1] for look in looks if look]
+    kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window or ())}
+    is_known = len(pointers) == len(given) and type(window) in (tuple, NoneType) and kinds <= PLAIN
+    plan = _PLANS.get(key) if is_known else None
+    if plan is None or not plan.takes(pointers):
+        plan = _plan(kernel, operands, offsets, out, (causal, window, scale, softcap, config))
+        if is_known:
+            if len(_PLANS) >= MOST_PLANS:
+                _PLANS.clear()
+            _PLANS[key] = plan
+    output, lse = plan.launch(*given)
+    return (output, lse) if return_lse else output
+
+
+def _look(array: Any) -> tuple[Any, int] | None:
+    """Return the type, GPU, shape and strides of an array, and its address; None for one that is checked each time."""
+    if array is None:
+        return NoneType, 0
+    library = arrays.library_of(type(array))
+    try:
+        return library.look(array) if library else None
+    except RuntimeError:  # it has no memory
+        return None
+
+
+@dataclass(frozen=True)
+class AttentionPlan:
+    """A launch for all arrays with the same types, shapes and strides.
+
+    `reach` are the bytes before and after the address of q, k, v and out that these arrays cover.
+    """
+
+    kernel: Any
+    traits: AttentionTraits
+    grid: tuple[int, int, int] | None
+    fields: dict[str, Any]
+    makers: tuple[Callable[[Any], Any], Callable[[Any], Any]]
+    reach: tuple[tuple[int, int], ...]
+    reads_keys: bool
+
+    def takes(self, pointers: Sequence[int]) -> bool:
+        """True if arrays at these addresses are aligned, and the output does not overlap an operand."""
+        if any(pointer % TMA_BYTES for pointer in pointers):
+            return False
+        out, (before, after) = pointers[-1], self.reach[-1]
+        spans = [(at + low, at + high) for at, (low, high) in zip(pointers[:3], self.reach[:3], strict=True)]
+        return not out or not any(low < out + after and out + before < high for low, high in spans)
+
+    def launch(self, q: Any, k: Any, v: Any, *more: Any) -> tuple[Any, Any]:
+        """Launch with these arrays; return the output and the log-sum-exp."""
+        *offsets, out = more
+        make_out, make_lse = self.makers
+        out, lse = make_out(q) if out is None else out, make_lse(q)
+        if self.grid is None:
+            return out, lse
+        operands = [x.swapaxes(0, 1)[None] if offsets else x for x in (q, *((k, v) if self.reads_keys else (q, q)))]
+        named = dict(zip(("q", "k", "v"), operands, strict=True)) | dict(zip(OFFSETS, offsets, strict=False))
+        launched = parameters(self.traits)(**named, out=arrays.strided(out), lse=lse, **self.fields)
+        self.kernel[self.grid, self.traits.threads](launched, traits=self.traits)
+        return out, lse
+
+
+_PLANS: dict[Hashable, AttentionPlan] = {}
+
+
+def _plan(
+    kernel: Any, operands: Sequence[object], offsets: tuple[object, object] | None, out: Any, options: tuple[Any, ...]
+) -> AttentionPlan:
+    """Check a call, and plan its launch."""
+    causal, window, scale, softcap, config = options
     problem = problem_of(*operands, offsets)
-    dims = _dense(problem.q.array)[3]
-    scale = 1 / math.sqrt(dims) if scale is None else check_number("scale", scale, is_positive=True)
+    scale = 1 / math.sqrt(problem.head) if scale is None else check_number("scale", scale, is_positive=True)
     softcap = check_number("softcap", softcap, is_positive=False)
     sides = window_of(causal, window)
     traits = traits_of(problem, sides, softcap, config)
     output = _output(problem, out)
-    lse = array_argument("lse", empty(problem.q, problem.lse_shape, f32), (2, 3), "", "")
     batch, heads, rows, _ = problem.shape
-    if output.array.size:
-        count = problem.offsets[0].array.size - 1 if problem.offsets else batch
-        tiles = -(-rows // traits.config.queries) + (count if problem.offsets else 0)
-        grid = (tiles, heads, 1 if problem.offsets else batch)
-        kernel[grid, traits.threads](_parameters(problem, traits, output, lse, sides, (scale, softcap)), traits=traits)
-    return (output.owner, lse.owner) if return_lse else output.owner
+    _, kv_heads, keys, _ = _dense(problem.k.array)
+    sequences = problem.offsets[0].array.size - 1 if problem.offsets else 0
+    tiles = -(-rows // traits.config.queries) + sequences
+    fields: dict[str, Any] = {"cap": scale / softcap} if softcap else {}
+    fields |= {
+        "out_strides": _strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
+        "extents": (sequences or rows, keys), "window": tuple(side or 0 for side in sides),
+        "scale": (softcap or scale) * LOG2_E,
+    }  # fmt: skip
+    spans = [(x.array.span, x.array.pointer) for x in (problem.q, problem.k, problem.v, output)]
+    return AttentionPlan(
+        kernel, traits, (tiles, heads, batch) if output.array.size else None, fields,
+        (partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)),
+        tuple((low - at, high - at) for (low, high), at in spans), keys > 0,
+    )  # fmt: skip
+
+
+def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:
+    """Return a new array of the library and device of another."""
+    return empty(array_argument("q", like, len(like.shape), "", ""), shape, type)
 
 
 def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
@@ -244,37 +342,3 @@ def _check_apart(operand: ArrayArgument, output: ArrayArgument) -> None:
         raise LaunchError(
             f"`out` shares memory with `{operand.name}`, which is still read", help="pass an array of its own"
         )
-
-
-def _parameters(
-    problem: AttentionProblem,
-    traits: AttentionTraits,
-    output: ArrayArgument,
-    lse: ArrayArgument,
-    window: tuple[int | None, int | None],
-    factors: tuple[float, float],
-) -> Any:
-    """Return the parameters of a launch."""
-    scale, softcap = factors
-    q, k, v = (_mapped(operand) for operand in (problem.q, problem.k, problem.v))
-    _, heads, rows, _ = problem.shape
-    keys = _dense(problem.k.array)[2]
-    if not keys:
-        k = v = q  # not read
-    fields: dict[str, Any] = {"cap": scale / softcap} if softcap else {}
-    if problem.offsets:
-        fields |= {"q_offsets": problem.offsets[0].owner, "k_offsets": problem.offsets[1].owner}
-    first = problem.offsets[0].array.size - 1 if problem.offsets else rows
-    return parameters(traits)(
-        q=q, k=k, v=v, out=arrays.strided(output.owner), lse=lse.owner,
-        out_strides=_strides(output.array)[:3], lse_strides=(heads * rows, rows), extents=(first, keys),
-        group=heads // _dense(problem.k.array)[1], window=tuple(side or 0 for side in window),
-        scale=(softcap or scale) * LOG2_E, **fields,
-    )  # fmt: skip
-
-
-def _mapped(operand: ArrayArgument) -> Any:
-    """Return an operand as a four-dimensional array."""
-    if len(operand.array.shape) == 4:
-        return operand.owner
-    return operand.owner.swapaxes(0, 1)[None]

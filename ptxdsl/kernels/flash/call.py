@@ -211,12 +211,12 @@ def run(
 
     A plan is remembered by the options and by the types, shapes and strides of arrays on a GPU.
     """
-    given = *operands, *(offsets or ()), out
-    looks = [_look(array) for array in given]
+    call_arrays = *operands, *(offsets or ()), out
+    looks = [_look(array) for array in call_arrays]
     key = kernel, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
     pointers = [look[1] for look in looks if look]
     kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window or ())}
-    is_known = len(pointers) == len(given) and type(window) in (tuple, NoneType) and kinds <= PLAIN
+    is_known = len(pointers) == len(call_arrays) and type(window) in (tuple, NoneType) and kinds <= PLAIN
     plan = _PLANS.get(key) if is_known else None
     if plan is None or not plan.takes(pointers):
         plan = _plan(kernel, operands, offsets, out, (causal, window, scale, softcap, config))
@@ -224,7 +224,7 @@ def run(
             if len(_PLANS) >= MOST_PLANS:
                 _PLANS.clear()
             _PLANS[key] = plan
-    output, lse = plan.launch(*given)
+    output, lse = plan.launch(*call_arrays)
     return (output, lse) if return_lse else output
 
 
@@ -314,7 +314,7 @@ def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:
 
 
 def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
-    """Return the output, allocated unless it is given. Raises LaunchError for one that does not fit."""
+    """Return the output, allocated unless it is call_arrays. Raises LaunchError for one that does not fit."""
     owner = empty(problem.q, problem.out_shape, problem.q.type) if out is None else out
     rule = f"the output has the shape {problem.out_shape}"
     output = array_argument("out", owner, len(problem.out_shape), rule, "pass an array of that shape")

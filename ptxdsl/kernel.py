@@ -6,6 +6,8 @@ import contextlib
 import functools
 import importlib
 import inspect
+import linecache
+import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -91,6 +93,14 @@ def _extents(
     if not callable(promise):
         return promise
     return promise(**{name: constants[name] for name in inspect.signature(promise).parameters})
+
+
+def _keep_lines(function: Callable[..., Any]) -> None:
+    """Read the user's file now, so that messages show its lines as they were imported, even if it is edited later."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    if not file.startswith(os.path.dirname(__file__)):
+        linecache.checkcache(file)
+        linecache.getlines(file)
 
 
 class AnyKernel(ABC):
@@ -183,6 +193,7 @@ class Kernel(AnyKernel):
         super().__init__()
         functools.update_wrapper(self, function)
         self.name, self.signature, self.options = function.__name__, signature, options
+        _keep_lines(function)
         self._variants: dict[Any, Variant] = {}
         self._bound: dict[int, tuple[weakref.ref[Any], Kernel]] = {}  # by object id
         self._read: Captures | None = None

@@ -1,5 +1,6 @@
 """Which source lines messages show: of files that Python runs or that were asked for, as far as a terminal takes them."""
 
+import importlib
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 from ptxdsl import ir
-from ptxdsl.errors import EXCERPT_COLUMNS, SOURCE_BYTES, Location, ParseError, show_lines_of
+from ptxdsl.errors import EXCERPT_COLUMNS, SOURCE_BYTES, Error, Location, ParseError, show_lines_of
 from ptxdsl.parse import parse
 
 
@@ -85,3 +86,50 @@ def test_a_script_is_shown_in_its_own_messages(tmp_path):
     (folder / "k.py").write_text(script)
     done = subprocess.run([sys.executable, "k.py"], cwd=folder, capture_output=True, text=True, check=False)
     assert "k.py:4 | pd.ptx.frobnicate()" in done.stderr
+
+
+EDITED = """\
+import ptxdsl as pd
+from ptxdsl import f32, ptr
+
+@pd.kernel
+def k(x: ptr[f32]):
+    with pd.if_(pd.tid.x < 4):
+        t = x[pd.tid.x] + 1
+    x[pd.tid.x] = t
+"""
+LINE = "edited_kernel.py:8 | x[pd.tid.x] = t"
+
+
+@pytest.fixture
+def edited(tmp_path, monkeypatch):
+    """A module with a kernel that cannot be traced, and its file."""
+    file = tmp_path / "edited_kernel.py"
+    file.write_text(EDITED)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("edited_kernel"), file
+    del sys.modules["edited_kernel"]
+
+
+def refused_line(module):
+    with pytest.raises(Error) as refused:
+        module.k.ptx()
+    return str(refused.value).splitlines()[1].strip()
+
+
+@pytest.mark.parametrize("change", ["a line on top", "a shorter file", "no file"])
+def test_lines_of_a_file_that_is_edited_after_its_import_are_those_that_run(change, edited):
+    module, file = edited
+    if change == "no file":
+        file.unlink()
+    else:
+        file.write_text("# new\n" + EDITED if change == "a line on top" else EDITED[:60])
+    assert refused_line(module) == LINE
+
+
+def test_a_module_that_is_reloaded_after_the_edit_shows_its_new_lines(edited):
+    module, file = edited
+    file.write_text("# new\n" + EDITED)
+    importlib.invalidate_caches()
+    module = importlib.reload(module)
+    assert refused_line(module).startswith("edited_kernel.py:9 | x[pd.tid.x] = t")

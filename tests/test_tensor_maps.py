@@ -264,7 +264,7 @@ BAD_ARRAYS = {
     "backwards": (
         half[::-1],
         "; the stride of axis 0 is -256 bytes; TMA needs a multiple of 16, at least 0 and less than 2^40",
-        "pad the rows to a multiple of 16 bytes, or copy with cp.async",
+        "TMA copies no reversed axis: pass a copy, or the array without [::-1] and count axis 0 backwards",
     ),
     "base": (
         half[:, 4:], f"; it starts at {half.ctypes.data + 8:#x}; TMA needs an address that is a multiple of 16 bytes",

@@ -61,9 +61,30 @@ def as_layout(value: Any) -> Layout | ComposedLayout:
 
 
 def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) -> Computed:
-    """Return the offset of `coord` in the layout shape:stride; without a stride the layout is compact."""
+    """Return the offset of `coord` in the layout shape:stride; without a stride the layout is compact.
+
+    Raises LayoutError if the arguments are swapped: if the coordinate is outside of the shape in every mode.
+    """
+    if isinstance(coord, Layout | ComposedLayout) or isinstance(shape, Layout | ComposedLayout):
+        layout, other = (coord, shape) if isinstance(coord, Layout | ComposedLayout) else (shape, coord)
+        raise refusal(
+            f"crd2idx takes a coordinate, a shape and a stride; found the layout {layout}",
+            f"call the layout: `layout({other})`",
+        )
+    if stride is None and _are_swapped(coord, shape):
+        raise refusal(
+            f"the coordinate {coord} is outside of the shape {shape} in every mode",
+            f"the coordinate comes first: crd2idx({shape}, {coord})",
+        )
     layout = Layout(shape) if stride is None else Layout(shape, stride)
     return layout(coord)
+
+
+def _are_swapped(coord: Coordinate, shape: IntTuple) -> bool:
+    """True if all modes of a known coordinate are outside of the shape, and the shape would be one of it."""
+    pair = flatten(coord), flatten(shape)  # type: ignore[arg-type]
+    known = len(pair[0]) == len(pair[1]) and all(isinstance(n, int) for part in pair for n in part)
+    return known and all(n >= extent > 0 for n, extent in zip(*pair, strict=True)) and coord != shape
 
 
 def idx2crd(index: Number, shape: IntTuple) -> Computed:

@@ -259,7 +259,8 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
         raise LaunchError(
             f"{name} requests {shape.shared_bytes} bytes of dynamic shared memory; a block on {variant.arch} can "
             f"have {most}{beside}",
-            help="use a smaller tile or fewer stages, or set PTXDSL_ARCH to emulate another GPU",
+            help="use a smaller tile or fewer stages"
+            + ", or set PTXDSL_ARCH to emulate another GPU" * (shape.shared_bytes + static <= limits.MOST_SHARED_BYTES),
         )
     if shape.dependent and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
         raise LaunchError(

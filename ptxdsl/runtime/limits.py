@@ -9,6 +9,7 @@ from functools import cache
 
 # The limit of a block, from each compute capability on.
 SHARED_KIB = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}
+MOST_SHARED_BYTES = max(SHARED_KIB.values()) * 1024
 STATIC_SHARED_BYTES = 48 * 1024  # static shared memory per kernel
 BLOCK_REGISTERS = 65536
 WARP_REGISTERS = 256  # the allocation granularity of a warp

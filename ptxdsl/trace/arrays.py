@@ -20,10 +20,10 @@ from ptxdsl.trace.memory import (
     dynamic_shared,
     element_of,
     layout_of,
-    shared_variables,
     variable_name,
 )
 from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.shared_limits import shared_variables
 from ptxdsl.types import Pointer, Type, bits, from_dtype
 
 CONSTANT_BYTES = 64 * 1024  # constant memory of a module

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import math
+import re
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from ptxdsl.errors import TraceError, here, raised_at
+from ptxdsl.errors import Location, TraceError, here, raised_at
 from ptxdsl.isa.opcode import Op
 from ptxdsl.trace.operators import refuse
 from ptxdsl.types import meant_annotation
@@ -35,6 +37,7 @@ _INSTEAD = {
     "trunc": "write `pd.ptx.cvt.rzi.f32.f32(x)`",
     "isnan": "write `x != x`",
     "square": "write `x * x`",
+    "pow": "multiply: `x * x`; 2**x is `pd.ptx.ex2.approx.f32(x)`",
     "negative": "write `-x`",
     "invert": "write `~x`",
     **dict.fromkeys(("abs", "absolute", "fabs"), "write `abs(x)`"),
@@ -71,6 +74,18 @@ _INSTEAD = {
     **dict.fromkeys(("make_tensor", "Tensor"), "write `pd.view(pointer, layout)`; a parameter is `x: ptr[f32]`"),
     **dict.fromkeys(("make_layout", "Layout"), "write `pd.layout.Layout(shape, stride)`"),
 }
+
+
+_MATH_CALL = re.compile(r"(?:math\.)?(\w+)\(")
+
+
+def host_function(location: Location) -> tuple[str, str]:
+    """Return the function of Python's math module that is called at a location, and its fix; empty if none is."""
+    called = _MATH_CALL.match(location.text[location.columns[0] :])
+    name = called[1] if called else ""
+    if not callable(getattr(math, name, None)):
+        return "", ""
+    return f"math.{name}", _INSTEAD.get(name, "write it with operators and instructions: math computes on the host")
 
 
 class UnknownName(TraceError, AttributeError):

@@ -17,6 +17,7 @@ from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate, refuse
+from ptxdsl.trace.shared_limits import check_shared_bytes
 from ptxdsl.trace.targets import Target, target_of
 from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32
 
@@ -24,7 +25,6 @@ layouts: Any = Late("ptxdsl.layout.layout")
 MOST_OFFSET = (1 << 31) - 1  # maximum offset in an address operand, in bytes
 Coordinate: TypeAlias = "ScalarLike | tuple[Coordinate, ...]"
 """Of an element: a number, traced or known, or a tuple of coordinates, one for each mode of the layout."""
-STATIC_BYTES = 48 * 1024  # statically declared shared memory of a kernel
 MENDS = {
     ("global", "shared"): "copy the tile to shared memory first (cp.async), or load it with ld.global",
     ("shared", "global"): "shared memory is read by ld.shared and written by st.shared",
@@ -528,20 +528,10 @@ def shared(element: Type, layout: Any, *, align: int | None = None, name: str | 
         builder.unique(target.identifier), "shared", bits(element.bits), (layout.cosize,), alignment_of(element, align)
     )
     builder.variables.append(variable)
-    total = sum(v.bytes for v in shared_variables(builder))
-    if total > STATIC_BYTES:
-        refuse(
-            f"`{variable.name}` brings shared memory to {total} bytes; a kernel can declare {STATIC_BYTES}",
-            "use pd.dynamic_shared, whose size is given at launch",
-        )
+    check_shared_bytes(builder, variable.name)
     called = target.text if variable.name == target.identifier else variable.name
     remember(builder, SharedArray(called, variable.name, 0, element, layout))
     return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
-
-
-def shared_variables(builder: Builder) -> list[ir.Variable]:
-    """Return the statically sized arrays in shared memory."""
-    return [variable for variable in builder.variables if variable.space == "shared"]
 
 
 def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
@@ -582,6 +572,7 @@ def dynamic_shared(
     site = builder.site()
     target = target_of(site) if len(site.names) == 1 or name is None else None
     called = target.text if target else name or variable.name
+    check_shared_bytes(builder, called)
     remember(builder, SharedArray(called, variable.name, start, element, known))
     return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn, Self
 
@@ -11,7 +12,7 @@ from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_he
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current
-from ptxdsl.trace.foreign import Foreign, UnknownName
+from ptxdsl.trace.foreign import Foreign, UnknownName, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
 from ptxdsl.trace.operators import binary, compare, refuse, shift
 from ptxdsl.trace.sentences import known_integer, truth
@@ -185,10 +186,15 @@ class Value(Foreign, Scalar):
         self._refuse_index()
 
     def _refuse_index(self) -> NoReturn:
-        refuse(
-            f"`{self.name}` is one {self.type}; it cannot be indexed",
-            f"to use it as an address, make a pointer of it: `pd.pointer({self._spelled}, f32)[i]`",
-        )
+        element = re.fullmatch(r"([\w.]+)\[([^][]+)\]", self._text)
+        if element:
+            array, index = element.groups()
+            help = f"it is an element of `{array}`: write one index, such as `{array}[{index} + j]`, or pd.view of it"
+        elif self.type.is_integer and self.type.bits >= 32:
+            help = f"to use it as an address, make a pointer of it: `pd.pointer({self._spelled}, f32)[i]`"
+        else:
+            help = "index the pointer or the array that holds the values; a list of values is indexed while tracing"
+        refuse(f"`{self.name}` is one {self.type}; it cannot be indexed", help)
 
     def __index__(self) -> int:
         self._no_number(
@@ -202,9 +208,10 @@ class Value(Foreign, Scalar):
         )
 
     def __float__(self) -> float:
+        function, help = host_function(current(self.name).site().location)
         self._no_number(
-            f"float() of `{self.name}`, which has no value while tracing",
-            f"convert it by `{self.code}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
+            f"{f'`{function}`' if function else 'float()'} of `{self.name}`, which has no value while tracing",
+            help or f"convert it by `{self.code}.to(f32)`; math functions are instructions, such as pd.ptx.sqrt.rn.f32",
         )
 
     def _no_number(self, message: str, help: str) -> NoReturn:

@@ -220,8 +220,9 @@ REFUSED = {
     ),
     "schedule": (
         lambda: grouped_gemm([ones(4, 64)], [ones(64, 8)], config=LOW, schedule="host"),
-        'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
-        "grouped_gemm_ragged and grouped_gemm_masked for groups of rows",
+        'GemmConfig: atom is "wgmma", which this call does not take; gemm, grouped_gemm with schedule="device", '
+        "grouped_gemm_ragged, grouped_gemm_masked, grouped_gemm_ragged_k, conv2d and its gradients, and the scaled "
+        "products take it",
         "leave atom out here",
     ),
 }

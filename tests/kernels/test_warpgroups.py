@@ -210,8 +210,9 @@ class TestChoice:
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
 ALONE = (
-    'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
-    "grouped_gemm_ragged and grouped_gemm_masked for groups of rows"
+    'GemmConfig: atom is "wgmma", which this call does not take; gemm, grouped_gemm with schedule="device", '
+    "grouped_gemm_ragged, grouped_gemm_masked, grouped_gemm_ragged_k, conv2d and its gradients, and the scaled "
+    "products take it"
 )
 REFUSED = {
     "lines": (

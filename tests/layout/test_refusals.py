@@ -14,6 +14,7 @@ from ptxdsl.layout import (
     complement,
     composition,
     copy_atom,
+    crd2idx,
     downcast,
     idx2crd,
     in_bytes,
@@ -66,6 +67,21 @@ class Global:
 
 REFUSALS = {
     # ---- shapes, strides, coordinates
+    "a coordinate and a shape that are swapped": (
+        lambda: crd2idx((4, 8), (1, 2)),
+        "the coordinate (4, 8) is outside of the shape (1, 2) in every mode",
+        "the coordinate comes first: crd2idx((1, 2), (4, 8))",
+    ),
+    "a layout in place of the coordinate": (
+        lambda: crd2idx(K_MAJOR, (1, 2)),
+        "crd2idx takes a coordinate, a shape and a stride; found the layout (128,64):(64,1)",
+        "call the layout: `layout((1, 2))`",
+    ),
+    "a layout in place of the shape": (
+        lambda: crd2idx((1, 2), K_MAJOR),
+        "crd2idx takes a coordinate, a shape and a stride; found the layout (128,64):(64,1)",
+        "call the layout: `layout((1, 2))`",
+    ),
     "a float in a shape": (
         lambda: Layout((4, 8.0)),
         "a shape must be an int or a nested tuple of ints; found 8.0 of type float",

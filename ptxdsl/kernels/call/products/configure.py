@@ -121,8 +121,9 @@ def configure(
         check_copies(config)
     if config.atom == WGMMA and not takes_warpgroups:
         raise LaunchError(
-            'GemmConfig: atom is "wgmma", which gemm and conv2d take, grouped_gemm with schedule="device", and '
-            "grouped_gemm_ragged and grouped_gemm_masked for groups of rows",
+            'GemmConfig: atom is "wgmma", which this call does not take; gemm, grouped_gemm with schedule="device", '
+            "grouped_gemm_ragged, grouped_gemm_masked, grouped_gemm_ragged_k, conv2d and its gradients, and the scaled "
+            "products take it",
             help="leave atom out here",
         )
     arch = target(device)

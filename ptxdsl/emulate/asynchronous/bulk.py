@@ -27,6 +27,7 @@ from ..memory.access import (
     WRITE_FIRST,
     WRITES,
     BulkLanding,
+    CopyStart,
     Event,
     Observer,
     Origin,
@@ -66,6 +67,7 @@ class BulkLoad:
     is false; `mbarrier` (lanes,) counts the bytes.
     """
 
+    serial: int
     lanes: np.ndarray
     chunks: np.ndarray
     sources: np.ndarray
@@ -83,7 +85,7 @@ class BulkLoad:
     def part(self, which: np.ndarray) -> BulkLoad:
         inside = None if self.inside is None else self.inside[:, which]
         arrays = self.lanes[which], self.chunks[:, which], self.sources[:, which], inside, self.mbarrier[which]
-        return BulkLoad(*arrays, _of_lanes(self.pieces, which), self.resume, self.origin)
+        return BulkLoad(self.serial, *arrays, _of_lanes(self.pieces, which), self.resume, self.origin)
 
 
 @dataclass(eq=False, slots=True)
@@ -124,6 +126,7 @@ class BulkCopies(Observer):
         self.readings, self.swizzles = Readings(memory), BoxSwizzles(memory)
         self.closed = np.zeros(0, np.int64)
         self.loads: list[BulkLoad] = []
+        self.issued = 0
         self.stores: list[BulkStore] = []
         self.awaited: list[np.ndarray] = []
 
@@ -171,7 +174,8 @@ class BulkCopies(Observer):
         for access in (write, counted):
             if access.allowed is not None:
                 allowed &= access.allowed if access.allowed.ndim == 1 else access.allowed.all(0)
-        load = BulkLoad(x.lanes_now, write.flat, sources, source.inside, counted.flat, source, x.resumption(), x.origin)
+        places = x.lanes_now, write.flat, sources, source.inside, counted.flat
+        load = BulkLoad(self.issued, *places, source, x.resumption(), x.origin)
         if not allowed.all():
             load = load.part(allowed)
         if load.lanes.size:
@@ -179,6 +183,8 @@ class BulkCopies(Observer):
             for maps in self._maps(load.pieces):
                 self.memory.spaces["global"].begin_reading(maps)
             self.loads.append(load)
+            self.memory.order(x, CopyStart(load.serial, self.loads[0].serial, is_bulk=True))
+            self.issued += 1
 
     def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
         """Return the global addresses, and a flag per lane: True if all of its accesses are allowed."""
@@ -280,9 +286,12 @@ class BulkCopies(Observer):
         if inside is not None:
             sources, readers = sources[inside.reshape(-1)], readers[inside.reshape(-1)]
         phases = self._complete(x, load)
-        self.memory.order(x, BulkLanding(
-            load.lanes, load.chunks, load.mbarrier, phases, pieces.space, sources, readers, pieces.unit, load.origin
-        ))  # fmt: skip
+        landing = BulkLanding(
+            load.serial, load.lanes, load.chunks, load.mbarrier, phases, pieces.space, sources, readers, pieces.unit,
+            load.origin,
+        )  # fmt: skip
+        with load.resume(load.lanes):
+            self.memory.order(x, landing)
 
     def _complete(self, x: BulkRequester, load: BulkLoad) -> np.ndarray:
         """Complete the bytes of a load at its mbarriers, and return the mbarriers whose phase completes."""

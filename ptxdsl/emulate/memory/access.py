@@ -209,10 +209,12 @@ class BlockExit:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CopyStart:
-    """Asynchronous copies are issued, with a serial number; those before `oldest` have ended."""
+    """Asynchronous copies are issued, with a serial number; those before `oldest` have ended. Bulk loads are numbered
+    separately."""
 
     serial: int
     oldest: int
+    is_bulk: bool = False
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -248,9 +250,11 @@ class BulkLanding:
     """Bulk copies of lanes end: 16 bytes at each place of shared memory, (chunks, lanes), are written.
 
     Their bytes are complete at `mbarrier`, (lanes,); `phases` are the mbarriers whose phases are complete with them.
-    `sources` are items of `unit` bytes that were read, (items,), and by which of the lanes.
+    `sources` are items of `unit` bytes that were read, (items,), and by which of the lanes. `serial` is that of their
+    start.
     """
 
+    serial: int
     lanes: np.ndarray
     chunks: np.ndarray
     mbarrier: np.ndarray

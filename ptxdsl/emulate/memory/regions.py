@@ -250,13 +250,13 @@ class Region:
     def launch_bulk(self, flat: np.ndarray, size: int) -> None:
         """A bulk copy to these places begins; what is less than a word is not kept."""
         self.bulk_in_flight += 1
-        if size >= _WORD and self.tracked:
+        if size >= _WORD:
             self._flying[size][flat >> _SHIFTS[size]] = {4: 1, 8: 0x0101, 16: 0x01010101}[size]
 
     def land_bulk(self, flat: np.ndarray, size: int, last: bool) -> None:
         """A bulk copy to these places, or the `last` part of it, ends."""
         self.bulk_in_flight -= last
-        if size >= _WORD and self.tracked:
+        if size >= _WORD:
             self._flying[size][flat >> _SHIFTS[size]] = 0
 
     def begin_reading(self, flat: np.ndarray) -> None:

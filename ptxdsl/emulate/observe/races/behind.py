@@ -17,7 +17,7 @@ from ...memory.access import READS, WRITES, Access
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
-from .journal import WEAK, Journal, strength
+from .journal import DEVICE, WEAK, Journal, strength
 from .shadow import OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
 from .stamps import TICK
 
@@ -120,19 +120,20 @@ class Behind:
     # What comes later
 
     def check(self, access: Access, who: Accessors, shadow: Shadow, kind: str = WRITES) -> None:
-        """Holds a strong access against weaker ones, and a weak one against strong writes."""
+        """Check a strong access against hidden weaker ones, and a weak or narrow one against hidden strong writes."""
         strong = strength(access.ordering)
         if kind == READS and not strong:
             return
-        behind = kind if strong else STRONG
-        if behind in shadow.hidden:
-            entry, stamps, warps = shadow.hidden[behind].of(who.words.all)
-            if entry.size:
-                hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
-                self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
-        if OBSERVED in shadow.hidden and not strong:
+        narrow = strong < DEVICE and kind == WRITES  # strong writes of threads beyond its scope race with it
+        for behind in (kind,) * (strong > 0) + (STRONG,) * narrow:
+            if behind in shadow.hidden:
+                entry, stamps, warps = shadow.hidden[behind].of(who.words.all)
+                if entry.size:
+                    hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
+                    self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
+        if OBSERVED in shadow.hidden and narrow:
             self._check_observed(access, who, shadow, kind)
-        if shadow.others is not None and not strong:
+        if shadow.others is not None and narrow:
             self.checks.earlier(access, who, *shadow.others.take(who.words), kind)
 
     def _check_observed(self, access: Access, who: Accessors, shadow: Shadow, kind: str) -> None:

@@ -443,7 +443,7 @@ class Races(Observer):
         elif isinstance(event, Landing):
             self._land(event, by)
         elif isinstance(event, BulkLanding):
-            self._land_bulk(event)
+            self._land_bulk(event, by)
         elif isinstance(event, ReadingEnd):
             self._end_reading(event)
         elif isinstance(event, ProductsEnd):
@@ -541,7 +541,7 @@ class Races(Observer):
         if shadow.pages is not None:
             shadow.pages.note_writes(self.clocks, flat, warps, now | SEVERAL)
 
-    def _land_bulk(self, event: BulkLanding) -> None:
+    def _land_bulk(self, event: BulkLanding, by: Requester) -> None:
         """What bulk copies wrote is known to those who wait for their mbarriers, and so is what they read."""
         now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
@@ -556,7 +556,9 @@ class Races(Observer):
         if event.source_space == "global" and event.sources.size:
             stamps = np.full(event.sources.shape, now | ASYNC_LANE, STAMP)
             for allocation, which in self._holders(event.sources, int(event.sources.min())):
-                self.array(allocation).read(event.sources[which], event.unit, WarpReads(stamps[which], warps[which]))
+                shadow, places = self.array(allocation), event.sources[which]
+                self.sources.check(event, by, self.residents, shadow, allocation, places, event.readers[which])
+                shadow.read(places, event.unit, WarpReads(stamps[which], warps[which]))
         issuers = self.clocks.warp[event.lanes // WARP]
         for address, number in dict(zip(event.mbarrier.tolist(), landings.tolist(), strict=True)).items():
             message = self.proxies.message(number, now, issuers[event.mbarrier == address])

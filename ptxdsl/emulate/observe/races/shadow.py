@@ -400,6 +400,10 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         stamps, warps = reads.stamps, reads.warps
         last, before = self.readers
         old_stamps, old_warps = last.take(words)
+        proxy = (old_warps == warps[:, np.newaxis]) & (old_stamps != 0)
+        proxy &= (old_stamps & LANE_MASK == ASYNC_LANE) != (stamps & LANE_MASK == ASYNC_LANE)[:, np.newaxis]
+        if proxy.any():  # of a warp, the async proxy and the lanes read for themselves
+            self._add(words.all.reshape(proxy.shape)[proxy], old_stamps[proxy], old_warps[proxy])
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
         if others.any():
             self._keep(words.only(others), reads.only(others), old_warps[others])

@@ -1,10 +1,10 @@
-"""What asynchronous copies (cp.async) read: a write of it before the copy has ended races with the copy."""
+"""What asynchronous copies read of global memory: a write of it before the copy has ended races with the copy."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...memory.access import CopyStart, Landing, Requester
+from ...memory.access import BulkLanding, CopyStart, Landing, Requester
 from ...memory.regions import Allocation
 from ...run.residents import WARP, Residents
 from .clocks import Clocks
@@ -17,27 +17,32 @@ _EVERY = 1 << 12  # copies, after which those that have ended are forgotten
 
 
 class Sources:
-    """`issued` has, by the serial number of copies, when they were issued."""
+    """`issued` has, by the kind and the serial number of copies, when they were issued."""
 
     def __init__(self, journal: Journal, clocks: Clocks) -> None:
         self.journal, self.clocks = journal, clocks
-        self.issued: dict[int, int] = {}
+        self.issued: dict[tuple[bool, int], int] = {}
 
     def start(self, event: CopyStart) -> None:
         """Copies are issued."""
-        self.issued[event.serial] = self.journal.now | SEVERAL
+        self.issued[event.is_bulk, event.serial] = self.journal.now | SEVERAL
         if event.serial % _EVERY == 0:
-            self.issued = {serial: now for serial, now in self.issued.items() if serial >= event.oldest}
+            self.issued = {
+                (is_bulk, serial): now
+                for (is_bulk, serial), now in self.issued.items()
+                if is_bulk != event.is_bulk or serial >= event.oldest
+            }
 
     def check(
-        self, event: Landing, by: Requester, residents: Residents, shadow: GlobalShadow, holder: Allocation,
-        flat: np.ndarray, lanes: np.ndarray,
+        self, event: Landing | BulkLanding, by: Requester, residents: Residents, shadow: GlobalShadow,
+        holder: Allocation, flat: np.ndarray, lanes: np.ndarray,
     ) -> None:  # fmt: skip
         """Copies of lanes from places of an array end; reports writes of it since they were issued."""
-        issued = self.issued.get(event.serial)
+        is_bulk = isinstance(event, BulkLanding)
+        issued = self.issued.get((is_bulk, event.serial))
         if issued is None or not shadow.written:
             return
-        words = shadow.words(flat, event.bytes)
+        words = shadow.words(flat, event.unit if isinstance(event, BulkLanding) else event.bytes)
         stamps, warps = shadow.writes.take(words)
         late = stamps > issued
         if not late.any():

@@ -1,0 +1,218 @@
+"""The memory model judges small recorded executions as the manual's sentences say, and random programs as the detector does."""
+
+import pytest
+
+from tests.memory_model import (
+    ATOM,
+    BARRIER,
+    CLUSTER_ARRIVE,
+    CLUSTER_WAIT,
+    FENCE,
+    ISSUE,
+    PROXY_FENCE,
+    READ,
+    RED,
+    WRITE,
+    Operation,
+    Place,
+    Thread,
+    races,
+)
+from tests.random_programs import SCHEDULES, Program, Round, Step, compare, generate, reduce, verdict
+
+X, Y, MBARRIER = Place(-1, 0, 4), Place(-1, 4, 4), Place(0, 8, 8)
+FIRST, SAME_BLOCK, SAME_CLUSTER, FAR = Thread(0, 0, 0), Thread(0, 0, 32), Thread(1, 0, 0), Thread(2, 1, 0)
+
+
+def operation(thread, kind, place=None, order="weak", reads_from=(), **facts):
+    sem, _, scope = order.partition(".")
+    return Operation(thread, kind, 0, place, sem, scope, reads_from=set(reads_from), **facts)
+
+
+def racing(*execution):
+    return {(execution.index(a), execution.index(b)) for a, b in races(list(execution))}
+
+
+def passed(release, acquire, other=FAR, before=(), after=()):
+    """A weak write of X, a write of Y and a read of its value, and a weak read of X."""
+    data, flag = operation(FIRST, WRITE, X), operation(FIRST, WRITE, Y, release)
+    seen = operation(other, READ, Y, acquire, [flag])
+    fences = [operation(FIRST, FENCE, order=order) for order in before]
+    later = [operation(other, FENCE, order=order) for order in after]
+    return bool(races([data, *fences, flag, seen, *later, operation(other, READ, X)]))
+
+
+@pytest.mark.parametrize(
+    ("release", "acquire", "other", "before", "after", "race"),
+    [
+        ("release.gpu", "acquire.gpu", FAR, (), (), False),
+        ("relaxed.gpu", "acquire.gpu", FAR, (), (), True),
+        ("release.gpu", "relaxed.gpu", FAR, (), (), True),
+        ("release.gpu", "acquire.cta", FAR, (), (), True),
+        ("release.gpu", "acquire.cta", SAME_BLOCK, (), (), False),
+        ("release.cluster", "acquire.gpu", SAME_CLUSTER, (), (), False),
+        ("release.cluster", "acquire.gpu", FAR, (), (), True),
+        ("relaxed.gpu", "relaxed.gpu", FAR, ("acq_rel.gpu",), ("acq_rel.gpu",), False),
+        ("relaxed.gpu", "relaxed.gpu", FAR, ("release.gpu",), ("acquire.gpu",), False),
+        ("relaxed.gpu", "relaxed.gpu", FAR, ("acquire.gpu",), ("acq_rel.gpu",), True),
+        ("relaxed.gpu", "relaxed.gpu", FAR, ("sc.cta",), ("sc.gpu",), True),
+        ("weak", "acquire.gpu", FAR, ("acq_rel.gpu",), (), True),
+    ],
+)
+def test_a_flag_orders_by_its_patterns_and_scopes(release, acquire, other, before, after, race):
+    assert passed(release, acquire, other, before, after) == race
+
+
+def test_a_store_after_the_release_belongs_to_the_pattern():
+    data, first = operation(FIRST, WRITE, X), operation(FIRST, WRITE, Y, "release.gpu")
+    second = operation(FIRST, WRITE, Y, "relaxed.gpu")
+    seen = operation(FAR, READ, Y, "acquire.gpu", [second])
+    assert not racing(data, first, second, seen, operation(FAR, READ, X))
+
+
+def test_atomics_pass_on_what_they_replace_and_stores_do_not():
+    for kind, race in ((ATOM, False), (RED, False), (WRITE, True)):
+        data, flag = operation(FIRST, WRITE, X), operation(FIRST, WRITE, Y, "release.gpu")
+        between = operation(SAME_CLUSTER, kind, Y, "relaxed.gpu", [flag] * (kind != WRITE))
+        seen = operation(FAR, READ, Y, "acquire.gpu", [between])
+        assert bool(racing(data, flag, between, seen, operation(FAR, READ, X))) == race
+
+
+def test_the_read_of_red_is_no_acquire_pattern():
+    data, flag = operation(FIRST, WRITE, X), operation(FIRST, WRITE, Y, "release.gpu")
+    for kind, race in ((ATOM, False), (RED, True)):
+        seen, fence = operation(FAR, kind, Y, "relaxed.gpu", [flag]), operation(FAR, FENCE, order="acquire.gpu")
+        assert bool(racing(data, flag, seen, fence, operation(FAR, READ, X))) == race
+
+
+def test_order_is_cumulative():
+    data, flag = operation(FIRST, WRITE, X), operation(FIRST, WRITE, Y, "release.cta")
+    seen = operation(SAME_BLOCK, READ, Y, "acquire.cta", [flag])
+    onward = operation(SAME_BLOCK, WRITE, Place(-1, 8, 4), "release.gpu")
+    last = operation(FAR, READ, Place(-1, 8, 4), "acquire.gpu", [onward])
+    assert not racing(data, flag, seen, onward, last, operation(FAR, READ, X))
+
+
+def test_strong_accesses_of_other_sizes_or_narrow_scopes_race():
+    wide = operation(FIRST, WRITE, Place(-1, 0, 8), "relaxed.gpu")
+    assert racing(wide, operation(FAR, READ, X, "relaxed.gpu")) == {(0, 1)}
+    assert racing(operation(FIRST, WRITE, X, "relaxed.cta"), operation(FAR, READ, X, "relaxed.gpu")) == {(0, 1)}
+    assert not racing(operation(FIRST, WRITE, X, "relaxed.gpu"), operation(FAR, READ, X, "relaxed.gpu"))
+
+
+def test_an_observed_write_comes_before_later_accesses_to_its_place_alone():
+    flag = operation(FIRST, WRITE, X, "relaxed.gpu")
+    seen = operation(FAR, READ, X, "relaxed.gpu", [flag])
+    clear = operation(FAR, WRITE, X)
+    assert not races([flag, seen, clear])
+    assert races([flag, seen, clear], observed=False)
+    data = operation(FIRST, WRITE, Y)
+    assert racing(data, flag, seen, clear, operation(FAR, READ, Y)) == {(0, 4)}
+
+
+def test_a_barrier_orders_those_that_wait_after_those_that_arrive():
+    for waits, race in ((True, False), (False, True)):
+        data, arrive = operation(FIRST, WRITE, X), operation(FIRST, BARRIER, meeting=1, waits=False)
+        other = operation(SAME_BLOCK, BARRIER, meeting=1, waits=waits)
+        assert bool(racing(data, arrive, other, operation(SAME_BLOCK, READ, X))) == race
+    later = operation(SAME_BLOCK, BARRIER, meeting=2)
+    assert racing(
+        operation(FIRST, WRITE, X), operation(FIRST, BARRIER, meeting=1), later, operation(SAME_BLOCK, READ, X)
+    )
+
+
+def test_a_relaxed_arrival_at_the_cluster_barrier_orders_after_a_fence_alone():
+    for order, fences, race in (
+        ("release", (), False),
+        ("relaxed", (), True),
+        ("relaxed", ("acq_rel.cluster",), False),
+    ):
+        before = [operation(FIRST, WRITE, X), *(operation(FIRST, FENCE, order=fence) for fence in fences)]
+        arrive = operation(FIRST, CLUSTER_ARRIVE, order=order, meeting=1)
+        wait = operation(SAME_CLUSTER, CLUSTER_WAIT, order="acquire", meeting=1)
+        assert bool(races([*before, arrive, wait, operation(SAME_CLUSTER, READ, X)])) == race
+
+
+def copied(*, fence=False, waits=True, read=False):
+    """A thread writes Y; a bulk copy reads it, writes X and completes at an mbarrier; another thread reads X, or Y."""
+    issue = operation(FIRST, ISSUE)
+    done = operation(FIRST, RED, MBARRIER, "release.cluster", is_mbarrier=True, issued=issue)
+    done.completed = done
+    source = operation(FIRST, READ, Y, proxy="async", issued=issue, completed=done)
+    target = operation(FIRST, WRITE, X, proxy="async", issued=issue, completed=done)
+    wait = operation(SAME_BLOCK, READ, MBARRIER, "acquire.cta", [done] * waits, is_mbarrier=True)
+    fences = [operation(FIRST, PROXY_FENCE, fences=("global",))] * fence
+    last = operation(SAME_BLOCK, READ, Y if read else X)
+    execution = [operation(FIRST, WRITE, Y), *fences, issue, source, target, done, wait, last]
+    return {(a.kind, a.place, b.kind, b.place) for a, b in races(execution)}
+
+
+def test_a_copy_needs_a_proxy_fence_before_it_and_a_wait_after_it():
+    assert copied(fence=True) == set()
+    assert copied() == {(WRITE, Y, READ, Y)}
+    assert copied(fence=True, waits=False) == {(WRITE, X, READ, X)}
+
+
+def test_the_completion_of_a_copy_says_nothing_of_what_its_thread_did_before():
+    assert copied(fence=True, read=True) == {(WRITE, Y, READ, Y)}
+
+
+def test_a_difference_is_reduced(monkeypatch):
+    """If the model knew no barrier, a program with one would be reduced to the access that the prologue races with."""
+    steps = (Step(("st.weak.shared.u32 [s+0], 5;",)), Step(("st.weak.global.u32 [%rd1+0], 5;",)))
+    rounds = Round((steps, ()), ("bar.sync 0;",)), Round(((), (Step(("ld.weak.shared.u32 %r9, [s+0];",)),)))
+    program = Program(((0, 0), (0, 32)), 1, 1, (), rounds)
+    assert compare(program) is None
+    monkeypatch.setattr("tests.memory_model.Execution.barriers", lambda self: self.identity & False)
+    difference = reduce(compare(program))
+    assert difference.missed
+    assert [len(steps) for each in difference.program.rounds for steps in each.steps if steps] == [1]
+
+
+COPY_BACK = "cp.async.bulk.global.shared::cta.bulk_group [%rd1+0], [%r3+128], 16;"
+COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3+128], [%rd1+0], 16, [%r3+192];"
+STORE = COPY_BACK, "cp.async.bulk.commit_group;"
+LOAD = "mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+192], 16;", COPY
+WAIT = "{L}: mbarrier.test_wait.parity.shared::cta.b64 %p3, [s+192], 0;", "@!%p3 bra {L};"
+READ_X, WRITE_X = "ld.weak.global.u32 %r9, [%rd1+0];", "st.weak.global.u32 [%rd1+0], 7;"
+SIGNAL, REPLY = "st.release.gpu.shared::cluster.u32 [%q0+64], 1;", "st.release.sys.shared.u32 [s+64], 2;"
+NARROW = "ld.relaxed.cta.shared.u32 %r9, [s+64];"
+WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize(
+    ("threads", "rounds", "race"),
+    [
+        (WARPS, [[[STORE, READ_X], []]], {COPY_BACK, READ_X}),
+        (WARPS, [[[STORE, WRITE_X], []]], {COPY_BACK, WRITE_X}),
+        (WARPS, [[[LOAD, WRITE_X, WAIT], []]], {COPY, WRITE_X}),
+        (WARPS, [[[LOAD], []], [[], [WRITE_X]], [[WAIT], []]], {COPY, WRITE_X}),
+        (WARPS, [[[LOAD, READ_X], [WAIT, WRITE_X]]], {WRITE_X, READ_X}),
+        (CLUSTER, [[[], [SIGNAL], []], [[REPLY], [], []], [[], [], [NARROW]]], {NARROW, SIGNAL}),
+    ],
+    ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store"],
+)
+def test_races_that_random_programs_showed(threads, rounds, race, schedule):
+    """Each was silent once: accesses to what a bulk copy in flight reads or writes, and a store that another one hides."""
+    steps = [[[Step((one,) if isinstance(one, str) else one) for one in thread] for thread in each] for each in rounds]
+    blocks = 1 + max(block for block, _ in threads)
+    program = Program(threads, blocks, blocks, (1,), tuple(Round(tuple(map(tuple, each))) for each in steps))
+    judged, lines = verdict(program, schedule), program.text().split("\n")
+    assert race in [{lines[line - 1] for line in pair} for pair in judged.detector]
+    assert race in [{lines[line - 1] for line in pair} for pair in judged.possible]
+
+
+@pytest.mark.cases(8)
+@pytest.mark.parametrize("seed", range(40))
+def test_the_detector_agrees_on_random_programs(seed):
+    difference = compare(generate(seed))
+    assert difference is None, f"{difference}\n{difference.program.text()}"
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(20))
+def test_the_detector_agrees_on_many_random_programs(part):
+    for seed in range(1000 + 100 * part, 1100 + 100 * part):
+        difference = compare(generate(seed))
+        assert difference is None, f"{difference}\n{difference.program.text()}"

@@ -1,15 +1,22 @@
 """Input from elsewhere: PTX that other compilers print, reductions that an H200 measured, malformed arrays."""
 
+import os
+import re
+import resource
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl import assemble as assembling
+from ptxdsl.cached import cached_property
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.layout import Layout, make_tiled_copy
 
+PACKAGE = Path(pd.__file__).parent
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 FILLER = ".visible .entry filler() { .reg .b32 %r<65536>; ret; }\n"
 SCOPES = """.visible .entry k(.param .u64 out)
@@ -454,3 +461,114 @@ def test_our_own_kernels_print_no_guard_that_ptxas_ignores():
         inlined.ptx()
     assert "set.lt.f32.u32: ptxas 13 ignores the guard of this instruction" in refused.value.message
     assert refused.value.help == "write it to a new register without the guard, and select with selp"
+
+
+PRINT = """.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
+.global .align 1 .b8 format[{count}] = {{{bytes}}};
+.visible .entry k(.param .u64 displaced)
+{{
+    .local .align 8 .b8 values[16];
+    .reg .b64 %a, %b;
+    .reg .b32 %r;
+    ld.param.u64 %b, [displaced];
+    mov.u64 %a, format;
+    cvta.global.u64 %a, %a;
+    add.u64 %a, %a, %b;
+    mov.u64 %b, values;
+    cvta.local.u64 %b, %b;
+    mov.u32 %r, 7;
+    st.local.u32 [values], %r;
+    st.local.u32 [values+4], %r;
+    {{
+        .param .b64 x; .param .b64 y; .param .b32 z;
+        st.param.b64 [x], %a;
+        st.param.b64 [y], %b;
+        call.uni (z), vprintf, (x, y);
+    }}
+    ret;
+}}
+"""
+
+
+def printing(template):
+    content = [*template.encode(), 0]
+    return pd.parse(HEAD + PRINT.format(count=len(content), bytes=", ".join(map(str, content))))["k"]
+
+
+@pytest.mark.parametrize("template", ["%900000000d", "%.900000000d", "%900000000s", "%-4096x"])
+def test_a_number_of_many_characters_is_refused(template):
+    with pytest.raises(pd.EmulationError) as refused:
+        pd.emulate(printing(template), 1, 1, 0)
+    count = "".join(filter(str.isdigit, template))
+    assert refused.value.message == f"vprintf is asked for a number of {count} characters; the maximum is 4095"
+    assert refused.value.help == "write a smaller width or precision in the format"
+
+
+def test_a_text_of_many_characters_is_refused():
+    with pytest.raises(pd.EmulationError, match="vprintf writes more than 65536 characters"):
+        pd.emulate(printing("%4095d" * 17), 1, 1, 0, checks=False)
+
+
+def test_widths_that_c_guarantees_are_printed(capsys):
+    assert not pd.emulate(printing("%4095d|%-3u|"), 1, 1, 0).findings
+    assert capsys.readouterr().out == f"{7:4095}|7  |"
+
+
+@pytest.mark.parametrize("displaced", [2**64 - 2**46, 2**45, 2**64 - 1])
+def test_a_wild_address_of_a_format_is_a_finding(displaced, capsys):
+    finding, *_ = pd.emulate(printing("%d"), 1, 1, displaced).findings
+    assert finding.kind == "out-of-bounds" and len(capsys.readouterr().out) < 9
+
+
+LARGE = """.global .b8 g[3000000000];
+.visible .entry k(.param .u64 o)
+{
+    .reg .b64 %a; .reg .b32 %r;
+    mov.u64 %a, g;
+    ld.global.u32 %r, [%a+2000000000];
+    add.u32 %r, %r, 1;
+    st.global.u32 [%a+2000000000], %r;
+    ld.param.u64 %a, [o];
+    st.global.u32 [%a], %r;
+    ret;
+}"""
+
+
+def test_a_large_variable_takes_memory_only_where_it_is_used():
+    kernel, out = pd.parse(HEAD + LARGE)["k"], np.zeros(1, np.uint32)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for count in (1, 2):
+        assert not pd.emulate(kernel, 1, 1, out).findings
+        assert out[0] == count
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1_000_000  # KB
+
+
+def test_a_lazy_attribute_holds_no_lock_while_it_is_computed():
+    """A process that is forked meanwhile would wait for the lock forever, as with functools of Python 3.11."""
+
+    class Slow:
+        @cached_property
+        def value(self):
+            entered.set()
+            assert leave.wait(10)
+            return 3
+
+    entered, leave, slow, other = threading.Event(), threading.Event(), Slow(), []
+    thread = threading.Thread(target=lambda: other.append(slow.value))
+    thread.start()
+    assert entered.wait(10)
+    child = os.fork()
+    if child == 0:
+        leave.set()
+        os._exit(Slow().value)
+    leave.set()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    thread.join()
+    assert other == [3] and slow.value == 3
+
+
+def test_the_package_takes_no_lazy_attributes_with_a_lock():
+    uses = [
+        path for path in PACKAGE.rglob("*.py") if re.search(r"functools import .*cached_property", path.read_text())
+    ]
+    assert {path.name for path in uses} == {"cached.py", "contents.py"}

@@ -34,7 +34,13 @@ LAYERS = (
     {"__main__"},
 )
 # Leaves on plain arithmetic, and all that they may reach.
-LEAVES = {"layout": {"errors"}, "schedule": {"errors", "layout"}, "types": {"errors"}, "errors": set()}
+LEAVES = {
+    "layout": {"errors", "cached"},
+    "schedule": {"errors", "layout", "cached"},
+    "types": {"errors"},
+    "errors": set(),
+    "cached": set(),
+}
 # Rooms of a folder, and the files beside them, by the same rule
 ROOMS = {
     "kernels": (

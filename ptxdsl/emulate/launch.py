@@ -22,7 +22,7 @@ from .observe.races import GridBeside
 from .report import Index, Report
 from .run.core import EmulatedLaunch, FirstFinding
 from .run.machine import Machine, MachineWatcher
-from .run.program import NO_EXTENTS, Arena, Program, allocation, initial_bytes, shared_allocations
+from .run.program import NO_EXTENTS, Arena, Program, allocation, copy_blocks, initial_bytes, shared_allocations
 from .stream import HeldArray, Stream
 
 _PARAMETER_ZONE = 16
@@ -45,7 +45,7 @@ def emulate(
     shared_bytes: int = 0,
     checks: bool = True,
     resident: int | None = None,
-    variables: dict[ir.Variable, bytes] | None = None,
+    variables: dict[ir.Variable, bytes | np.ndarray] | None = None,
     traffic: bool = False,
     cluster: Index | None = None,
     watchers: Sequence[MachineWatcher] = (),
@@ -83,7 +83,7 @@ def run(
     arguments: Sequence[object],
     shared_bytes: int = 0,
     checks: bool = True,
-    variables: dict[ir.Variable, bytes] | None = None,
+    variables: dict[ir.Variable, bytes | np.ndarray] | None = None,
     cluster: Index | None = None,
     stream: Stream | None = None,
     dependent: bool = False,
@@ -129,7 +129,7 @@ class _Emulation:
         module: ir.PtxModule,
         arguments: Sequence[object],
         dynamic_bytes: int,
-        variables: dict[ir.Variable, bytes] | None = None,
+        variables: dict[ir.Variable, bytes | np.ndarray] | None = None,
         notes: Notes = KernelNotes,
         extents: Mapping[str, int] = NO_EXTENTS,
         started: float | None = None,
@@ -218,7 +218,8 @@ class _Emulation:
                 held.octets[:] = data[target.offset : target.offset + target.bytes]
         for variable, target in self.variables.items():
             if target.written:
-                self.contents[variable] = bytes(data[target.offset : target.offset + target.bytes])
+                self.contents[variable] = kept = np.zeros(target.bytes, np.uint8)
+                copy_blocks(data[target.offset : target.offset + target.bytes], kept)
 
     def _place_variables(self) -> None:
         """Addresses of module variables; contents follow when all addresses are known."""
@@ -234,10 +235,10 @@ class _Emulation:
         self.arena.contents[1:] = [self._content(v) for v in allocations]
         self.constants = [m for v, m in allocations.items() if v.space == "const"]
 
-    def _content(self, variable: ir.Variable) -> bytes:
-        """What a variable holds after the last launch, or what it begins with."""
+    def _content(self, variable: ir.Variable) -> bytes | np.ndarray:
+        """Return the bytes of a variable after the last launch, or its initial ones; none if all are zero."""
         if variable not in self.contents:
-            return initial_bytes(variable, self._address_of)
+            return b"" if variable.initial is None else initial_bytes(variable, self._address_of)
         return self.contents[variable]
 
     def _address_of(self, symbol: Any) -> int:

@@ -21,10 +21,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any
 
+from ..cached import cached_property
 from ..types import TYPES, Type
 from .target import Requirement, requirement
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from .. import ir
+from ..cached import cached_property
 from .form import Form
 from .operand import Operand, OperandCheck, OperandList, Problem
 from .step import Awaited, Step

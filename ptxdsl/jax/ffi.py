@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from ptxdsl import driver
 from ptxdsl.arrays import XLA, DeviceBuffer
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, LaunchError
 
 TARGET = "ptxdsl_call"

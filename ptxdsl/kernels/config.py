@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
 from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, nearest_warp, usual_atom

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
 from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom, product_picture

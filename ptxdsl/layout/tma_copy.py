@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from itertools import product as coordinates
 from math import inf
 from typing import Any, NamedTuple, TypeGuard
 
+from ptxdsl.cached import cached_property
 from ptxdsl.layout.algebra import coalesce
 from ptxdsl.layout.descriptors import CHUNK_BYTES, pattern_bytes, swizzle_of
 from ptxdsl.layout.draw import Drawable

@@ -17,6 +17,8 @@ from ptxdsl.runtime import limits
 from ptxdsl.runtime.variant import Variant
 
 if TYPE_CHECKING:
+    import numpy as np
+
     import ptxdsl.emulate as emulator
     from ptxdsl.emulate import Report, Stream
     from ptxdsl.emulate import threads as naming
@@ -199,7 +201,7 @@ def _in_clusters(variant: Variant, shape: Shape) -> Shape:
     return checked
 
 
-def _variables(variant: Variant) -> dict[ir.Variable, bytes] | None:
+def _variables(variant: Variant) -> dict[ir.Variable, bytes | np.ndarray] | None:
     """Return the contents of the module variables between launches."""
     return variant.memory.contents if variant.memory else None
 

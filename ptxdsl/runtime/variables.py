@@ -34,7 +34,7 @@ class ModuleMemory:
 
     def __init__(self, assemble: Callable[[str], Cubin]) -> None:
         self.assemble = assemble
-        self.contents: dict[ir.Variable, bytes] = {}
+        self.contents: dict[ir.Variable, bytes | np.ndarray] = {}
         self.images: dict[str, Image] = {}
         self.written: dict[str, bytes] = {}  # by the host, to all GPUs
 
@@ -94,7 +94,7 @@ class ModuleVariable:
     def _image(self, device: int) -> Image:
         return self._memory.image(driver.device(device).arch)
 
-    def _emulated(self) -> bytes:
+    def _emulated(self) -> bytes | np.ndarray:
         if self._variable not in self._memory.contents:
             try:
                 self._memory.contents[self._variable] = programs.initial_bytes(self._variable, _no_address)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from ptxdsl import ir
+from ptxdsl.cached import cached_property
 from ptxdsl.driver import Late
 from ptxdsl.errors import LaunchError, here
 from ptxdsl.lower import lower

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from heapq import heapreplace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import picture_html
 from ptxdsl.layout.number import Computed, Extents, Number

@@ -9,12 +9,12 @@ them through a workspace. If a tile has many peers, separate reduction blocks re
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from heapq import heapreplace
 from typing import NamedTuple
 
 import numpy as np
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import picture_html
 from ptxdsl.layout.number import Computed, Extents, Number

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
 from itertools import accumulate, count
 from typing import NamedTuple
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import ScheduleError
 from ptxdsl.layout.draw import SVG_COLOURS, TERMINAL_COLOURS, picture_html, svg_or_none
 

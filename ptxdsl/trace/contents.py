@@ -33,6 +33,7 @@ from weakref import ref
 
 import numpy as np
 
+from ptxdsl import cached
 from ptxdsl.trace import drawn
 
 MOST_EXPRESSIONS = 16  # parts of an object that are compared one by one
@@ -52,6 +53,7 @@ _EXPRESSIONS: dict[type, tuple[str, ...]] = {
     partial: (".func", ".args", ".keywords"),
     property: (".fget",),
     cached_property: (".func",),
+    cached.cached_property: (".func",),  # the same class since Python 3.12
     staticmethod: (".__func__",),
     classmethod: (".__func__",),
     _CACHED: (".__wrapped__",),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Annotated, Any, NoReturn, get_origin
 
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, Location, TraceError
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, leaves, passable, ptx_name
 from ptxdsl.trace.reads import defined_at

@@ -122,7 +122,10 @@ class Region:
 
     def __init__(self, table: Table, stride: int, owners: int, base: np.ndarray | None, tracked: bool) -> None:
         self.table, self.stride, self.owners, self.base, self.tracked = table, stride, owners, base, tracked
-        self.data = np.full(stride * owners, POISON, np.uint8)
+        if base is None:  # one copy, of which no byte is read that was not filled: pages that nobody uses cost nothing
+            self.data = np.zeros(stride * owners, np.uint8)
+        else:
+            self.data = np.full(stride * owners, POISON, np.uint8)
         self.fresh: np.ndarray | None = np.ones(len(self.data), np.uint8) if tracked else None
         self.flying = np.zeros(len(self.data) // _WORD, np.uint8)
         self.in_flight = 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ... import ir
+from ...cached import cached_property
 from ...errors import EmulationError, Location
 from ...isa.lookup import lookup
 from ...isa.opcode import Op

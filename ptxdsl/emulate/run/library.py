@@ -10,10 +10,13 @@ import numpy as np
 
 from ...errors import EmulationError
 from ...types import Type, b8, b32, b64
+from ..memory.regions import POISON
 from .core import Core
 from .executor import Executor
 
-_LONGEST = 1 << 16
+_LONGEST = 1 << 16  # characters of a text
+_WIDEST = 4095  # characters of a number: what C guarantees
+_UNREADABLE = bytes([POISON]) * 4
 _CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0]*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|\d+))?(?P<length>hh|h|ll|l|z|j|t|L)?"
     r"(?P<code>[diouxXeEfFgGaAcsp%])"
@@ -66,14 +69,17 @@ BUILTINS: dict[str, Callable[..., np.ndarray]] = {
 
 
 def _load(x: Executor, address: int, type: Type) -> int:
-    return int(x.load("generic", np.array([address], np.uint64), type)[0])
+    return int(x.load("generic", np.array([address % 2**64], np.uint64), type)[0])
 
 
 def _string(x: Executor, address: int) -> str:
-    """The zero-ended text at a generic address."""
+    """Return the zero-terminated text at a generic address, up to the first bytes that cannot be read."""
     content = bytearray()
     while len(content) < _LONGEST and (byte := _load(x, address + len(content), b8)):
         content.append(byte)
+        if content.endswith(_UNREADABLE):
+            del content[-len(_UNREADABLE) :]
+            break
     return content.decode(errors="replace")
 
 
@@ -88,13 +94,23 @@ def _formatted(x: Executor, template: str, address: int) -> tuple[str, int]:
         count, position = count + 1, position + size
         return value
 
-    return _CONVERSION.sub(lambda match: _converted(x, match, take), template), count
+    room = _LONGEST
+
+    def convert(match: re.Match[str]) -> str:
+        nonlocal room
+        converted = _converted(x, match, take)
+        room -= len(converted)
+        if room < 0:
+            raise EmulationError(f"vprintf writes more than {_LONGEST} characters", at=x.step.location)
+        return converted
+
+    return _CONVERSION.sub(convert, template), count
 
 
 def _converted(x: Executor, conversion: re.Match[str], take: Callable[[int], int]) -> str:
     if conversion["code"] == "%":
         return "%"
-    width, precision = (_extent(conversion[part], take) for part in ("width", "precision"))
+    width, precision = (_extent(x, conversion[part], take) for part in ("width", "precision"))
     shape = f"%{conversion['flags']}{width}" + (f".{precision}" if precision else "")
     code, long = conversion["code"], conversion["length"] in ("l", "ll", "z", "j", "t")
     if code in "eEfFgGaA":
@@ -109,10 +125,18 @@ def _converted(x: Executor, conversion: re.Match[str], take: Callable[[int], int
     return _integer(shape, code, value, 64 if long else {"h": 16, "hh": 8}.get(conversion["length"], 32))
 
 
-def _extent(text: str | None, take: Callable[[int], int]) -> str:
-    if text == "*":
-        return str(_signed(take(4), 32))
-    return text or ""
+def _extent(x: Executor, text: str | None, take: Callable[[int], int]) -> str:
+    """Return a width or precision, which `*` takes from the arguments."""
+    if text is None:
+        return ""
+    number = _signed(take(4), 32) if text == "*" else int(text)
+    if abs(number) > _WIDEST:
+        raise EmulationError(
+            f"vprintf is asked for a number of {abs(number)} characters; the maximum is {_WIDEST}",
+            at=x.step.location,
+            help="write a smaller width or precision in the format",
+        )
+    return str(number)
 
 
 def _floating(shape: str, code: str, bits: int) -> str:

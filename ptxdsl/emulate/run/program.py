@@ -18,6 +18,7 @@ from .special import RESERVED_BYTES
 
 CODE_STEP = 16
 SHARED_ZONE = 128  # keeps the banks of what follows
+_BLOCK = 1 << 20  # bytes
 _GAP = 0x1_3579_BD00  # between arrays in the address space: an index that is far out hits none of them
 
 
@@ -146,15 +147,26 @@ class Arena:
         """Writes the contents to the bytes of a region."""
         for allocation, content in zip(self.allocations, self.contents, strict=True):
             octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
-            data[allocation.offset : allocation.offset + allocation.bytes] = octets
+            copy_blocks(octets, data[allocation.offset : allocation.offset + len(octets)])
 
     @property
     def bytes(self) -> int:
         return self._offset + 256
 
 
+def copy_blocks(source: np.ndarray, zeros: np.ndarray) -> None:
+    """Copy bytes to zeros, except long blocks that are zero: memory that no kernel touches takes no pages."""
+    if len(source) < 2 * _BLOCK:
+        zeros[:] = source
+        return
+    for start in range(0, len(source), _BLOCK):
+        block = source[start : start + _BLOCK]
+        if block.any():
+            zeros[start : start + _BLOCK] = block
+
+
 def initial_bytes(variable: ir.Variable, address_of: Any) -> bytes:
-    """The initial bytes of a module variable; what is not given is zero."""
+    """Return the initial bytes of a module variable; those that are not given are zero."""
     content = bytearray(variable.bytes)
     if variable.initial is not None:
         _fill(content, 0, variable.initial, variable, variable.shape, address_of)

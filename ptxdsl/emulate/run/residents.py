@@ -6,11 +6,11 @@ a cluster extends along x alone, it is the number of the block in the grid.
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import prod
 
 import numpy as np
 
+from ...cached import cached_property
 from ..report import Index, Thread
 
 WARP = 32

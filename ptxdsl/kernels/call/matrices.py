@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ptxdsl import arrays
 from ptxdsl.arrays import Array
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import describe_type, matrix
 from ptxdsl.types import Type

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import ptxdsl as pd
+from ptxdsl.cached import cached_property
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.layout import Layout, TiledMma
 from ptxdsl.trace.value import Var

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import gcd
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.cached import cached_property
 from ptxdsl.layout import TmaCopy, make_tiled_copy, tma_atom
 from ptxdsl.layout.shared_operand import lines_layout
 from ptxdsl.layout.swizzle import AnyLayout, stacked

@@ -7,11 +7,11 @@ channels in whole lines of a box: channels behind the last one are zeros, in the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s32, u16, u32
+from ptxdsl.cached import cached_property
 from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION
 from ptxdsl.kernels.sm90.copies import TensorCopies

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.cached import cached_property
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, WARP, WARPGROUP, WarpgroupTiling

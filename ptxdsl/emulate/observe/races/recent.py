@@ -8,10 +8,10 @@ kept here are taken there first.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
+from ....cached import cached_property
 from ....isa.step import NON_COHERENT, WEAK
 from ...memory.access import READS, UPDATES, WRITES, Access
 from ...run.residents import WARP

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
+from ....cached import cached_property
 from ...memory.access import WRITES
 from ...run.residents import WARP
 from .clocks import Clocks

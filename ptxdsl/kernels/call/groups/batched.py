@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST, AddressTable
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall

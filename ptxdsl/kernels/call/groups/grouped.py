@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from math import inf
 from typing import Any, TypedDict
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from ptxdsl import Parameters
 from ptxdsl import config as settings
+from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall

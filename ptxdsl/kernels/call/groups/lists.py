@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from ptxdsl.arrays import Library, library_of
+from ptxdsl.cached import cached_property
 from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS
 from ptxdsl.kernels.call.launching.upload import HostTable, upload

@@ -153,7 +153,12 @@ class TestChoice:
         assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {(False, ""), (True, "b")}
         for copied in ("", "b"):
             candidate = next(each for each in timed if each.copied == copied)
-            plan = calls.planned_with(CONVOLUTIONS, problem, Choice(), candidate)
+            choice = Choice(candidate.config)
+            plan = (
+                calls.rounded_plan(CONVOLUTIONS, calls.with_rounded_filters(problem), choice)
+                if copied
+                else calls.chosen_plan(CONVOLUTIONS, problem, choice)
+            )
             assert plan.constants["traits"].tile == candidate.config.tile
             assert [each.kernel for each in plan.before] == [word_lines_kernel] * len(copied)
             assert not copied or plan.constants["traits"].operands.rounded == "a"

@@ -362,7 +362,7 @@ CANDIDATES = [TuningCandidate(GemmConfig(stages=stages)) for stages in (2, 3, 4)
 
 def trials(launched, candidates=CANDIDATES, run=None):
     timed = [(1.0, candidate) for candidate in candidates]
-    return Trials(timed, run or launched.append, lambda candidate: f"// {candidate.label}")
+    return Trials(timed, run or launched.append)
 
 
 class TestTheBest:
@@ -408,11 +408,10 @@ class TestTheBest:
     def test_what_was_kept_by_exact_sizes_is_not_read(self, gpu, tmp_path):
         """As earlier versions named their entries: by arrays, not by a class."""
         described = "f16[512, 512] by [512, 1]"
-        (text,) = {records.digest_of(f"// {CANDIDATES[0].label}")}
+        text = records.digest_of(tuning.kernel_sources())
         old = records.TuningRecord("gemm", "NVIDIA H200", described, CANDIDATES[0].label, text, 1.0)
         records.store(tmp_path, records.name_of("gemm", "NVIDIA H200", described, ""), old)
         of_class = SUBJECT._replace(shape_class=describe_class(selection(aligned(512, 512), aligned(512, 512))))
-        assert of_class.shape_class.startswith("shape class 1: ")
         assert tuning.tuned(of_class, trials([])) == CANDIDATES[2]
 
     def test_the_choice_of_the_model_stands_for_what_cannot_be_planned(self):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, TypeAlias, TypeGuard
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, key_of, placement_of
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, text_of, timed_output, tuned_once, wants_tuning, with_best
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.shape_class import VERSION
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
 from ptxdsl.kernels.store.function import factors_of
 
@@ -28,34 +29,36 @@ class CallPlan(Protocol):
         """Launch, and remember the launch by the key of the call."""
 
 
-class CheckedCall(Protocol):
-    """The arrays of a call, checked, with all that follows from them. Made of a `PublicCall`; raises LaunchError."""
+class CheckedCall(ABC):
+    """The arrays of a call, checked, with all that follows from them.
+
+    A subclass is a public function: it checks the arrays of a `PublicCall` when it is made, and raises LaunchError for
+    those that do not fit. `out` is the output as the caller gets it.
+    """
+
+    name: str
+    is_tunable: ClassVar[bool] = True
+    is_empty = False  # there is nothing to write
+    out: Any
 
     @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
+    @abstractmethod
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
 
-    def plan(self, candidate: TuningCandidate | None) -> CallPlan | None:
-        """Return the launch with the configuration of a candidate, or with that of the call, which may be chosen by the
-        model. None if there is nothing to write."""
-
-
-class TunableCall(CheckedCall, Protocol):
-    """A call whose configurations may be timed."""
+    @abstractmethod
+    def plan(self, config: GemmConfig | None, copied: str = "") -> CallPlan | None:
+        """Return the launch with a configuration, or with that of the model, and with copies of the operands that are
+        named. None if there is nothing to write."""
 
     @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write or to multiply."""
-
-    @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
+        raise NotImplementedError
 
     def candidates(self) -> Candidates:
-        """Return what may be timed for the shape class."""
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
-        """Return the kernel of a candidate, and constants for it that are the same in all of the shape class."""
+        """Return what may be timed for the shape class, none if there is nothing to multiply."""
+        raise NotImplementedError
 
 
 def launch(
@@ -139,37 +142,29 @@ class PublicCall:
         choice.check()
         return choice
 
-    @property
-    def asked(self) -> GemmConfig | None:
-        """The configuration that the caller asks for; None for the choice of the model. Raises LaunchError for what is
-        none."""
-        if wants_tuning(self.config):
-            return None
-        check_is_config(self.config)
-        config: GemmConfig | None = self.written
-        return config
-
     def launch(self, key: Hashable) -> Any:
         """Check the arrays, plan the launch, carry it out and remember it by a key. Return the output."""
-        problem = self.check(self)
-        best = self._best(problem) if wants_tuning(self.config) and _is_tunable(problem) else None
-        plan = with_best(best, problem.plan)
+        checked = self.check(self)
+        is_tuned = wants_tuning(self.config) and checked.is_tunable
+        config = None if is_tuned else self.written
+        check_is_config(config)
+        if checked.is_empty:
+            return checked.out
+        best = self._best(checked) if is_tuned else None
+        plan = with_best(best, lambda candidate: checked.plan(*candidate) if candidate else checked.plan(config))
         if plan is not None:
-            plan.carry_out(key, self.arrays, problem.out, self.factors)
-        return problem.out
+            plan.carry_out(key, self.arrays, checked.out, self.factors)
+        return checked.out
 
-    def _best(self, problem: TunableCall) -> TuningCandidate | None:
+    def _best(self, checked: CheckedCall) -> TuningCandidate | None:
         """Return the fastest candidate, which is timed at the first call of a shape class. None for the choice of the
         model: on the emulator, for arrays of other libraries than torch and CuPy, and if nothing is multiplied."""
         has_lists = any(isinstance(array, LISTS) for array in self.arrays)
-        if self.alpha == 0 or problem.is_empty or (not has_lists and placement_of(self.arrays) is None):
+        if self.alpha == 0 or (not has_lists and placement_of(self.arrays) is None):
             return None
-        subject, timed = problem.subject, self._timed(has_lists)
-
-        def text(candidate: TuningCandidate) -> str:
-            return text_of(*problem.traced(candidate), subject.device)
-
-        return tuned_once(subject, self.kernels, lambda: Trials(problem.candidates(), timed.again, text))
+        subject = TuningSubject(checked.name, f"{VERSION}: {checked.shape_class}", checked.device_stream)
+        timed = self._timed(has_lists)
+        return tuned_once(subject, self.kernels, lambda: Trials(checked.candidates(), timed.again))
 
     def _timed(self, has_lists: bool) -> PublicCall:
         """Return the call to time: with an output of its own if `out` is read too, and must stay as it is."""
@@ -186,13 +181,8 @@ class PublicCall:
         launched = CALLS.launch(key, self.arrays, self.factors)
         if launched is not None:
             return launched
-        problem = self.check(self)
-        plan = problem.plan(candidate)
+        checked = self.check(self)
+        plan = checked.plan(*candidate)
         assert plan is not None
-        plan.carry_out(key, self.arrays, problem.out, self.factors)
-        return problem.out
-
-
-def _is_tunable(problem: CheckedCall) -> TypeGuard[TunableCall]:
-    """True for calls that have candidates, which gradients of convolutions have not."""
-    return hasattr(type(problem), "candidates")
+        plan.carry_out(key, self.arrays, checked.out, self.factors)
+        return checked.out

@@ -3,23 +3,24 @@ disk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+import hashlib
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from ptxdsl import config as settings
 from ptxdsl import driver
 from ptxdsl.arrays import library_of
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import MOST_KEYS, placement_of
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.choose.promising import TuningCandidate, promising
-from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.timing import GpuClock
 from ptxdsl.tune.measure import Subject, TuningOption, best_of, remembered
 
 TUNE = "tune"
+KERNELS = Path(__file__).parent.parent
 MOST_SECONDS = 20.0  # after which no further candidate is begun
 TUNED: dict[Hashable, TuningCandidate | None] = {}
 """What was found in this process, by the call, its shape class and the GPU; None for the choice of the model."""
@@ -55,13 +56,19 @@ class TuningSubject(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """What may be timed for a call: `timed` are candidates by the microseconds that the model says of them; `run`
-    launches one on the GPU and stream of the arrays; `text` is PTX of its kernel that is the same for all of the
-    class."""
+    """The candidates of a call: `timed` are those with the microseconds that the model expects; `run` launches one on
+    the GPU and stream of the arrays."""
 
     timed: Iterable[tuple[float, TuningCandidate]]
     run: Callable[[TuningCandidate], object]
-    text: Callable[[TuningCandidate], str]
+
+
+@lru_cache(maxsize=1)
+def kernel_sources() -> str:
+    """Return a digest of the files that all kernels are made of. What was measured holds until one changes."""
+    chosen_by = tuple(str(KERNELS / folder) for folder in ("call", "choose"))
+    files = sorted(path for path in KERNELS.rglob("*.py") if not str(path).startswith(chosen_by))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
 
 def tuned_once(subject: TuningSubject, kernels: object, trials: Callable[[], Trials]) -> TuningCandidate | None:
@@ -99,7 +106,7 @@ def tuned(subject: TuningSubject, trials: Trials) -> TuningCandidate | None:
 
 
 def _option(trials: Trials, candidate: TuningCandidate) -> TuningOption:
-    return TuningOption(candidate.label, partial(trials.run, candidate), partial(trials.text, candidate))
+    return TuningOption(candidate.label, partial(trials.run, candidate), kernel_sources)
 
 
 def with_best(best: TuningCandidate | None, planned: Callable[[TuningCandidate | None], T]) -> T:
@@ -111,8 +118,3 @@ def with_best(best: TuningCandidate | None, planned: Callable[[TuningCandidate |
         except Error:  # what is wrong with the call itself is said again below
             pass
     return planned(None)
-
-
-def text_of(kernel: Kernel, constants: Mapping[str, object], device: int | None) -> str:
-    """The PTX of a kernel for a GPU."""
-    return kernel.variant(target(device), dict(constants)).text

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.rounded import (
@@ -37,7 +36,6 @@ from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.conv import choose, ranked
 from ptxdsl.kernels.choose.conv_windows import (
     WindowFacts,
@@ -48,7 +46,6 @@ from ptxdsl.kernels.choose.conv_windows import (
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -78,43 +75,46 @@ def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
     return tuple([each if type(each) is int else repr(each) for each in moves])
 
 
-class ConvolutionCall:
+class WindowCall(CheckedCall):
+    """A call of a convolution, or of a gradient of one."""
+
+    problem: Convolution
+
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.problem.product.device_stream
+
+
+class ConvolutionCall(WindowCall):
     """A call of conv2d()."""
+
+    name = "conv2d"
 
     def __init__(self, call: PublicCall) -> None:
         out, x, w, *_ = call.arrays
         self.kernels, self.choice = call.kernels, call.choice
         self.problem = convolution_of(x, w, out, window(*call.verbatim), call.epilogue, call.operands)
+        self.out = self.problem.product.out.owner
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.problem.product.out.owner
-
-    is_empty = False
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
-        return planned_with(self.kernels, self.problem, self.choice, candidate)
+        choice = self.choice._replace(config=config)
+        if copied:
+            return rounded_plan(self.kernels, with_rounded_filters(self.problem), choice)
+        return chosen_plan(self.kernels, self.problem, choice)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under: the sizes themselves, of which a network has few."""
-        product, choice = self.problem.product, self.choice
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept: the sizes themselves, of which a network has few."""
+        choice = self.choice
         how = choice.schedule, choice.split_k, choice.reduction, choice.epilogue is not None
         read = not any(misfits(self.problem))
-        told = f"{self.problem.sizes}, {facts_of(product)}, read {read}, said {how}"
-        return TuningSubject("conv2d", f"{VERSION}: {told}", product.device_stream)
+        return f"{self.problem.sizes}, {facts_of(self.problem.product)}, read {read}, said {how}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed."""
         return candidates_of(self.problem, self.choice)
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        plan = self.plan(candidate)
-        assert plan is not None
-        return plan.kernel, plan.constants
 
 
 def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
@@ -134,18 +134,6 @@ def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, Tun
         copied = FILTERS.names if is_rounded(inputs) else ""
         timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked_windows(facts, model)]
     return timed
-
-
-def planned_with(
-    kernels: ConvolutionKernels, problem: Convolution, choice: Choice, candidate: TuningCandidate | None
-) -> LaunchPlan | None:
-    """The launch of a convolution by a candidate, or by the choice of a call; None where there is nothing to write."""
-    if candidate is None:
-        return chosen_plan(kernels, problem, choice)
-    choice = choice._replace(config=candidate.config)
-    if candidate.copied:
-        return rounded_plan(kernels, with_rounded_filters(problem), choice)
-    return chosen_plan(kernels, problem, choice)
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:

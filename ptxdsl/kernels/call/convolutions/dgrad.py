@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall
-from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, WindowCall, by_warpgroups
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -40,30 +39,27 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.choose.conv_windows import choose_windows
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import Type
 
 
-class DgradCall:
+class DgradCall(WindowCall):
     """A call of conv2d_dgrad()."""
+
+    name, is_tunable = "conv2d_dgrad", False
 
     def __init__(self, call: PublicCall) -> None:
         out, dy, w = call.arrays
         size, pad, dilation = call.verbatim
-        self.kernels, self.config = call.kernels, call.written
+        self.kernels = call.kernels
         self.problem = problem_of(dy, w, size, out, window(pad, 1, dilation))
+        self.out = self.problem.product.out.owner
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.problem.product.out.owner
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch."""
-        return plan_of(self.kernels, self.problem, self.config)
+        return plan_of(self.kernels, self.problem, config)
 
 
 def plan_of(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:

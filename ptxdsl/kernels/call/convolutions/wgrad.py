@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.convolutions.conv import WindowCall
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -51,7 +51,6 @@ from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
 from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -66,23 +65,21 @@ from ptxdsl.types import Type
 LINE = LINE_BYTES // 2  # channels of a line of a box
 
 
-class WgradCall:
+class WgradCall(WindowCall):
     """A call of conv2d_wgrad()."""
+
+    name, is_tunable = "conv2d_wgrad", False
 
     def __init__(self, call: PublicCall) -> None:
         out, dy, x = call.arrays
         shape, *moves = call.verbatim
-        self.kernel, self.config = call.kernels, call.written
+        self.kernel = call.kernels
         self.problem = problem_of(dy, x, shape, out, window(*moves))
+        self.out = self.problem.product.out.owner
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.problem.product.out.owner
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch."""
-        return plan_of(self.kernel, self.problem, self.config)
+        return plan_of(self.kernel, self.problem, config)
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ from ptxdsl.arrays import HOST, AddressTable
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups import grouped
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
@@ -25,7 +25,6 @@ from ptxdsl.kernels.call.groups.grouped import (
     faster_by_wgmma,
     list_plan,
     needs_wgmma,
-    traced_by_wgmma,
     traits_by_wgmma,
 )
 from ptxdsl.kernels.call.groups.lists import ProblemTable, TableSender, keep_lists, list_launch
@@ -36,7 +35,7 @@ from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.candidates import candidates_of, class_traits, describe_class
+from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.configure import (
     Choice,
     by_wgmma,
@@ -51,7 +50,6 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
@@ -158,8 +156,10 @@ def _first(operand: Matrices) -> Matrix:
     return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)
 
 
-class BatchCall:
+class BatchCall(CheckedCall):
     """A call of gemm() with lists: by the kernel of products on the sm_80 path, else by that of grouped products."""
+
+    name = "gemm"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, c, *_ = call.arrays
@@ -171,36 +171,25 @@ class BatchCall:
             )
         lists = lists_of(a, b, c, out)
         self.lists = lists.get("out"), lists["a"], lists["b"], lists.get("c")
-        self.listed = batch_of(lists, (call.alpha, call.beta))
-        self.out = lists.get("out", self.listed.group.out.owners) if self.listed else []
+        batch = batch_of(lists, (call.alpha, call.beta))
+        self.out, self.is_empty = lists.get("out", batch.group.out.owners) if batch else [], batch is None
+        if batch:
+            self.batch = batch
+            self.selection = Selection(batch.problem, self.choice, takes_warpgroups=False, all_operands=batch.facts)
 
     @property
-    def is_empty(self) -> bool:
-        """True if there are no products."""
-        return self.listed is None
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.batch.group.device_stream
 
-    @cached_property
-    def batch(self) -> ListedBatch:
-        """The products, of which there is one at least."""
-        assert self.listed is not None
-        return self.listed
-
-    @cached_property
-    def selection(self) -> Selection:
-        """What decides about the configuration on the sm_80 path."""
-        return Selection(self.batch.problem, self.choice, takes_warpgroups=False, all_operands=self.batch.facts)
-
-    def plan(self, candidate: TuningCandidate | None) -> ListPlan | BatchPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | BatchPlan | None:
         """Return the launch; None if there is nothing to write."""
-        if self.listed is None:
-            return None
-        choice, batch = self.choice if candidate is None else self.choice._replace(config=candidate.config), self.batch
+        choice, batch = self.choice._replace(config=config), self.batch
         by_wgmma = _traits_by_wgmma(batch.group, choice)
         if by_wgmma is not None:
             check_factors(self.factors, by_wgmma)
             return list_plan(_group_kernels(), batch.listed, by_wgmma, self.lists)
-        config, (device, _) = replace(self.selection, choice=choice).config(), batch.group.device_stream
-        traits = configure(config, batch.facts, device)
+        traits = configure(replace(self.selection, choice=choice).config(), batch.facts, self.device_stream[0])
         check_factors(self.factors, traits)
         if not batch.problem.m or not batch.problem.n:
             return None
@@ -208,21 +197,13 @@ class BatchCall:
         return BatchPlan(kernel, scheduled.schedule(batch.problem, traits, kernel), batch, self.lists)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
-        name = f"{describe_class(self.selection)}, {class_of_lists(self.batch)}"
-        return TuningSubject("gemm", name, self.batch.group.device_stream)
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
+        return f"{describe_class(self.selection)}, {class_of_lists(self.batch)}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         return candidates_of(self.selection) + candidates_by_wgmma(self.batch, self.choice)
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        if candidate.config.atom == WGMMA:
-            return traced_by_wgmma(_group_kernels(), self.batch.group, candidate.config)
-        traits = class_traits(self.selection, candidate)
-        return self.kernels.of(traits), {"traits": traits.general}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ptxdsl import config as settings
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch
 from ptxdsl.kernels.call.groups.ragged import in_boxes
@@ -35,7 +35,6 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
 from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -49,7 +48,7 @@ from ptxdsl.kernels.choose.grouped import (
 from ptxdsl.kernels.choose.large_products import ROWS
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
+from ptxdsl.kernels.choose.shape_class import class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import Epilogue
@@ -72,65 +71,50 @@ class Constants(TypedDict):
     sort: bool
 
 
-class GroupedCall:
+class GroupedCall(CheckedCall):
     """A call of grouped_gemm()."""
+
+    name = "grouped_gemm"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, c = self.lists = call.arrays
         _, _, self.schedule, self.sort, self.balance = call.options
         _check_schedule(self.schedule, self.balance)
-        self.kernels, self.factors, self.asked = call.kernels, call.factors, call.asked
-        self.listed = group_of(a, b, c, out, (call.alpha, call.beta))
-        self.out = list(self.listed.out.owners) if self.listed else []
-        if self.listed:
+        self.kernels, self.factors = call.kernels, call.factors
+        listed = group_of(a, b, c, out, (call.alpha, call.beta))
+        self.out, self.is_empty = list(listed.out.owners) if listed else [], listed is None
+        if listed:
+            self.listed, self.group = listed, listed.row_major
             _check_on_host(self.group.device_stream[0])
 
-    @cached_property
-    def group(self) -> ProblemGroup:
-        """The row-major problems, of which there is one at least."""
-        assert self.listed is not None
-        return self.listed.row_major
-
     @property
-    def is_empty(self) -> bool:
-        """True if there are no problems."""
-        return self.listed is None
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.group.device_stream
 
     @property
     def balanced(self) -> bool:
         """True if blocks have equal shares of all K."""
         return self.balance is not None
 
-    def plan(self, candidate: TuningCandidate | None) -> ListPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
-        if self.listed is None:
-            return None
-        traits = traits_of(self.group, candidate.config if candidate else self.asked, self.schedule, self.balanced)
+        traits = traits_of(self.group, config, self.schedule, self.balanced)
         check_factors(self.factors, traits)
         mode = "parts" if self.balance else self.schedule
         return list_plan(self.kernels, self.listed, traits, self.lists, mode, self.sort)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
         group = self.group
         read = f"mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
         said = self.schedule, self.sort, self.balance
-        shape_class = f"{VERSION}: {class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
-        return TuningSubject("grouped_gemm", shape_class, group.device_stream)
+        return f"{class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         return candidates_of(self.group, self.schedule, self.balanced)
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, Mapping[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        if candidate.config.atom == WGMMA:
-            return traced_by_wgmma(self.kernels, self.group, candidate.config)
-        config = of_groups(candidate.config, _usual(self.group, self.balanced))
-        traits = configure(config, _facts_of(self.group), self.group.device_stream[0])
-        mode = "parts" if self.balance else self.schedule
-        return self.kernels.of(traits), {"traits": traits, "mode": mode, "sort": False}
 
 
 @dataclass(frozen=True)
@@ -169,13 +153,6 @@ def list_plan(
     if not problems.out.shapes.all(axis=1).any():
         return None
     return ListPlan(launch_of(kernels, problems, traits, mode, sort), listed, lists)
-
-
-def traced_by_wgmma(kernels: Kernels, group: ProblemGroup, config: GemmConfig) -> tuple[Kernel, Mapping[str, object]]:
-    """Return the kernel of a configuration on the sm_90a path, of whole tiles, and its constants."""
-    of_tiles = of_groups(config, AHEAD, staggers=config.swap_ab)
-    traits = configure(of_tiles, _facts_of(group), group.device_stream[0], takes_warpgroups=True)
-    return kernels.of(traits), {"traits": traits}
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:

@@ -11,8 +11,7 @@ import numpy as np
 from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -35,7 +34,6 @@ from ptxdsl.kernels.call.products.configure import (
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -53,7 +51,7 @@ from ptxdsl.kernels.choose.grouped import (
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
+from ptxdsl.kernels.choose.shape_class import class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
@@ -108,67 +106,46 @@ class Groups:
         return rows, self.b.shape[1], self.a.shape[1]
 
 
-class RaggedCall:
+class GroupsCall(CheckedCall):
+    """A call with groups of rows, or of ranges of K."""
+
+    groups: Groups
+
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.groups.device_stream
+
+
+class RaggedCall(GroupsCall):
     """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, sizes, index, out_index, *_ = call.arrays
         _, self.form, self.validate, *_ = call.options
-        self.kernels, self.asked = call.kernels, call.asked
-        self.groups = groups_of(
-            self.form,
-            a,
-            b,
-            sizes,
-            out,
-            index=index,
-            out_index=out_index,
-            epilogue=call.epilogue,
-            operands=call.operands,
-        )
+        self.kernels, self.name = call.kernels, f"grouped_gemm_{self.form}"
+        beside = index, out_index, call.epilogue, call.operands
+        self.groups = groups = groups_of(self.form, a, b, sizes, out, INPUTS, *beside)
         if self.validate:
-            check_values(self.form, self.groups.sizes, self.groups.shape[0])
+            check_values(self.form, groups.sizes, groups.shape[0])
+        self.out, self.is_empty = groups.out.owner, not (groups.out.array.size and groups.b.batches)
+
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
+        """Return the launch."""
+        return plan_of(self.kernels, self.form, self.groups, traits_of(self.groups, self.form, config), self.validate)
 
     @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.groups.out.owner
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write."""
-        return not (self.groups.out.array.size and self.groups.b.batches)
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
-        """Return the launch; None if there is nothing to write."""
-        if self.is_empty:
-            return None
-        traits = traits_of(self.groups, self.form, candidate.config if candidate else self.asked)
-        return plan_of(self.kernels, self.form, self.groups, traits, self.validate)
-
-    @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
         groups, form = self.groups, self.form
         boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
         moves = {"index": groups.index, "out_index": groups.out_index, "epilogue": groups.epilogue}
         told = [name for name, value in moves.items() if value is not None]
-        known = class_of_groups(_known(groups, form))
-        shape_class = f"{VERSION}: {form} {known}, boxed {boxed}, mapped {mapped}, {told}"
-        return TuningSubject(f"grouped_gemm_{form}", shape_class, groups.device_stream)
+        return f"{form} {class_of_groups(_known(groups, form))}, boxed {boxed}, mapped {mapped}, {told}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         return candidates_of(self.groups, self.form)
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
-        """Return the kernel of whole tiles, without what rows are gathered from and what is computed of them."""
-        groups, form = self.groups, self.form
-        config, operands = of_groups(candidate.config, AHEAD, takes_turns=True), _facts_of(groups, form)
-        batches = "strided" if config.atom == WGMMA else operands.batches
-        known = replace(operands, batches=batches, extras=(), a_gathered=_gathers(groups, config))
-        traits = configure(config, known, groups.device_stream[0], takes_warpgroups=True)
-        return self.kernels.of(traits), {"traits": traits, "form": form, "validate": self.validate}
 
 
 def _known(groups: Groups, form: str) -> GroupFacts:

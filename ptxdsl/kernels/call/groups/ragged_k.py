@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
+    GroupsCall,
     check_output,
     check_size_array,
     check_values,
@@ -37,7 +37,6 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -48,7 +47,7 @@ from ptxdsl.kernels.choose.grouped import (
 )
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
+from ptxdsl.kernels.choose.shape_class import class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Operands, outputs
@@ -68,51 +67,36 @@ from ptxdsl.types import u32
 FACTORS = "alpha", "beta"
 
 
-class RaggedKCall:
+class RaggedKCall(GroupsCall):
     """A call of grouped_gemm_ragged_k()."""
+
+    name = "grouped_gemm_ragged_k"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, offsets, c = call.arrays
         *_, self.validate = call.options
-        self.kernels, self.factors, self.asked = call.kernels, call.factors, call.asked
-        self.groups = groups_of(a, b, offsets, out, c, call.beta)
+        self.kernels, self.factors = call.kernels, call.factors
+        self.groups = groups = groups_of(a, b, offsets, out, c, call.beta)
         if self.validate:
-            check_values("ragged", self.groups.sizes, self.groups.a.shape[0])
+            check_values("ragged", groups.sizes, groups.a.shape[0])
+        self.out, self.is_empty = groups.out.owner, not groups.out.array.size
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.groups.out.owner
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write."""
-        return not self.groups.out.array.size
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
-        """Return the launch; None if there is nothing to write."""
-        if self.is_empty:
-            return None
-        traits = traits_of(self.groups, candidate.config if candidate else self.asked)
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
+        """Return the launch."""
+        traits = traits_of(self.groups, config)
         check_factors(self.factors, traits)
         return plan_of(self.kernels, self.groups, traits, self.validate, self.factors)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
         groups = self.groups
         told = f"mapped {_are_mappable(groups)}, boxed {are_boxed(groups)}, validated {self.validate}"
-        shape_class = f"{VERSION}: {class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
-        return TuningSubject("grouped_gemm_ragged_k", shape_class, groups.device_stream)
+        return f"{class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         return candidates_of(self.groups)
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        traits = traits_of(self.groups, candidate.config)
-        return self.kernels.of(traits), {"traits": traits, "validate": self.validate}
 
 
 def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:

@@ -11,7 +11,7 @@ from ptxdsl.kernels.call.products.selection import Selection, facts_with
 from ptxdsl.kernels.choose.gemm import choose, ranked
 from ptxdsl.kernels.choose.product_options import WHOLE
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of
+from ptxdsl.kernels.choose.shape_class import class_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.choose.ways import ranked_ways
 from ptxdsl.kernels.config import GemmConfig
@@ -23,10 +23,10 @@ Timed = list[tuple[float, TuningCandidate]]
 
 
 def describe_class(selection: Selection) -> str:
-    """The shape class of a product, with what the caller says of its schedule: the key under which the best is kept."""
+    """Return the shape class of a product, with the schedule that the caller asks for."""
     choice, copies = selection.choice, [copies.names for copies in _copies(selection)]
     said = choice.schedule, choice.split_k, choice.reduction
-    return f"{VERSION}: {class_of(selection.facts)}, mapped {selection.is_mappable}, copies {copies}, said {said}"
+    return f"{class_of(selection.facts)}, mapped {selection.is_mappable}, copies {copies}, said {said}"
 
 
 def candidates_of(selection: Selection) -> Timed:
@@ -46,14 +46,9 @@ def candidates_of(selection: Selection) -> Timed:
     return [(time, each) for each, time in known_times.items() if _is_launchable(selection, each)]
 
 
-def class_traits(selection: Selection, candidate: TuningCandidate) -> Traits:
-    """What the kernel of a candidate is made for, whatever the product of the class, and without an epilogue. Raises
-    LaunchError for what cannot be launched."""
-    return _traits_of(selection, candidate, replace(_operands_of(selection, candidate), extras=()))
-
-
 def _traits_of(selection: Selection, candidate: TuningCandidate, operands: Operands) -> Traits:
-    """The same for operands."""
+    """Return the traits of the kernel of a candidate, without an epilogue. Raises LaunchError for what no GPU of this
+    kind can launch."""
     choice = selection.choice._replace(config=candidate.config, epilogue=None)
     said = replace(selection, choice=choice).config()
     return configure(said, operands, selection.device, selection.takes_warpgroups, shares_copies=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
+    GroupsCall,
     check_output,
     check_size_array,
     check_values,
@@ -37,10 +37,9 @@ from ptxdsl.kernels.call.scaled.scales import (
     configured,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of_list
+from ptxdsl.kernels.choose.shape_class import class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled, ranked_scaled
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8, outputs
@@ -52,49 +51,37 @@ from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 
 
-class ScaledRaggedKCall:
+class ScaledRaggedKCall(GroupsCall):
     """A call of scaled_gemm_ragged_k()."""
+
+    name = "scaled_gemm_ragged_k"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, offsets, c = call.arrays
         *_, self.validate = call.options
-        self.kernel, self.factors, self.asked = call.kernels, call.factors, call.asked
-        self.groups = groups_of(a, b, offsets, out, c, call.beta)
-        self.scaled = checked_scales(self.groups, scale_a, scale_b)
+        self.kernel, self.factors = call.kernels, call.factors
+        self.groups = groups = groups_of(a, b, offsets, out, c, call.beta)
+        self.scaled = checked_scales(groups, scale_a, scale_b)
         if self.validate:
-            _check_offsets(self.groups.sizes, self.groups.a.shape[1])
+            _check_offsets(groups.sizes, groups.a.shape[1])
+        self.out, self.is_empty = groups.out.owner, not groups.out.array.size
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.groups.out.owner
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write or to multiply."""
-        return not (self.groups.out.array.size and self.groups.a.shape[1])
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
-        """Return the launch; None if there is nothing to write."""
-        if not self.groups.out.array.size:
-            return None
-        traits = traits_of(self.groups, self.scaled.scaling, candidate.config if candidate else self.asked)
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
+        """Return the launch."""
+        traits = traits_of(self.groups, self.scaled.scaling, config)
         check_factors(self.factors, traits)
         return plan_of(self.kernel, self.groups, self.scaled, traits, self.validate, self.factors)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
         average = _list_facts(self.groups)
-        shape_class = f"{VERSION}: {class_of_list(average)}, {average.operands}, {self._constants}"
-        return TuningSubject("scaled_gemm_ragged_k", shape_class, self.groups.device_stream)
-
-    @property
-    def _constants(self) -> dict[str, object]:
-        return _constants(self.scaled, self.validate)
+        return f"{class_of_list(average)}, {average.operands}, {_constants(self.scaled, self.validate)}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
+        """Return what may be timed for the shape class, none if there is nothing to multiply."""
+        if not self.groups.a.shape[1]:
+            return []
         average, (device, _) = _list_facts(self.groups), self.groups.device_stream
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
@@ -102,11 +89,6 @@ class ScaledRaggedKCall:
             for time, each in ranked_scaled(known, model_of(device), MOST_COLUMNS)
             if not each.swap_ab or self.scaled.scaling == "tensors"
         ]
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        traits = traits_of(self.groups, self.scaled.scaling, candidate.config)
-        return self.kernel, {"traits": traits, **self._constants}
 
 
 def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:

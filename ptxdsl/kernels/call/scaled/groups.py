@@ -11,6 +11,7 @@ from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
+    GroupsCall,
     check_values,
     group_values,
     groups_of,
@@ -26,12 +27,11 @@ from ptxdsl.kernels.call.products.configure import check_mappable, facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, scales_of, traits_of
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import choose_scaled_groups, ranked_scaled_groups
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of_groups
+from ptxdsl.kernels.choose.shape_class import class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8
@@ -44,55 +44,37 @@ from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import u32
 
 
-class ScaledRaggedCall:
+class ScaledRaggedCall(GroupsCall):
     """A call of scaled_gemm_ragged() or scaled_gemm_masked()."""
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, sizes, index, out_index, scale_a, scale_b, *_ = call.arrays
         _, self.form, self.validate, *_ = call.options
-        self.kernel, self.asked = call.kernels, call.asked
-        self.groups = groups_of(self.form, a, b, sizes, out, FP8, index, out_index, call.epilogue, call.operands)
-        self.scaled = _scales_of(self.groups, scale_a, scale_b)
+        self.kernel, self.name = call.kernels, f"scaled_gemm_{self.form}"
+        beside = index, out_index, call.epilogue, call.operands
+        self.groups = groups = groups_of(self.form, a, b, sizes, out, FP8, *beside)
+        self.scaled = _scales_of(groups, scale_a, scale_b)
         if self.validate:
-            check_values(self.form, self.groups.sizes, self.groups.shape[0])
+            check_values(self.form, groups.sizes, groups.shape[0])
+        self.out = groups.out.owner
+        self.is_empty = not (groups.out.array.size and groups.b.batches and groups.shape[0])
 
-    @property
-    def out(self) -> Any:
-        """The output as the caller gets it."""
-        return self.groups.out.owner
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write."""
-        return not (self.groups.out.array.size and self.groups.b.batches and self.groups.shape[0])
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
-        """Return the launch; None if there is nothing to write."""
-        if self.is_empty:
-            return None
-        config = candidate.config if candidate else self.asked
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
+        """Return the launch."""
         return _plan_of(self.kernel, self.form, self.groups, self.scaled, config, self.validate)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
-        groups, scaling, shape_class = self.groups, self.scaled.scaling, class_of_groups(_known(self.groups, self.form))
-        moves = groups.index is not None, groups.out_index is not None  # rows that are gathered, or scattered
-        name = f"{VERSION}: {shape_class}, scales of {scaling}, said {moves}"
-        return TuningSubject(f"scaled_gemm_{self.form}", name, groups.device_stream)
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
+        moves = self.groups.index is not None, self.groups.out_index is not None  # rows are gathered, or scattered
+        known = class_of_groups(_known(self.groups, self.form))
+        return f"{known}, scales of {self.scaled.scaling}, said {moves}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         known, (device, _) = class_of_groups(_known(self.groups, self.form)), self.groups.device_stream
         ranked = ranked_scaled_groups(known, model_of(device), self.scaled.scaling)
         return [(time, TuningCandidate(config)) for time, config in ranked]
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        operands = replace(_known(self.groups, self.form).operands, out_boxes=False, extras=())
-        (device, _), scaling = self.groups.device_stream, self.scaled.scaling
-        traits = traits_of(operands, scaling, candidate.config, device, AHEAD)
-        return self.kernel, {"traits": traits, "scaling": scaling, "form": self.form}
 
 
 def _scales_of(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:

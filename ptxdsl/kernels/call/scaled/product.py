@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
 from ptxdsl.kernels.call.products import scheduled
@@ -29,11 +28,10 @@ from ptxdsl.kernels.call.scaled.scales import (
     check_warpgroups,
     scales_of,
 )
-from ptxdsl.kernels.call.tuned import TuningSubject
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
-from ptxdsl.kernels.choose.shape_class import VERSION, class_of
+from ptxdsl.kernels.choose.shape_class import class_of
 from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.sm90.parameters import scaled_parameters
@@ -47,18 +45,26 @@ WHOLE_TOGETHER = {
 }
 
 
-class ScaledCall:
+class ScaledCall(CheckedCall):
     """A call of scaled_gemm(): `problem` is row-major, with its scales."""
+
+    name = "scaled_gemm"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, c, *_ = call.arrays
-        self.kernel, self.factors, self.asked, self.epilogue = call.kernels, call.factors, call.asked, call.epilogue
+        self.kernel, self.factors, self.epilogue = call.kernels, call.factors, call.epilogue
         problem = problem_of(a, b, c, out, call.beta, call.epilogue, call.operands)
         scaled = _scales_of(problem, scale_a, scale_b)
         problem = problem.scaled(call.alpha)
         if problem.k == 0:
             problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
         self.out, self.problem, self.scaled = problem.out.owner, problem.row_major, scaled
+        self.is_empty = not problem.out.array.size
+
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.problem.device_stream
 
     @property
     def device(self) -> int | None:
@@ -70,31 +76,19 @@ class ScaledCall:
         """What the choice of a tile depends on."""
         return product_facts(self.problem, self.epilogue is not None)
 
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing to write."""
-        return not self.problem.out.array.size
-
-    def plan(self, candidate: TuningCandidate | None) -> LaunchPlan | None:
-        """Return the launch; None if there is nothing to write."""
-        return None if self.is_empty else _plan_of(self, candidate.config if candidate else self.asked)
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
+        """Return the launch."""
+        return _plan_of(self, config)
 
     @property
-    def subject(self) -> TuningSubject:
-        """What the best configuration is kept under."""
-        name = f"{VERSION}: {class_of(self.facts)}, scales of {self.scaled.scaling}"
-        return TuningSubject("scaled_gemm", name, self.problem.device_stream)
+    def shape_class(self) -> str:
+        """The key under which the best configuration is kept."""
+        return f"{class_of(self.facts)}, scales of {self.scaled.scaling}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device), self.scaled.scaling)
         return [(time, TuningCandidate(config)) for time, config in ranked]
-
-    def traced(self, candidate: TuningCandidate) -> tuple[Kernel, dict[str, object]]:
-        """Return the kernel of a candidate, and its constants."""
-        plain = replace(self.facts.operands, c="none", c_major="row", extras=())
-        traits = configure(_scheduled(candidate.config), plain, self.device, True, shares_copies=True).general
-        return self.kernel, {"traits": traits, "scaling": self.scaled.scaling}
 
 
 def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:

@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import sys
 import threading
 import time
 from pathlib import Path
@@ -298,7 +299,8 @@ def assembled(monkeypatch):
         texts.append(text)
         return assemble(text, arch, **options)
 
-    monkeypatch.setattr(assembling, "assemble", record)
+    for module in ("kernel", "runtime.variant"):  # each keeps the function that it has looked up
+        monkeypatch.setattr(sys.modules[f"ptxdsl.{module}"].assembling, "assemble", record)
     return texts
 
 

@@ -55,6 +55,7 @@ ROOMS = {
         {"call"},
         {"flash"},
         {"gemm", "attention", "attention_backward"},
+        {"attention_decode"},
         {"ragged", "conv", "gemm_examples"},
         {"ragged_k", "conv_gradients", "problems"},
         {"grouped", "scaled"},

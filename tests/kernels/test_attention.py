@@ -11,6 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.attention import attention, attention_varlen
 from ptxdsl.kernels.attention_backward import attention_backward
+from ptxdsl.kernels.attention_decode import attention_decode
 from ptxdsl.kernels.flash.traits import AttentionConfig
 from tests.machines import BF16, MACHINES, machine
 
@@ -199,6 +200,63 @@ def test_refusals_of_gradients(case):
     given = {"dout": q, "q": q, "k": k, "v": v, "out": q, "lse": np.zeros((1, 2, 8), np.float32)} | changes
     with pytest.raises(pd.LaunchError) as error:
         attention_backward(*given.values())
+    assert error.value.message == message
+
+
+DECODE = {  # heads, key heads, D, page, keys of each sequence
+    "small pages, an empty sequence": (8, 2, 64, 16, [300, 0]),
+    "pages of a tile": (8, 1, 128, 128, [129]),
+    "more heads than rows of a tile": (70, 1, 64, 256, [257]),
+    "wide heads": (4, 2, 256, 32, [65, 1]),
+}
+
+
+@pytest.mark.cases(len(DECODE))
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("case", DECODE)
+def test_decoding(name, case, rng):
+    """Pages in random order; entries of the table past the last page are invalid."""
+    (heads, kv_heads, d, page, lengths), where = DECODE[case], machine(name)
+    width = -(-max(lengths) // page)
+    count = len(lengths) * width + 1
+    q = rng.normal(size=(len(lengths), heads, d)).astype(BF16)
+    k, v = (rng.normal(size=(count, page, kv_heads, d)).astype(BF16) for _ in range(2))
+    table = rng.permutation(count)[: len(lengths) * width].reshape(-1, width).astype(np.int32)
+    used = [table[i, : -(-n // page)].copy() for i, n in enumerate(lengths)]
+    for row, pages in zip(table, used, strict=True):
+        row[len(pages) :] = -7
+    out = where.array(np.full(q.shape, np.nan, BF16))
+    given = map(where.array, (q, k, v, table, np.array(lengths, np.int32)))
+    result = attention_decode(*given, out=out, return_lse=True)
+    assert result[0] is out
+    for i, (n, pages) in enumerate(zip(lengths, used, strict=True)):
+        keys, values = (x[pages].reshape(-1, kv_heads, d)[:n].swapaxes(0, 1) for x in (k, v))
+        wanted, lse = reference(q[i][:, None], keys, values)
+        np.testing.assert_allclose(where.values(out)[i], wanted[:, 0], rtol=TOLERANCE[BF16], atol=TOLERANCE[BF16])
+        np.testing.assert_allclose(where.values(result[1])[i], lse[:, 0], atol=2e-3)
+
+
+DECODE_REFUSED = {
+    "page": (
+        {"k": (3, 48, 2, 64), "v": (3, 48, 2, 64)},
+        "`q` has the shape (2, 4, 64), `k_pages` (3, 48, 2, 64) and `v_pages` (3, 48, 2, 64): pages of 48 rows",
+    ),
+    "table": ({"table": (3, 1)}, "`page_table` is a numpy array of s32 with shape (3, 1); `q` has 2 sequences"),
+    "heads": (
+        {"q": (2, 5, 64)},
+        "`q` has the shape (2, 5, 64), `k_pages` (3, 64, 2, 64) and `v_pages` (3, 64, 2, 64): 5 query heads do not divide "
+        "among 2 key heads",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DECODE_REFUSED)
+def test_refusals_of_decoding(case):
+    changes, message = DECODE_REFUSED[case]
+    shapes = {"q": (2, 4, 64), "k": (3, 64, 2, 64), "v": (3, 64, 2, 64), "table": (2, 1)} | changes
+    q, k, v = (np.ones(shapes[name], BF16) for name in "qkv")
+    with pytest.raises(pd.LaunchError) as error:
+        attention_decode(q, k, v, np.zeros(shapes["table"], np.int32), np.ones(2, np.int32))
     assert error.value.message == message
 
 

@@ -87,15 +87,18 @@ class Turns:
 
     def __init__(self, index: Any, count: int) -> None:
         self.count = count
-        self.number = index + FIRST_TURN
-        self.next = pd.select(index == count - 1, FIRST_TURN, self.number + 1)
-        with pd.if_(index == count - 1):
-            self.end()
+        if count > 1:
+            self.number = index + FIRST_TURN
+            self.next = pd.select(index == count - 1, FIRST_TURN, self.number + 1)
+            with pd.if_(index == count - 1):
+                self.end()
 
     def begin(self) -> None:
         """Wait for the turn of this warpgroup."""
-        pd.ptx.bar.sync(self.number, 2 * WARPGROUP)
+        if self.count > 1:
+            pd.ptx.bar.sync(self.number, 2 * WARPGROUP)
 
     def end(self) -> None:
         """Pass the turn to the next warpgroup."""
-        pd.ptx.bar.arrive(self.next, 2 * WARPGROUP)
+        if self.count > 1:
+            pd.ptx.bar.arrive(self.next, 2 * WARPGROUP)

@@ -1,0 +1,186 @@
+"""Parts of attention decoding: traits, parameters, the tile of a block, and the launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import arrays, driver, f32, ptr, s32, u32
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
+from ptxdsl.kernels.flash.call import LOG2_E, check_number, check_strides
+from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig, AttentionTraits
+from ptxdsl.types import bf16, f16
+
+CONFIGS = {64: AttentionConfig(ROWS, 128, 4), 128: AttentionConfig(ROWS, 128, 3), 256: AttentionConfig(ROWS, 64, 3)}
+PAGES = (16, 32, 64, 128, 256)  # rows of a page
+PROCESSORS = 132  # multiprocessors that the emulator assumes, those of an H200
+COMBINING = 128  # threads of a block of the kernel that combines splits
+PAGED = "k_pages is (P, page, Hkv, D) and v_pages (P, page, Hkv, Dv)"
+
+
+@dataclass(frozen=True)
+class DecodeTraits(AttentionTraits):
+    """The compile-time properties of a decoding kernel; `page` is the number of rows of a page."""
+
+    config: AttentionConfig = CONFIGS[128]
+    page: int = 64
+
+    @property
+    def consumers(self) -> int:
+        return 1
+
+    @property
+    def box_rows(self) -> int:
+        """The rows that one TMA load brings: a page, or a part of it."""
+        return min(self.page, self.config.keys)
+
+    def pages_map(self, columns: int) -> pd.TensorMap:
+        """Return the tensor map of pages (page, row, head, column)."""
+        return pd.TensorMap.tiled(self.dtype, (1, self.box_rows, 1, columns), swizzle=128)
+
+
+@lru_cache(maxsize=256)
+def decode_parameters(traits: DecodeTraits) -> Any:
+    """Return the parameters of `decode_kernel`.
+
+    Its outputs are `partial` (B, H, splits, Dv) and `lse` (B, H, splits).
+    """
+    return pd.Parameters.of(
+        "AttentionDecode",
+        q=traits.map(ROWS, traits.head),
+        k=traits.pages_map(traits.head),
+        v=traits.pages_map(traits.value_head),
+        page_table=ptr[s32],
+        lengths=ptr[s32],
+        partial=ptr[f32],
+        lse=ptr[f32],
+        pages=u32,
+        splits=u32,
+        group=u32,
+        scale=f32,
+    )
+
+
+class DecodeTile:
+    """The part of a sequence that a block visits: tiles of keys from `begin` to `end`, for some heads of a group."""
+
+    def __init__(self, p: Any, traits: DecodeTraits) -> None:
+        self.traits, self.kv_head, self.batch = traits, pd.ctaid.y, pd.ctaid.z
+        self.row_tile, self.split = pd.ctaid.x // p.splits, pd.ctaid.x % p.splits
+        self.first = self.row_tile * ROWS
+        self.length = p.lengths[self.batch]
+        keys = traits.config.keys
+        tiles = (self.length + (keys - 1)) // keys
+        each = (tiles + p.splits.to(s32) - 1) // p.splits.to(s32)
+        self.begin = pd.min(self.split.to(s32) * each, tiles)
+        self.end = pd.min(self.begin + each, tiles)
+        self.whole_begin, self.whole_end = 0, pd.max(pd.min(self.length // keys, self.end), self.begin)
+
+    @property
+    def count(self) -> Any:
+        """The number of tiles of keys."""
+        return self.end - self.begin
+
+    def limits(self, row: Any, number: Any) -> tuple[Any, Any]:
+        """Return the last column of a tile of keys that exists, relative to the thread's first column."""
+        return None, self.length - 1 - number * self.traits.config.keys - row.first_column.to(s32)
+
+
+def run_decode(
+    kernels: Sequence[Any], operands: Sequence[object], scale: float | None, out: Any, return_lse: bool
+) -> Any:
+    """Check a call of attention_decode and launch it. Returns out, or (out, lse)."""
+    q, k, v, table, lengths = _checked(*operands)
+    (batch, heads, head), (_, page, kv_heads, _) = q.array.shape, k.array.shape
+    dv = v.array.shape[3]
+    factor = 1 / math.sqrt(head) if scale is None else check_number("scale", scale, is_positive=True)
+    output = _output(q, (batch, heads, dv), out)
+    lse = empty(q, (batch, heads), f32)
+    if not output.array.size:
+        return (output.owner, lse) if return_lse else output.owner
+    traits = DecodeTraits(q.type, head, dv, CONFIGS[head], page=page)
+    group, pages = heads // kv_heads, table.array.shape[1]
+    row_tiles = -(-group // ROWS)
+    splits = _splits(row_tiles * kv_heads * batch, -(-pages * page // traits.config.keys), q.array.device)
+    partial, sums = empty(q, (batch, heads, splits, dv), f32), empty(q, (batch, heads, splits), f32)
+    decode_kernel, combine_kernel = kernels
+    launched = decode_parameters(traits)(
+        q=q.owner.reshape(batch, kv_heads, group, head), k=k.owner, v=v.owner, page_table=table.owner,
+        lengths=lengths.owner, partial=partial, lse=sums, pages=pages, splits=splits, group=group,
+        scale=factor * LOG2_E,
+    )  # fmt: skip
+    decode_kernel[(row_tiles * splits, kv_heads, batch), traits.threads](launched, traits=traits)
+    combine_kernel[batch * heads, COMBINING](
+        partial, sums, arrays.strided(output.owner), lse, splits, heads, *output.array.strides[:2],
+        dtype=q.type, columns=dv,
+    )  # fmt: skip
+    return (output.owner, lse) if return_lse else output.owner
+
+
+def _splits(blocks: int, tiles: int, device: int | None) -> int:
+    """Return the number of blocks that share the keys of a sequence, for two blocks a multiprocessor in all."""
+    processors = PROCESSORS if device == arrays.HOST else driver.device(device or 0).multiprocessors
+    return max(1, min(2 * processors // blocks, tiles))
+
+
+def _checked(q: object, k: object, v: object, table: object, lengths: object) -> list[ArrayArgument]:
+    """Check the operands. Raises LaunchError for arrays that do not fit each other or the kernel."""
+    of_q = array_argument("q", q, 3, "it is (B, H, D)", "reshape it", "float16 or bfloat16")
+    of_k, of_v = (
+        array_argument(name, owner, 4, PAGED, "reshape it, or permute its axes", "float16 or bfloat16")
+        for name, owner in (("k_pages", k), ("v_pages", v))
+    )
+    of_table = array_argument("page_table", table, 2, "it is (B, pages)", "pass the pages of each sequence", "int32")
+    of_lengths = array_argument("lengths", lengths, 1, "it is (B,)", "pass the keys of each sequence", "int32")
+    _check_shapes(of_q, of_k, of_v)
+    batch = of_q.array.shape[0]
+    for argument, name in ((of_table, "page_table"), (of_lengths, "lengths")):
+        if argument.type is not s32 or argument.array.shape[0] != batch or not argument.array.contiguous:
+            raise LaunchError(
+                f"`{name}` is {argument.array}; `q` has {batch} sequences",
+                help=f"pass a contiguous int32 array with {batch} rows",
+            )
+    for operand in (of_q, of_k, of_v):
+        check_strides(operand)
+    return [of_q, of_k, of_v, of_table, of_lengths]
+
+
+def _check_shapes(q: ArrayArgument, k: ArrayArgument, v: ArrayArgument) -> None:
+    (_, heads, head), (_, page, kv_heads, columns) = q.array.shape, k.array.shape
+    shown = f"`q` has the shape {q.array.shape}, `k_pages` {k.array.shape} and `v_pages` {v.array.shape}"
+    if q.type not in (f16, bf16) or not q.type is k.type is v.type:
+        raise LaunchError(
+            f"`q`, `k_pages` and `v_pages` have elements of {q.array.dtype}, {k.array.dtype} and {v.array.dtype}",
+            help="convert all three to float16 or bfloat16",
+        )
+    if k.array.shape[:3] != v.array.shape[:3] or head != columns:
+        raise LaunchError(shown, help=PAGED)
+    if not kv_heads or heads % kv_heads:
+        raise LaunchError(
+            f"{shown}: {heads} query heads do not divide among {kv_heads} key heads", help="H is a multiple of Hkv"
+        )
+    if head not in CONFIGS or v.array.shape[3] != head:
+        raise LaunchError(
+            f"{shown}: a head dimension of {head} with values of {v.array.shape[3]}",
+            help=f"D is {', '.join(map(str, CONFIGS))}, for q, k and v alike",
+        )
+    if page not in PAGES:
+        raise LaunchError(f"{shown}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows")
+
+
+def _output(q: ArrayArgument, shape: tuple[int, ...], out: Any) -> ArrayArgument:
+    """Return the output, allocated unless it is given."""
+    owner = empty(q, shape, q.type) if out is None else out
+    output = array_argument("out", owner, 3, f"the output has the shape {shape}", "pass an array of that shape")
+    if output.array.shape != shape or output.type is not q.type or (output.array.size and output.array.strides[2] != 1):
+        raise LaunchError(
+            f"`out` is {output.array}; the output has the shape {shape}, elements of {q.array.dtype} and columns "
+            "without gaps",
+            help="pass an array like this",
+        )
+    return output

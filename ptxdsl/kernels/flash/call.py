@@ -215,7 +215,7 @@ def run(
     looks = [_look(array) for array in call_arrays]
     key = kernel, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
     pointers = [look[1] for look in looks if look]
-    kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window or ())}
+    kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window if type(window) is tuple else ())}
     is_known = len(pointers) == len(call_arrays) and type(window) in (tuple, NoneType) and kinds <= PLAIN
     plan = _PLANS.get(key) if is_known else None
     if plan is None or not plan.takes(pointers):

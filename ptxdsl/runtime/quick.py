@@ -12,20 +12,20 @@ arguments that it was generated for; the full check then decides. For `k(x: ptr[
         if not known and (a0.dtype is not d0 or … or not a0.is_contiguous()): return False
         p0 = a0.data_ptr()
         handle = current_stream() if stream is None else handle_of(stream)
-        parameters = p0, a1
-        buffer, addresses, packed, configured = slots.kept
+        compared = p0, a1
+        buffer, parameters, packed, configured = slots.kept
         config, last_shape, last_handle = configured
         if shape != last_shape or handle != last_handle:
             config = configs(shape, handle)
             configured[:] = config, shape, handle
-        if parameters != packed[0] or not known:
+        if compared != packed[0] or not known:
             if p0 & 3: return False
-            packed[0], packed[1] = None, parameters
+            packed[0], packed[1] = None, compared
             pack_into(buffer, 0, p0, a1)
-            if packed[1] is not parameters: return False
-            if known: packed[0] = parameters
-        (status,) = run(config, function, addresses, 0)
-        if status: again(status, config, addresses)
+            if packed[1] is not compared: return False
+            if known: packed[0] = compared
+        (status,) = run(config, function, parameters, 0)
+        if status: again(status, config, parameters)
         return True
 
 A launch with the same addresses and numbers as the previous launch of this thread, and arrays of the same layout,
@@ -41,7 +41,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from ptxdsl.arrays import Library, Strided, unwrapped
 from ptxdsl.runtime.arguments import Signature
@@ -74,11 +74,9 @@ def launcher(
     function uses. It raises, before anything is launched, for a number that does not fit and for an argument that is
     not an array.
     """
-    text = _Text(signature, arguments, arrays, library)
-    code = compile(str(text), f"<launch of {signature.kernel}>", "exec")
-    names = {**scope, **text.constants, "Strided": Strided, "reach": reach}
-    exec(code, names)
-    launch: Launcher = names["launch"]
+    text = _KernelText(signature, arguments, arrays, library)
+    names = {**scope, "Strided": Strided, "reach": reach}
+    launch: Launcher = text.function(f"<launch of {signature.kernel}>", names)
     return launch
 
 
@@ -96,10 +94,56 @@ def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize:
     return sum(step for step in steps if step < 0), sum(step for step in steps if step > 0) + itemsize
 
 
-class _Text:
-    """The source of the function. `constants` are the types that it compares with; argument n is a{n}, its address
-    p{n}.
+class LaunchText:
+    """The source of a launch function. Array n is a{n}, its address p{n}; `constants` are the values of other names.
+
+    A thread keeps the parameters that it packed last in `packed`: [0] identifies them, [1] the launch that packed them.
+    They are packed again only if they differ. A signal handler may interrupt the thread and pack other parameters; the
+    function then gives up, and the full check decides.
     """
+
+    give_up: ClassVar[str]  # the statement that leaves a launch to the full check
+    constants: dict[str, Any]
+
+    def function(self, file: str, names: Mapping[str, object]) -> Any:
+        """Compile the source, and return its function, `launch`. `file` names the source in tracebacks."""
+        source = str(self)  # fills the constants
+        scope = {**names, **self.constants}
+        exec(compile(source, file, "exec"), scope)
+        return scope["launch"]
+
+    def unless(self, *tests: str) -> list[str]:
+        """Return the statement that gives up if a test holds."""
+        return [f"if {' or '.join(tests)}: {self.give_up}"] if tests else []
+
+    def packing(self, key: str, is_new: str, checks: Sequence[str], packed: Mapping[str, str], kept: str) -> list[str]:
+        """Return the statements that check and pack the parameters of kernels, by the suffix of their names.
+
+        `key` identifies the parameters, `is_new` is true if they are not packed yet, and `kept` notes that they are.
+        """
+        last = f"packed{next(iter(packed))}"
+        body = [
+            *checks,
+            f"{last}[0], {last}[1] = None, {key}",
+            *(f"pack_into{suffix}(buffer{suffix}, 0, {values})" for suffix, values in packed.items()),
+            *self.unless(f"{last}[1] is not {key}"),
+            kept,
+        ]
+        return [f"if {is_new}:", *(f"    {line}" for line in body)]
+
+    @staticmethod
+    def launching(suffix: str = "") -> list[str]:
+        """Return the statements that launch a kernel, and repeat a launch that failed in the context of its GPU."""
+        return [
+            f"(status,) = run{suffix}(config{suffix}, function{suffix}, parameters{suffix}, 0)",
+            f"if status: again{suffix}(status, config{suffix}, parameters{suffix})",
+        ]
+
+
+class _KernelText(LaunchText):
+    """The source of the launch of one kernel. `constants` are the types that it compares with."""
+
+    give_up = "return False"
 
     def __init__(
         self, signature: Signature, arguments: Sequence[object], arrays: Collection[int], library: Library | None
@@ -115,36 +159,37 @@ class _Text:
     def __str__(self) -> str:
         names = "".join(f"a{n}, " for n in range(len(self.arguments)))
         body = [
-            *self._unless("asked not in devices"),
+            *self.unless("asked not in devices"),
             f"{names or '()'} = arguments",
             *self._unwrapped(),
-            *self._unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers)),
+            *self.unless(*(f"type(a{n}) is not {self._type(n)}" for n in self.numbers)),
             f"known = {self._alike()}",
-            *self._unless(*self._unlike()),
+            *self.unless(*self._unlike()),
             *(f"p{n} = {self._ask('pointer', n)}" for n in self.arrays),
             "handle = current_stream() if stream is None else handle_of(stream)",
-            f"parameters = ({''.join(f'{self._compared(n)}, ' for n in range(len(self.arguments)))})",
-            "buffer, addresses, packed, configured = slots.kept",
+            f"compared = ({''.join(f'{self._compared(n)}, ' for n in range(len(self.arguments)))})",
+            "buffer, parameters, packed, configured = slots.kept",
             "config, last_shape, last_handle = configured",
             "if shape != last_shape or handle != last_handle:",
             "    config = configs(shape, handle)",
             "    configured[:] = config, shape, handle",
-            "if parameters != packed[0] or not known:",
-            *(f"    {line}" for line in self._packing()),
-            "(status,) = run(config, function, addresses, 0)",
-            "if status: again(status, config, addresses)",
+            *self.packing(
+                "compared",
+                "compared != packed[0] or not known",
+                self._checks(),
+                {"": ", ".join(map(self._packed, range(len(self.arguments))))},
+                "if known: packed[0] = compared",
+            ),
+            *self.launching(),
             "return True",
         ]
         return "\n    ".join(["def launch(arguments, shape, stream, asked):", *body])
-
-    def _unless(self, *tests: str) -> list[str]:
-        return [f"if {' or '.join(tests)}: return False"] if tests else []
 
     def _ask(self, question: str, n: int) -> str:
         return str(getattr(self.library, question)).format(f"a{n}", dtype=f"d{n}")
 
     def _unwrapped(self) -> list[str]:
-        tests = self._unless(*(f"type(a{n}) is not Strided" for n in self.strided))
+        tests = self.unless(*(f"type(a{n}) is not Strided" for n in self.strided))
         return tests + [f"a{n} = a{n}.array" for n in self.strided]
 
     def _type(self, n: int) -> str:
@@ -185,17 +230,13 @@ class _Text:
             return f"a{n} or str(a{n})"  # 0.0 and -0.0 differ
         return f"a{n}" if kind in _SAME_IF_EQUAL else "object()"
 
-    def _packing(self) -> list[str]:
-        """Return the statements that check and pack the parameters of a launch that differs from the previous one."""
+    def _checks(self) -> list[str]:
+        """Return the statements that check the arguments of a launch that differs from the previous one."""
         return [
-            *self._unless(*self._inexact()),
+            *self.unless(*self._inexact()),
             *self._mapped(),
-            *self._unless(*self._misaligned()),
+            *self.unless(*self._misaligned()),
             *self._overlaps(),
-            "packed[0], packed[1] = None, parameters",
-            f"pack_into(buffer, 0, {', '.join(map(self._packed, range(len(self.arguments))))})",
-            "if packed[1] is not parameters: return False",
-            "if known: packed[0] = parameters",
         ]
 
     def _misaligned(self) -> list[str]:
@@ -227,7 +268,7 @@ class _Text:
         return [
             *(f"l{n}, h{n} = reach(a{n}.shape, {self._ask('steps', n)}, a{n}.itemsize)" for n in gapped),
             *(f"s{n}, e{n} = {self._start(n)}, {self._end(n)}" for n in written if pairs),
-            *self._unless(*tests),
+            *self.unless(*tests),
         ]
 
     def _meet(self, written: int, other: int) -> str:

@@ -12,7 +12,6 @@ import numpy as np
 
 from ptxdsl import Parameters
 from ptxdsl import config as settings
-from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall

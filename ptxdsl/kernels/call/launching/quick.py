@@ -39,6 +39,7 @@ from typing import Any, TypeAlias
 from ptxdsl.arrays import Library
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT
 from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
+from ptxdsl.runtime.quick import LaunchText
 
 Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
 
@@ -71,28 +72,15 @@ def written(
     alike = library.alike([arrays[n] for n in known])
     if alike is None or len({addresses[n] for n in known}) < len(known):
         return None
-    text = _Text(call, addresses, known, len(arrays), library)
+    text = _CallText(call, addresses, known, len(arrays), library)
     text.same = [f"a{n} is not a{before}" for n, before in repeats.items() if n != before]
-    return WrittenLaunch(partial(_function, text, alike))
+    return WrittenLaunch(partial(text.written, alike))
 
 
-def _function(text: _Text, alike: Callable[..., bool]) -> Launch:
-    """What the text says."""
-    code, call = compile(str(text), "<call of a product>", "exec"), text.call
-    names = {
-        "known": call.known,
-        "alike": alike,
-        "current_stream": call.current_stream,
-        "make": call.make,
-        **text.constants,
-    }
-    exec(code, names)
-    launch: Launch = names["launch"]
-    return launch
+class _CallText(LaunchText):
+    """The source of the launches of a call, one kernel after the other."""
 
-
-class _Text:
-    """The function as text; `constants` are what it names. Array n is a{n}, its address p{n}."""
+    give_up = "return None"
 
     def __init__(
         self, call: ArrayLaunch, addresses: Sequence[int], known: Sequence[int], count: int, library: Library
@@ -104,19 +92,31 @@ class _Text:
         self.alignments = {n: addresses[n] % ALIGNMENT if n in known else call.alignment for n in self.read}
         self.constants: dict[str, Any] = {}
 
+    def written(self, alike: Callable[..., bool]) -> Launch:
+        """Return the function. `alike` is true for arrays of the same layout."""
+        call = self.call
+        names = {"known": call.known, "alike": alike, "current_stream": call.current_stream, "make": call.make}
+        launch: Launch = self.function("<call of a product>", names)
+        return launch
+
     def __str__(self) -> str:
         body = [
             f"{', '.join(f'a{n}' for n in range(self.count))} = arrays",
-            f"if {' or '.join([*self.same, 'numbers != known', self._unlike()])}: return None",
+            *self.unless(*self.same, "numbers != known", self._unlike()),
             "stream = current_stream()",
-            *([] if self.call.stream is None else [f"if stream != {self.call.stream}: return None"]),
+            *self.unless(*([] if self.call.stream is None else [f"stream != {self.call.stream}"])),
             *(["a0 = make(a1)"] if self.makes_out else []),
             *(f"p{n} = {self.library.pointer.format(f'a{n}')}" for n in self.read),
             f"addresses = ({''.join(f'p{n}, ' for n in self.read)})",
             *(line for n, launch in enumerate(self.call.launches) for line in self._prepared(n, launch)),
-            f"if {' or '.join(['addresses != packed0[0]', *self._other_zeros()])}:",
-            *(f"    {line}" for line in self._packing()),
-            *(line for n in range(len(self.call.launches)) for line in self._launched(n)),
+            *self.packing(
+                "addresses",
+                " or ".join(["addresses != packed0[0]", *self._other_zeros()]),
+                [*self.unless(self._misaligned()), *self._overlaps()],
+                {str(n): ", ".join(self._packed(n, launch)) for n, launch in enumerate(self.call.launches)},
+                "packed0[0], packed0[2] = addresses, numbers",
+            ),
+            *(line for n in range(len(self.call.launches)) for line in self.launching(str(n))),
             "return a0",
         ]
         return "\n    ".join(["def launch(arrays, numbers):", *body])
@@ -138,35 +138,13 @@ class _Text:
     def _overlaps(self) -> list[str]:
         """An output that has just been made shares no memory."""
         pairs = [pair for pair in self.call.apart if not (self.makes_out and 0 in pair[:2])]
-        tests = [f"{low} < p{one} - p{other} < {high}" for one, other, low, high in pairs]
-        return [f"if {' or '.join(tests)}: return None"] if tests else []
+        return self.unless(*(f"{low} < p{one} - p{other} < {high}" for one, other, low, high in pairs))
 
     def _prepared(self, n: int, launch: KernelLaunch) -> list[str]:
         """A kernel's configuration for the driver, and the memory of its parameters."""
         parts = launch.unchecked.parts
         self.constants.update((f"{name}{n}", value) for name, value in parts.items())
         return [f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept"]
-
-    def _packing(self) -> list[str]:
-        """What is done where arrays lie elsewhere than before."""
-        return [
-            f"if {self._misaligned()}: return None",
-            *self._overlaps(),
-            "packed0[0], packed0[1] = None, addresses",
-            *(
-                f"pack_into{n}(buffer{n}, 0, {', '.join(self._packed(n, launch))})"
-                for n, launch in enumerate(self.call.launches)
-            ),
-            "if packed0[1] is not addresses: return None",
-            "packed0[0], packed0[2] = addresses, numbers",
-        ]
-
-    def _launched(self, n: int) -> list[str]:
-        """The launch of a kernel, to what is wrong with the context."""
-        return [
-            f"(status,) = run{n}(config{n}, function{n}, parameters{n}, 0)",
-            f"if status: again{n}(status, config{n}, parameters{n})",
-        ]
 
     def _packed(self, n: int, launch: KernelLaunch) -> list[str]:
         """What each parameter gets: an address, a tensor map, one of the numbers, or what it always gets."""

@@ -65,7 +65,7 @@ def test_lanes_of_a_warp_without_a_collective_between_them():
     text = race(shared("st.shared.u32 [%r2], %r1;\nld.shared.u32 %r5, [%r4];", block=32))
     assert text == (
         "race: ld.shared.u32 reads s[1], written by thread (1, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "nothing orders the two: lanes of a warp run independently between .sync instructions\n"
+        "nothing orders the two: lanes of a warp run independently between .sync instructions; the value reaches no output\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
@@ -95,7 +95,7 @@ def test_warps_meet_only_at_a_barrier_of_the_block():
     text = race(shared("st.shared.u32 [%r2], %r1; bar.warp.sync -1;\nld.shared.u32 %r5, [%r4];", flip=128))
     assert text == (
         "race: ld.shared.u32 reads s[32], written by thread (32, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "no barrier orders the two\n"
+        "no barrier orders the two; the value reaches no output\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
@@ -197,7 +197,7 @@ def test_a_copy_of_another_warp_needs_a_barrier_behind_its_wait():
     x = np.arange(128, dtype=np.uint32)
     assert race(run(body.format(""), x, block=128, module=TILE)) == (
         "race: ld.shared.u32 reads s[32], filled by thread (32, 0, 0) of block (0, 0, 0) with "
-        "cp.async.ca.shared.global; no barrier orders the two\n"
+        "cp.async.ca.shared.global; no barrier orders the two; the value reaches no output\n"
         "  <ptx>:11\n"
         "  <ptx>:9\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 127 more threads\n"
@@ -342,7 +342,7 @@ def test_a_flag_without_its_release_is_told_with_both_ends():
     text = race(flag(store="st.relaxed.gpu.global"))
     assert text == (
         "race: ld.global.u32 reads x[1], written by thread (0, 0, 0) of block (0, 0, 0) with st.global.u32; "
-        "nothing orders the two: blocks run in any order\n"
+        "nothing orders the two: blocks run in any order; the value reaches no output\n"
         "  <ptx>:11\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (1, 0, 0) and 1 more thread\n"

@@ -291,8 +291,8 @@ def _read(x: Executor, product: LateProduct, order: np.ndarray) -> HeldSums:
     tainted = x.tainted(step.outputs)
     if tainted is not None:
         sums.tainted, sums.source = (
-            tainted & np.isin(x.residents.all // WARP, product.rows[adds]),
-            x.source_of(step.outputs) or _unwritten_sums(x, step),
+            tainted.lanes & np.isin(x.residents.all // WARP, product.rows[adds]),
+            tainted.source or _unwritten_sums(x, step),
         )
     return sums
 

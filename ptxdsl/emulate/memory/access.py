@@ -100,11 +100,14 @@ class Requester(Protocol):
         others: Sequence[Location] = (),
         help: str = "",
         strict: bool = False,
-    ) -> None:
+    ) -> int:
         """Report what the lanes of a mask did; `others` are the locations of the other instructions involved.
 
-        A `strict` finding is not an error, unless the launch is strict.
+        A `strict` finding is not an error, unless the launch is strict. Returns the number of the finding.
         """
+
+    def note_race(self, which: np.ndarray, number: int) -> None:
+        """Lanes of a mask read what another thread writes, unordered; `number` is that of the finding."""
 
 
 @dataclass(eq=False, slots=True)

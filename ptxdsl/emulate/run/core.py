@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
 import numpy as np
@@ -110,7 +110,9 @@ class Core:
         self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
         self.schedule = schedule(settings.schedule)
         self.report, self.phases = Report(), PhaseCounts()
-        self._reported: set[tuple[str, Degree, int]] = set()
+        self._reported: dict[tuple[str, Degree, int], int] = {}
+        self.racy: set[int] = set()
+        self.reached: set[int] = set()
         self.clock, self.last_step = 0, float("inf")
         self.most_steps, self.most_seconds = settings.steps, settings.seconds
         self.started, self.pause = launch.started, 0.0
@@ -198,18 +200,18 @@ class Core:
         others: Sequence[Location] = (),
         help: str = "",
         strict: bool = False,
-    ) -> None:
-        """Add a finding; an instruction is reported once for each kind and degree.
+    ) -> int:
+        """Add a finding, and return its number; an instruction is reported once for each kind and degree.
 
         A `strict` finding is not an error, unless the launch is strict.
         """
         if not self.checks and (strict or kind not in WITHOUT_CHECKS):
-            return
+            return -1
         degree = Degree.STRICT if strict and not self.launch.strict else Degree.ERROR
         key = kind, degree, id(step)
         if key in self._reported:
-            return
-        self._reported.add(key)
+            return self._reported[key]
+        number = self._reported[key] = len(self.report.findings)
         origin = [step.location] if step is not None and step.location is not None else []
         locations = tuple(dict.fromkeys([*origin, *others]))
         first = self._in_order(lanes)[:SHOWN_THREADS]
@@ -218,12 +220,19 @@ class Core:
         for watcher in self.launch.watchers:
             watcher.on_finding(self.report.findings[-1])
         if degree is Degree.STRICT:
-            return
+            return number
         if self.launch.only_first:
             raise FirstFinding
         if self.checks:
             self.last_step = min(self.last_step, self.clock + STEPS_AFTER_ERROR)
         self.pause = min(self.pause, self.last_step)
+        return number
+
+    def note_discarded(self) -> None:
+        """Say in the findings of races which read a value that the value reached no output."""
+        for number in self.racy - self.reached:
+            finding = self.report.findings[number]
+            self.report.findings[number] = replace(finding, message=f"{finding.message}; the value reaches no output")
 
     def _in_order(self, lanes: np.ndarray) -> np.ndarray:
         """Lanes by block, then thread."""

@@ -15,7 +15,7 @@ from ...types import Type
 from ..memory.access import Event, Requester
 from ..memory.spaces import Memory
 from .decode import Decoded
-from .frames import Frame, Index, UninitializedRead
+from .frames import Frame, Index, Taint, UninitializedRead
 from .residents import Residents
 from .scheduler import Group, Scheduler
 
@@ -98,11 +98,9 @@ class Executor(Requester, Protocol):
 
     def split_reading(self, reading: AsyncReading, warps: np.ndarray) -> tuple[AsyncReading, AsyncReading]: ...
 
-    def tainted(self, slots: Sequence[int]) -> np.ndarray | None: ...
+    def tainted(self, slots: Sequence[int]) -> Taint | None: ...
 
     def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None: ...
-
-    def source_of(self, slots: Sequence[int]) -> UninitializedRead | None: ...
 
     def refuse_undefined(self, slots: Sequence[int], active: np.ndarray | None = None) -> None: ...
 

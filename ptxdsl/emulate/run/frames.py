@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,11 +25,22 @@ def as_index(lanes: np.ndarray) -> np.ndarray | slice:
 
 @dataclass(frozen=True, slots=True)
 class UninitializedRead:
-    """A read of memory, or of sums, that nobody wrote: the instruction, what it did, and how to mend it."""
+    """A read of uninitialised memory or accumulators: the instruction, its message and its fix.
+
+    With `race` it is a read of memory that another thread writes, unordered: the number of that finding.
+    """
 
     origin: Origin
     text: str
     help: str = WRITE_FIRST
+    race: int | None = None
+
+
+class Taint(NamedTuple):
+    """Lanes with a value that was never written, and the read of memory that it comes from, if it was read."""
+
+    lanes: np.ndarray
+    source: UninitializedRead | None
 
 
 class Frame:

@@ -72,6 +72,7 @@ class Machine(Core):
             while self.blocks < self.total:
                 self._start(self._next(self._batch()))
                 self._finish()
+            self.note_discarded()
         except Abort:
             pass
         except KeyboardInterrupt as interruption:

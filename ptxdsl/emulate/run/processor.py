@@ -109,11 +109,11 @@ class Processor(Flow):
         inputs = [operand.read(self) for operand in step.reads]
         tainted = self.tainted(step.inputs) if self.frame.undefined else None
         if tainted is not None and step.op.selects:
-            tainted = self.selected(step, inputs)
+            tainted = self.selected(step, inputs, tainted)
         run = step.op.run_h200 if self.numerics == "h200" else step.op.run
         self.deliver(step, run(step.opcode, *inputs))
         if tainted is not None:
-            self.taint(step.outputs, tainted, self.source_of(step.inputs))
+            self.taint(step.outputs, *tainted)
 
     # Effects
 
@@ -123,12 +123,13 @@ class Processor(Flow):
         self.count(step, self.width)
         inputs = [operand.read(self) for operand in step.reads]
         self.refuse_undefined(step.decisive)
-        self.carried = self.tainted(step.carried) if self.frame.undefined else None
+        carried = self.carried_by(step)
+        self.carried = None if carried is None else carried.lanes
         result = step.op.execute(step.opcode, self, *inputs)
         if result is not None:
             self.deliver(step, result)
             if self.unwritten is not None:
-                self.hand_on(step)
+                self.hand_on(step, carried)
         self.kept = self.unwritten = None
         if self.departed:
             self._settle()
@@ -154,14 +155,15 @@ class Processor(Flow):
     def _run_meeting(self, step: Decoded, meeting: Meeting) -> None:
         inputs = [shaped(operand.read(self), meeting.warps) for operand in step.reads]
         self.refuse_undefined(step.decisive, self.active)
-        self.carried = self.tainted(step.carried) if self.frame.undefined else None
+        carried = self.carried_by(step)
+        self.carried = None if carried is None else carried.lanes
         result = step.op.execute(step.opcode, self, *inputs)
         if result is not None:
             self.deliver(step, result)
-            if self.carried is not None and step.op.exchanges:
-                self.exchanged(step, inputs, self.carried)
-            elif self.carried is not None or self.unwritten is not None:
-                self.hand_on(step)
+            if carried is not None and step.op.exchanges:
+                self.exchanged(step, inputs, carried)
+            elif carried is not None or self.unwritten is not None:
+                self.hand_on(step, carried)
 
     def _run_batch(self, batch: Batch) -> None:
         first = batch.steps[0]
@@ -169,7 +171,8 @@ class Processor(Flow):
         self.batch, self.shape = batch, (len(batch.steps), warps, WARP)
         values = [batch.stack(self, n, warps) for n in range(len(batch.reads))]
         self.refuse_undefined([slot for step in batch.steps for slot in step.decisive], self.active)
-        suspect, self.carried = bool(self.frame.undefined), None
+        carried = [self.carried_by(step) for step in batch.steps] if self.frame.undefined else []
+        self.carried = None
         results = first.op.execute_batch(first.opcode, self, values, batch.index)
         self.shape, self.batch = (warps, WARP), None
         if results is None:
@@ -178,14 +181,11 @@ class Processor(Flow):
             several = isinstance(results, tuple)
             results_of_one = [r[..., number, :, :] for r in results] if several else results[..., number, :, :]
             self.deliver(step, results_of_one)
-        if self.unwritten is not None or suspect:
-            self._hand_on_batch(batch)
-
-    def _hand_on_batch(self, batch: Batch) -> None:
-        unwritten = self.unwritten
-        for step in batch.steps:
-            self.unwritten = unwritten
-            self.hand_on(step)
+        if self.unwritten is not None or any(taint is not None for taint in carried):
+            unwritten = self.unwritten
+            for step, taint in zip(batch.steps, carried or [None] * len(batch.steps), strict=True):
+                self.unwritten = unwritten
+                self.hand_on(step, taint)
 
     def _settle(self) -> None:
         """Some lanes left: the others of the group, if there are any, become ready where it stands."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .decode import Decoded
-from .frames import Frame, UninitializedRead, as_index
+from .frames import Frame, Taint, UninitializedRead, as_index
 from .state import State
 
 
@@ -45,13 +45,19 @@ class Results(State):
             return value.reshape(-1, *value.shape[len(self.shape) :])
         return value if value.ndim and len(value) == self.width else np.broadcast_to(value, self.shape)
 
-    def tainted(self, slots: Sequence[int]) -> np.ndarray | None:
-        """The lanes in which one of the registers was never written; None if there are none."""
-        flags = [self.frame.undefined[slot] for slot in slots if slot in self.frame.undefined]
-        if not flags:
+    def tainted(self, slots: Sequence[int]) -> Taint | None:
+        """Return the lanes in which one of the registers was never written, and the read that its value comes from.
+
+        None if no current lane is among them.
+        """
+        undefined, sources = self.frame.undefined, self.frame.sources
+        suspect = [slot for slot in slots if slot in undefined]
+        if not suspect:
             return None
-        either = flags[0] if len(flags) == 1 else np.logical_or.reduce(flags)
-        return either if either[self.lanes_now].any() else None
+        either: np.ndarray = np.logical_or.reduce([undefined[slot] for slot in suspect])
+        if not either[self.lanes_now].any():
+            return None
+        return Taint(either, next((sources[slot] for slot in suspect if slot in sources), None))
 
     def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None:
         """What is computed from values that were never written counts as never written."""
@@ -66,42 +72,52 @@ class Results(State):
             else:
                 self.frame.sources.pop(slot, None)
 
-    def source_of(self, slots: Sequence[int]) -> UninitializedRead | None:
-        """The memory from which one of the registers has a value that was never written."""
-        sources = self.frame.sources
-        return next((sources[slot] for slot in slots if slot in sources and slot in self.frame.undefined), None)
-
-    def hand_on(self, step: Decoded) -> None:
-        """Results of an instruction have what nobody wrote, read from memory or carried from other registers."""
+    def hand_on(self, step: Decoded, carried: Taint | None) -> None:
+        """Taint the results of an instruction that read uninitialised memory, or that hands on `carried`."""
         if self.unwritten is not None:
             self.taint(step.outputs, *self.unwritten)
             self.unwritten = None
-        if self.frame.undefined and step.carried and step.outputs:
-            tainted = self.tainted(step.carried)
-            if tainted is not None:
-                taken = np.zeros_like(tainted)
-                taken[self.lanes_now] = tainted[self.lanes_now]
-                if len(self.shape) > 1:  # a warp's lanes together; those outside the member mask contribute nothing
-                    taken[self.lanes_now] &= self.active.reshape(-1)
-                self.taint(step.outputs, self.whole_warps(taken), self.source_of(step.carried))
+        if carried is not None and step.outputs:
+            taken = np.zeros_like(carried.lanes)
+            taken[self.lanes_now] = carried.lanes[self.lanes_now]
+            if len(self.shape) > 1:  # a warp's lanes together; those outside the member mask contribute nothing
+                taken[self.lanes_now] &= self.active.reshape(-1)
+            self.taint(step.outputs, self.whole_warps(taken), carried.source)
 
-    def exchanged(self, step: Decoded, inputs: Sequence[Any], carried: np.ndarray) -> None:
-        """Of values that lanes exchange, those go where they go: the exchange is made with flags."""
-        flags = [np.broadcast_to(self.of_lanes(carried, self.shape), self.shape).astype(np.uint32), *inputs[1:]]
+    def carried_by(self, step: Decoded) -> Taint | None:
+        """Return the taint that an instruction hands on; None if there is none.
+
+        A racy value that is stored has reached an output.
+        """
+        carried = self.tainted(step.carried) if self.frame.undefined else None
+        if carried is not None and not step.outputs and self._reaches(carried.source):
+            return None
+        return carried
+
+    def _reaches(self, source: UninitializedRead | None) -> bool:
+        """Note that a value reaches an output; True if it comes from a racy read."""
+        if source is None or source.race is None:
+            return False
+        self.machine.reached.add(source.race)
+        return True
+
+    def exchanged(self, step: Decoded, inputs: Sequence[Any], carried: Taint) -> None:
+        """Taint the results of an exchange between lanes, which is repeated with the flags of the lanes."""
+        flags = [np.broadcast_to(self.of_lanes(carried.lanes, self.shape), self.shape).astype(np.uint32), *inputs[1:]]
         result, _ = step.op.execute(step.opcode, self, *flags)
         everybody = np.zeros(self.residents.lanes, bool)
         everybody[self.lanes_now] = np.broadcast_to(result != 0, self.shape).reshape(-1)
-        self.taint(step.outputs[:1], everybody, self.source_of(step.carried))
+        self.taint(step.outputs[:1], everybody, carried.source)
 
-    def selected(self, step: Decoded, inputs: Sequence[Any]) -> np.ndarray | None:
-        """Lanes in which a selection takes what was never written, or by what was never written."""
+    def selected(self, step: Decoded, inputs: Sequence[Any], tainted: Taint) -> Taint | None:
+        """Return the taint of a selection: of lanes that take a tainted value, or select by one."""
         undefined, slots = self.frame.undefined, [getattr(reader, "slot", -1) for reader in step.reads]
         none = np.zeros(self.residents.lanes, bool)
         first, second, decides = (undefined.get(slot, none) for slot in slots)
         chosen = none.copy()
         chosen[self.lanes_now] = inputs[2]
         flags = decides | np.where(chosen, first, second)
-        return flags if flags[self.lanes_now].any() else None
+        return Taint(flags, tainted.source) if flags[self.lanes_now].any() else None
 
     def refuse_carried(self, which: np.ndarray) -> None:
         """Reports lanes (a mask of an access) that write what nobody wrote to where it is a result."""
@@ -121,6 +137,9 @@ class Results(State):
             if not bad.any():
                 continue
             register, source = self.frame.code.slots.registers[slot], self.frame.sources.get(slot)
+            if self._reaches(source):
+                self.frame.undefined.pop(slot)
+                continue
             text, others = f"{self.name} uses register {register}, which was never written", []
             help = "assign it a value first"
             if source is not None:

@@ -155,15 +155,23 @@ class State:
     # Values that nobody wrote
 
     def note_unwritten(self, which: np.ndarray, text: str) -> None:
-        """Lanes of a mask read what nobody wrote; a collective gives it to all lanes of a warp."""
+        """Lanes of a mask read uninitialised memory; a collective gives it to all lanes of a warp."""
+        self._read_from(which, UninitializedRead(self.origin, text))
+
+    def _read_from(self, which: np.ndarray, source: UninitializedRead) -> None:
         flags = np.zeros(self.residents.lanes, bool)
         flags[self.lanes_of(which.shape)[which]] = True
         if self.collective:
             flags = self.whole_warps(flags)
-        source = UninitializedRead(self.origin, text)
         if self.unwritten is not None:
             flags, source = flags | self.unwritten[0], self.unwritten[1]
         self.unwritten = flags, source
+
+    def note_race(self, which: np.ndarray, number: int) -> None:
+        """Lanes of a mask read what another thread writes, unordered; `number` is that of the finding."""
+        if number >= 0:
+            self.machine.racy.add(number)
+            self._read_from(which, UninitializedRead(self.origin, "", race=number))
 
     def whole_warps(self, flags: np.ndarray) -> np.ndarray:
         """All lanes of warps of which one is flagged."""
@@ -209,7 +217,7 @@ class State:
         others: Sequence[Location] = (),
         help: str = "",
         strict: bool = False,
-    ) -> None:
+    ) -> int:
         """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
         lanes = self.lanes_of(which.shape)[which]
         if which.ndim > len(self.shape):  # several accesses of each lane
@@ -217,7 +225,7 @@ class State:
         step = self.step
         if self.batch is not None and which.ndim == len(self.shape):
             step = self.batch.steps[int(np.argmax(which.reshape(len(which), -1).any(1)))]
-        self.machine.find(kind, message, step, lanes, others, help, strict)
+        return self.machine.find(kind, message, step, lanes, others, help, strict)
 
     def finding_elsewhere(
         self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str

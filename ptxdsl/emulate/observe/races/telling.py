@@ -106,7 +106,9 @@ def tell(conflict: Conflict, which: np.ndarray) -> None:
     others = [earlier.origin.location] if earlier.origin.location is not None else []
     addresses = access.address[which]
     crowd = access.kind != READS and addresses.size > 1 and bool((addresses == addresses[0]).all())
-    access.by.finding("race", f"{both}; {_reason(conflict)}", which, others, _mend(conflict, crowd))
+    number = access.by.finding("race", f"{both}; {_reason(conflict)}", which, others, _mend(conflict, crowd))
+    if access.kind == READS and not access.asynchronous:
+        access.by.note_race(which, number)
 
 
 def _tell_of_grid(conflict: Conflict, where: str, which: np.ndarray) -> None:

@@ -23,7 +23,7 @@ from ptxdsl.trace.builder import Builder, ControlRegion
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import refuse
 from ptxdsl.trace.sentences import advancing
-from ptxdsl.trace.state import IteratorPosition, Path, Record, Snapshot
+from ptxdsl.trace.state import POSITION, Path, Record, Snapshot
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
 
@@ -105,7 +105,7 @@ class Rounds:
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     """Refuse iterators that advance in a loop: `next` would return the same element in each iteration."""
     for record in changed if region.again else ():
-        if isinstance(record.kind, IteratorPosition):
+        if record.kind is POSITION:
             refuse(
                 f"`{record.name}` advances in {region.words}, which Python traces once: every iteration would use "
                 f"the first value",
@@ -116,7 +116,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
 
 def _changes(record: Record, state: Snapshot) -> list[Change]:
     """Return the changed items of a holder; empty for an iterator, which cannot be reset."""
-    if isinstance(record.kind, IteratorPosition):
+    if record.kind is POSITION:
         return []
     stood = {id(value): path for path, value in state.paths()}
 
@@ -143,7 +143,7 @@ def _apply(changes: list[Change], state: Snapshot) -> None:
     for change in changes:
         record = records.get(change.path)
         if record is not None:
-            record.kind.restore(record.holder, record.kind.mapped(change.after, decoded))
+            record.restore(record.kind.mapped(change.after, decoded))
 
 
 def check_rounds(first: Builder, trace: Callable[[Rounds], Builder]) -> None:

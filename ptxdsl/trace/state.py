@@ -9,14 +9,13 @@ import gc
 import itertools
 import sys
 import warnings
-from abc import ABC, abstractmethod
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache, partial
 from io import IOBase
-from operator import is_, length_hint
+from operator import eq, is_, length_hint
 from types import (
     BuiltinMethodType,
     CellType,
@@ -45,225 +44,106 @@ _NUMBERS_AND_TEXTS = {int, float, bool, str, type(None)}
 Path: TypeAlias = tuple[object, ...]  # scope number, name in it, and the keys from there
 
 
-class Kind(ABC):
-    """How to copy, compare, restore and name holders of a kind. `items` yields what a copy leads to."""
-
-    @abstractmethod
-    def copy(self, holder: Any) -> object:
-        """Return a copy of the holder's contents."""
-
-    @abstractmethod
-    def same(self, holder: Any, copy: Any) -> bool:
-        """True if the holder's contents still equal the copy."""
-
-    def restore(self, holder: Any, copy: Any) -> None:  # noqa: B027 — some holders cannot be written
-        """Restore the holder's contents from the copy, if possible."""
-
-    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
-        return ()
-
-    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
-        """Return a copy with `function` applied to its values."""
-        return copy
-
-    def named(self, holder: str, key: object) -> str:
-        """Return the text of an item in messages."""
-        return holder
+def _are_identical(now: Any, before: Any) -> bool:
+    """True if two copies hold the same objects, under the same keys in the same order."""
+    if isinstance(now, dict):
+        alike = len(now) == len(before) and all(map(is_, now, before))
+        return alike and all(map(is_, now.values(), before.values()))
+    return len(now) == len(before) and all(map(is_, now, before))
 
 
-class Elements(Kind):
-    """Lists and deques."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """How to copy, compare and restore what a kind of holders holds.
 
-    def copy(self, holder: Any) -> object:
-        return tuple(holder)
+    A copy is a tuple of elements, or a dict of named parts; `text` formats the name of a part from the holder's and its
+    key. An opaque copy has no parts. Holders without `restore` cannot be written.
+    """
 
-    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
-        return enumerate(copy)
+    copy: Callable[[Any], Any]
+    text: str = "{0}"
+    restore: Callable[[Any, Any], None] | None = None
+    same: Callable[[Any, Any], bool] = _are_identical  # of the copy now and the one before
+    is_opaque: bool = False
+    leads_to_class: bool = False
 
-    def same(self, holder: Any, copy: Any) -> bool:
-        return len(holder) == len(copy) and all(map(is_, holder, copy))
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        holder.clear()
-        holder.extend(copy)
+    def items(self, copy: Any) -> Iterable[tuple[Any, object]]:
+        """Return the parts of a copy by their keys."""
+        if self.is_opaque:
+            return ()
+        return copy.items() if isinstance(copy, dict) else enumerate(copy)
 
     def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
+        """Return a copy with `function` applied to its parts."""
+        if self.is_opaque:
+            return copy
+        if isinstance(copy, dict):
+            return {key: function(value) for key, value in copy.items()}
         return tuple(map(function, copy))
 
     def named(self, holder: str, key: object) -> str:
-        return f"{holder}[{key}]"
+        """Return the text of a part in messages."""
+        return holder if key == "" else self.text.format(holder, key)
 
 
-class Entries(Kind):
-    """Dictionaries."""
-
-    def copy(self, holder: Any) -> object:
-        return dict(holder)
-
-    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
-        return copy.items()  # type: ignore[no-any-return]
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        alike = len(holder) == len(copy) and all(map(is_, holder, copy))
-        return alike and all(map(is_, holder.values(), copy.values()))
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        holder.clear()
-        holder.update(copy)
-
-    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
-        return {key: function(value) for key, value in copy.items()}
-
-    def named(self, holder: str, key: object) -> str:
-        return f"{holder}[{key!r}]"
+def _refilled(holder: Any, copy: Any) -> None:
+    """Restore a list, deque, dict or set."""
+    holder.clear()
+    (holder.extend if isinstance(copy, tuple) else holder.update)(copy)
 
 
-class Attributes(Entries):
-    """Objects with a `__dict__`."""
-
-    def copy(self, holder: Any) -> object:
-        return dict(vars(holder))
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return super().same(vars(holder), copy)
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        super().restore(vars(holder), copy)
-
-    def named(self, holder: str, key: object) -> str:
-        return f"{holder}.{key}" if key else holder
+def _reset_attributes(holder: Any, copy: Any) -> None:
+    _refilled(vars(holder), copy)
 
 
-class SlotAttributes(Attributes):
-    """Objects with `__slots__`."""
+def _reset_elements(holder: Any, copy: Any) -> None:
+    holder[:] = copy
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
 
-    def copy(self, holder: Any) -> object:
-        return {name: getattr(holder, name) for name in self.names if hasattr(holder, name)}
+def _reset_array(holder: Any, copy: Any) -> None:
+    if copy is not None:
+        holder[...] = copy
 
-    def same(self, holder: Any, copy: Any) -> bool:
-        return Entries().same(self.copy(holder), copy)
 
-    def restore(self, holder: Any, copy: Any) -> None:
-        for name in self.names:
+def _array_copy(holder: Any) -> Any:
+    """Return a copy of an array; None for a large or read-only one."""
+    return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
+
+
+def _are_equal_arrays(now: Any, before: Any) -> bool:
+    is_known = now is not None and before is not None
+    return not is_known or (now.shape == before.shape and now.tobytes() == before.tobytes())
+
+
+def _slot_kind(names: tuple[str, ...]) -> Kind:
+    """Return the kind of objects with these `__slots__`."""
+
+    def copy(holder: Any) -> dict[str, object]:
+        return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
+
+    def restore(holder: Any, copy: dict[str, object]) -> None:
+        for name in names:
             if name in copy:
                 object.__setattr__(holder, name, copy[name])
             elif hasattr(holder, name):
                 object.__delattr__(holder, name)
 
-
-class SeveralKinds(Kind):
-    """Objects with several kinds of contents: a list subclass with attributes, or slots and a `__dict__`."""
-
-    def __init__(self, *kinds: Kind) -> None:
-        self.kinds = kinds
-
-    def copy(self, holder: Any) -> object:
-        return [kind.copy(holder) for kind in self.kinds]
-
-    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
-        parts = enumerate(zip(self.kinds, copy, strict=True))
-        return [((n, key), value) for n, (kind, part) in parts for key, value in kind.items(part)]
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return all(kind.same(holder, part) for kind, part in zip(self.kinds, copy, strict=True))
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        for kind, part in zip(self.kinds, copy, strict=True):
-            kind.restore(holder, part)
-
-    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
-        return [kind.mapped(part, function) for kind, part in zip(self.kinds, copy, strict=True)]
-
-    def named(self, holder: str, key: Any) -> str:
-        kind: Kind = self.kinds[key[0]]
-        return kind.named(holder, key[1])
+    return Kind(copy, "{0}.{1}", restore, leads_to_class=True)
 
 
-class Elementary(Kind):
-    """Sets."""
-
-    def copy(self, holder: Any) -> object:
-        return frozenset(holder)
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return bool(holder == copy)
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        holder.clear()
-        holder.update(copy)
+def _cells_of(function: Any) -> dict[str, object]:
+    """Return the closure cells of a function, and the module globals that it assigns."""
+    shared = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    bound = {name: function.__globals__.get(name) for name in _module_names(function.__code__, "STORE")}
+    return {name: cell.cell_contents for name, cell in shared if _is_bound(cell)} | bound
 
 
-class ByteElements(Kind):
-    """bytearray and array.array."""
-
-    def copy(self, holder: Any) -> object:
-        return holder[:]
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return bool(holder == copy)
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        holder[:] = copy
-
-
-class Numbers(Kind):
-    """Numpy arrays; None for large or read-only ones."""
-
-    def copy(self, holder: Any) -> object:
-        return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return copy is None or (holder.shape == copy.shape and holder.tobytes() == copy.tobytes())
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        holder[...] = copy
-
-
-class ClosureCells(Entries):
-    """The closure cells of a function, and the module globals that it assigns."""
-
-    def copy(self, holder: Any) -> dict[str, object]:
-        shared = zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True)
-        bound = {name: holder.__globals__.get(name) for name in _module_names(holder.__code__, "STORE")}
-        attached = {name: getattr(holder, name) for name in ("__dict__", "__defaults__", "__kwdefaults__")}
-        return {name: cell.cell_contents for name, cell in shared if _is_bound(cell)} | bound | attached
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        now = self.copy(holder)
-        return all(now.get(name) is value for name, value in copy.items() if not name.startswith("__"))
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        for name, cell in zip(holder.__code__.co_freevars, holder.__closure__ or (), strict=True):
-            if name in copy:
-                cell.cell_contents = copy[name]
-        for name in _module_names(holder.__code__, "STORE"):
-            holder.__globals__[name] = copy[name]
-
-    def named(self, holder: str, key: object) -> str:
-        return f"{holder}.{key}" if str(key).startswith("__") else str(key)
-
-
-class Members(Entries):
-    """User-defined classes: members other than functions."""
-
-    def copy(self, holder: Any) -> dict[str, object]:
-        members = vars(holder).items()
-        return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return super().same(self.copy(holder), copy)
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        for name in self.copy(holder).keys() - copy.keys():
-            delattr(holder, name)
-        for name, value in copy.items():
-            setattr(holder, name, value)
-
-    def named(self, holder: str, key: object) -> str:
-        return f"{holder}.{key}"
+def _reset_cells(function: Any, copy: Any) -> None:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        if name in copy:
+            cell.cell_contents = copy[name]
+    for name in _module_names(function.__code__, "STORE"):
+        function.__globals__[name] = copy[name]
 
 
 def _is_bound(cell: CellType) -> bool:
@@ -274,35 +154,36 @@ def _is_bound(cell: CellType) -> bool:
     return True
 
 
-class BoundNames(Entries):
-    """The module globals that a running function assigns by `global`; the holder is the module's namespace."""
+def _members_of(cls: Any) -> dict[str, object]:
+    """Return the members of a class other than functions."""
+    members = vars(cls).items()
+    return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
 
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
 
-    def copy(self, holder: Any) -> dict[str, object]:
-        return {name: holder[name] for name in self.names if name in holder}
+def _reset_members(cls: Any, copy: Any) -> None:
+    for name in _members_of(cls).keys() - copy.keys():
+        delattr(cls, name)
+    for name, value in copy.items():
+        setattr(cls, name, value)
 
-    def same(self, holder: Any, copy: Any) -> bool:
-        return super().same(self.copy(holder), copy)
 
-    def restore(self, holder: Any, copy: Any) -> None:
-        for name in self.copy(holder).keys() - copy.keys():
+def _globals_kind(names: list[str]) -> Kind:
+    """Return the kind of a module's namespace: the globals that a running function assigns by `global`."""
+
+    def copy(holder: Any) -> dict[str, object]:
+        return {name: holder[name] for name in names if name in holder}
+
+    def restore(holder: Any, before: dict[str, object]) -> None:
+        for name in copy(holder).keys() - before.keys():
             del holder[name]
-        holder.update(copy)
+        holder.update(before)
 
-    def named(self, holder: str, key: object) -> str:
-        return str(key)
+    return Kind(copy, "{1}", restore)
 
 
-class IteratorPosition(Kind):
-    """Iterators and generators: their position, as far as it is visible. They cannot be reset."""
-
-    def copy(self, holder: Any) -> object:
-        return _position(holder)
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return bool(_position(holder) == copy)
+def _attributes_kind(*names: str) -> Kind:
+    """Return the kind of objects whose parts are these attributes, which are not replaced."""
+    return Kind(lambda holder: {name: getattr(holder, name) for name in names}, "{0}.{1}")
 
 
 def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
@@ -359,75 +240,45 @@ def _reduced(iterator: Any) -> Iterable[object]:
 _HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # their position is not an object
 
 
-class DrawnNumbers(Kind):
-    """Random generators: their state."""
-
-    def copy(self, holder: Any) -> object:
-        return drawn.position(holder)
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return drawn.same(drawn.position(holder), copy)
-
-    def restore(self, holder: Any, copy: Any) -> None:
-        drawn.put_back(holder, copy)
-
-
-class Through(Kind):
-    """Immutable objects that lead to mutable ones."""
-
-    def __init__(self, reached: Callable[[Any], Iterable[tuple[object, object]]], text: str) -> None:
-        self.reached, self.text = reached, text
-
-    def copy(self, holder: Any) -> object:
-        return holder
-
-    def items(self, copy: Any) -> Iterable[tuple[object, object]]:
-        return self.reached(copy)
-
-    def same(self, holder: Any, copy: Any) -> bool:
-        return True
-
-    def named(self, holder: str, key: object) -> str:
-        return self.text.format(holder, key)
-
-
-_ELEMENTS, _ENTRIES, _ATTRIBUTES, _SET, _NUMBERS = Elements(), Entries(), Attributes(), Elementary(), Numbers()
-_POSITION, _CELLS, _CLASS, _BYTES = IteratorPosition(), ClosureCells(), Members(), ByteElements()
-_TUPLE = Through(enumerate, "{}[{}]")
-_METHOD = Through(lambda method: [("", method.__self__)], "{}")
-_PARTIAL = Through(lambda call: [(name, getattr(call, name)) for name in ("func", "args", "keywords")], "{}.{}")
-_VIEW = Through(lambda view: [("", view.obj)], "{}")
-_TRACED = Through(lambda traceable: [("", each) for each in traceable.traced], "{}")
-_MODULE = Through(drawn.generators_of, "{}{}")
-_DRAWN = DrawnNumbers()
-_STANDARD: list[tuple[Any, Kind | None]] = [
-    ((list, deque), _ELEMENTS), (dict, _ENTRIES), (set, _SET), (tuple, _TUPLE), (np.ndarray, _NUMBERS),
-    (FunctionType, _CELLS), ((MethodType, BuiltinMethodType, MethodWrapperType), _METHOD), ((bytearray, array), _BYTES),
-    (memoryview, _VIEW), (SimpleNamespace, _ATTRIBUTES),
-    (Traceable, _TRACED), (partial, _PARTIAL), (type, _CLASS), (ModuleType, _MODULE), (Source, None),
+_ELEMENTS = Kind(tuple, "{0}[{1}]", _refilled)
+_ENTRIES = Kind(dict, "{0}[{1!r}]", _refilled)
+_ATTRIBUTES = Kind(lambda holder: dict(vars(holder)), "{0}.{1}", _reset_attributes, leads_to_class=True)
+_SET = Kind(frozenset, restore=_refilled, same=eq, is_opaque=True)
+_BYTES = Kind(lambda holder: holder[:], restore=_reset_elements, same=eq, is_opaque=True)
+_NUMBERS = Kind(_array_copy, restore=_reset_array, same=_are_equal_arrays, is_opaque=True)
+_CELLS = Kind(_cells_of, "{1}", _reset_cells)
+_DEFAULTS = _attributes_kind("__dict__", "__defaults__", "__kwdefaults__")
+_CLASS = Kind(_members_of, "{0}.{1}", _reset_members)
+# The position of an iterator, as far as it is visible.
+POSITION = Kind(lambda iterator: _position(iterator), same=eq, is_opaque=True)
+_DRAWN = Kind(drawn.position, restore=drawn.put_back, same=drawn.same, is_opaque=True)
+_MODULE = Kind(lambda module: dict(drawn.generators_of(module)), "{0}{1}")
+_STANDARD: list[tuple[Any, tuple[Kind, ...]]] = [
+    ((list, deque), (_ELEMENTS,)), (dict, (_ENTRIES,)), (set, (_SET,)), (tuple, (Kind(tuple, "{0}[{1}]"),)),
+    (np.ndarray, (_NUMBERS,)), (FunctionType, (_DEFAULTS, _CELLS)), ((bytearray, array), (_BYTES,)),
+    ((MethodType, BuiltinMethodType, MethodWrapperType), (Kind(lambda method: {"": method.__self__}),)),
+    (memoryview, (Kind(lambda view: {"": view.obj}),)), (SimpleNamespace, (_ATTRIBUTES,)),
+    (Traceable, (Kind(lambda traceable: traceable.traced),)), (type, (_CLASS,)), (ModuleType, (_MODULE,)),
+    (partial, (_attributes_kind("func", "args", "keywords"),)), (Source, ()),
 ]  # fmt: skip
-_MAYBE_FOREIGN = (_MODULE, _CELLS, _CLASS)
 _CONTAINERS = (ChainMap, UserDict, UserList)  # containers of the standard library written in Python
-_kinds: dict[type, Kind | None] = {}
+_kinds: dict[type, tuple[Kind, ...]] = {}
 
 
-def _kind(of: type) -> Kind | None:
-    """Return the kind of objects of a type; None for leaves."""
-    for types, kind in _STANDARD:
+def _kinds_of(of: type) -> tuple[Kind, ...]:
+    """Return the kinds of objects of a type; none for leaves."""
+    for types, kinds in _STANDARD:
         if issubclass(of, types):
-            has_attributes = kind in (_ELEMENTS, _ENTRIES, _SET) and of.__dictoffset__ and not _is_foreign_type(of)
-            return SeveralKinds(kind, _ATTRIBUTES) if kind and has_attributes else kind
+            is_container = kinds in ((_ELEMENTS,), (_ENTRIES,), (_SET,))
+            return (*kinds, _ATTRIBUTES) if is_container and of.__dictoffset__ and not _is_foreign_type(of) else kinds
     if drawn.is_generator(of):
-        return _DRAWN
+        return (_DRAWN,)
     if _is_foreign_type(of):
-        return _POSITION if hasattr(of, "__next__") else None
+        return (POSITION,) if hasattr(of, "__next__") else ()
     if _is_frozen(of):
-        names = [each.name for each in fields(of)]
-        return Through(lambda frozen: [(name, getattr(frozen, name)) for name in names], "{}.{}")
+        return (_attributes_kind(*[each.name for each in fields(of)]),)
     slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
-    if slots and of.__dictoffset__:
-        return SeveralKinds(SlotAttributes(slots), _ATTRIBUTES)
-    return SlotAttributes(slots) if slots else _ATTRIBUTES if of.__dictoffset__ else None
+    return (*([_slot_kind(slots)] if slots else []), *([_ATTRIBUTES] if of.__dictoffset__ else []))
 
 
 def _is_foreign_type(of: type) -> bool:
@@ -452,13 +303,14 @@ def _slots(of: type) -> Iterable[str]:
     return (slots,) if isinstance(slots, str) else slots
 
 
-def _is_foreign(holder: Any, kind: Kind) -> bool:
+def _is_foreign(holder: Any) -> bool:
     """True if a function, class or module belongs to a library that keeps no user state."""
-    if kind is _MODULE:
+    if isinstance(holder, ModuleType):
         return holder.__name__ not in drawn.MODULES
-    if kind is _CELLS:
+    if isinstance(holder, FunctionType):
         return _is_library(holder.__module__)
-    return kind is _CLASS and (_is_foreign_type(holder) or holder.__module__.partition(".")[0] == _OURS)
+    is_class = isinstance(holder, type)
+    return is_class and (_is_foreign_type(holder) or holder.__module__.partition(".")[0] == _OURS)
 
 
 @lru_cache(maxsize=1024)
@@ -476,11 +328,22 @@ class Record:
     copy: Any
     parent: Record | int
     key: Any
+    number: int = 0  # of the kind, for holders of several kinds
 
     @property
     def path(self) -> Path:
         above = (self.parent,) if isinstance(self.parent, int) else self.parent.path
-        return *above, self.key
+        return *above, self.key, self.number
+
+    @property
+    def is_changed(self) -> bool:
+        """True if the holder's contents differ from the copy."""
+        return not self.kind.same(self.kind.copy(self.holder), self.copy)
+
+    def restore(self, copy: Any) -> None:
+        """Restore the holder's contents from a copy, if they can be written."""
+        if self.kind.restore is not None:
+            self.kind.restore(self.holder, copy)
 
     @property
     def name(self) -> str:
@@ -497,6 +360,9 @@ class Record:
         return sorted(others, key=lambda difference: difference[0]) or [(self.name, self.copy, self.holder)]
 
 
+_Pending: TypeAlias = tuple[object, Record | int, object]  # a holder, and where it was reached
+
+
 def outside(function: Callable[..., Any], names: Mapping[str, object]) -> Snapshot:
     """Return a snapshot of the state outside of a trace that a function can reach: by the given names, those of its
     module, and libraries that it may import."""
@@ -510,45 +376,40 @@ class Snapshot:
     def __init__(self, scopes: list[Names]) -> None:
         self.scopes = scopes
         self.records: list[Record] = []
-        pending: list[tuple[object, Kind, Record | int, object]] = []
+        pending: list[_Pending] = []
         for number, scope in enumerate(scopes):
             _queue(scope.values.items(), number, pending)
             _queue(_of_module(scope.code, scope.globals), number, pending)
-            self._note_bound(scope, number)
+            if names := _module_names(scope.code, "STORE"):
+                kind = _globals_kind(names)
+                self.records.append(Record(scope.globals, kind, kind.copy(scope.globals), number, "global"))
         self._walk(pending)
 
-    def _note_bound(self, scope: Names, number: int) -> None:
-        names = _module_names(scope.code, "STORE")
-        if names:
-            kind = BoundNames(names)
-            self.records.append(Record(scope.globals, kind, kind.copy(scope.globals), number, "global"))
-
-    def _walk(self, pending: list[tuple[object, Kind, Record | int, object]]) -> None:
+    def _walk(self, pending: list[_Pending]) -> None:
         """Visit holders breadth first; `pending` grows."""
         seen: set[int] = set()
-        records = self.records
-        for holder, kind, parent, key in pending:
-            if id(holder) in seen or len(records) >= MOST or (kind in _MAYBE_FOREIGN and _is_foreign(holder, kind)):
+        for holder, parent, key in pending:
+            if id(holder) in seen or len(self.records) >= MOST or _is_foreign(holder):
                 continue
             seen.add(id(holder))
-            copy = kind.copy(holder)
-            record = Record(holder, kind, copy, parent, key)
-            records.append(record)
-            if not _has_leaves_alone(copy):
-                _queue(kind.items(copy), record, pending)
-            if isinstance(kind, Attributes):
-                _queue([("", type(holder))], record, pending)
+            for number, kind in enumerate(_kinds[type(holder)]):
+                record = Record(holder, kind, kind.copy(holder), parent, key, number)
+                self.records.append(record)
+                if not _has_leaves_alone(record.copy):
+                    _queue(kind.items(record.copy), record, pending)
+                if kind.leads_to_class:
+                    _queue([("", type(holder))], record, pending)
             if isinstance(holder, FunctionType):
                 _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
 
     def changed(self) -> list[Record]:
         """Return the records of the holders that changed."""
-        return [record for record in self.records if not record.kind.same(record.holder, record.copy)]
+        return [record for record in self.records if record.is_changed]
 
     def restore(self) -> None:
         """Restore the contents of all holders."""
         for record in self.changed():
-            record.kind.restore(record.holder, record.copy)
+            record.restore(record.copy)
 
     def paths(self) -> Iterator[tuple[Path, object]]:
         """Yield every object that was reached, with its path."""
@@ -565,18 +426,15 @@ def _has_leaves_alone(copy: Any) -> bool:
     return isinstance(copy, tuple) and not any(_kinds.get(of, True) for of in set(map(type, copy)))
 
 
-def _queue(
-    items: Iterable[tuple[object, object]], parent: Any, pending: list[tuple[object, Kind, Record | int, object]]
-) -> None:
+def _queue(items: Iterable[tuple[object, object]], parent: Record | int, pending: list[_Pending]) -> None:
     for key, value in items:
         of = type(value)
         if of is tuple and _NUMBERS_AND_TEXTS.issuperset(map(type, value)):  # type: ignore[call-overload]
             continue
         if of not in _kinds:
-            _kinds[of] = _kind(of)
-        kind = _kinds[of]
-        if kind is not None:
-            pending.append((value, kind, parent, key))
+            _kinds[of] = _kinds_of(of)
+        if _kinds[of]:
+            pending.append((value, parent, key))
 
 
 def _of_module(code: CodeType, names: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_here, is_repeated_here
@@ -52,92 +52,8 @@ class Value(Foreign, Scalar):
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
 
-    def __add__(self, other: ScalarLike) -> Scalar:
-        return binary("+", self, other)
-
-    def __radd__(self, other: ScalarLike) -> Scalar:
-        return binary("+", other, self)
-
-    def __sub__(self, other: ScalarLike) -> Scalar:
-        return binary("-", self, other)
-
-    def __rsub__(self, other: ScalarLike) -> Scalar:
-        return binary("-", other, self)
-
-    def __mul__(self, other: ScalarLike) -> Scalar:
-        return binary("*", self, other)
-
-    def __rmul__(self, other: ScalarLike) -> Scalar:
-        return binary("*", other, self)
-
-    def __truediv__(self, other: ScalarLike) -> Scalar:
-        return binary("/", self, other)
-
-    def __rtruediv__(self, other: ScalarLike) -> Scalar:
-        return binary("/", other, self)
-
-    def __floordiv__(self, other: ScalarLike) -> Scalar:
-        return binary("//", self, other)
-
-    def __rfloordiv__(self, other: ScalarLike) -> Scalar:
-        return binary("//", other, self)
-
-    def __mod__(self, other: ScalarLike) -> Scalar:
-        return binary("%", self, other)
-
-    def __rmod__(self, other: ScalarLike) -> Scalar:
-        return binary("%", other, self)
-
     def __divmod__(self, other: ScalarLike) -> tuple[Scalar, Scalar]:
         return self // other, self % other
-
-    def __and__(self, other: ScalarLike) -> Scalar:
-        return binary("&", self, other)
-
-    def __rand__(self, other: ScalarLike) -> Scalar:
-        return binary("&", other, self)
-
-    def __or__(self, other: ScalarLike) -> Scalar:
-        return binary("|", self, other)
-
-    def __ror__(self, other: ScalarLike) -> Scalar:
-        return binary("|", other, self)
-
-    def __xor__(self, other: ScalarLike) -> Scalar:
-        return binary("^", self, other)
-
-    def __rxor__(self, other: ScalarLike) -> Scalar:
-        return binary("^", other, self)
-
-    def __lshift__(self, other: ScalarLike) -> Scalar:
-        return shift("<<", self, other)
-
-    def __rlshift__(self, other: ScalarLike) -> Scalar:
-        return shift("<<", other, self)
-
-    def __rshift__(self, other: ScalarLike) -> Scalar:
-        return shift(">>", self, other)
-
-    def __rrshift__(self, other: ScalarLike) -> Scalar:
-        return shift(">>", other, self)
-
-    def __eq__(self, other: object) -> Scalar:  # type: ignore[override]
-        return compare("==", self, other)
-
-    def __ne__(self, other: object) -> Scalar:  # type: ignore[override]
-        return compare("!=", self, other)
-
-    def __lt__(self, other: ScalarLike) -> Scalar:
-        return compare("<", self, other)
-
-    def __le__(self, other: ScalarLike) -> Scalar:
-        return compare("<=", self, other)
-
-    def __gt__(self, other: ScalarLike) -> Scalar:
-        return compare(">", self, other)
-
-    def __ge__(self, other: ScalarLike) -> Scalar:
-        return compare(">=", self, other)
 
     def __invert__(self) -> Scalar:
         return operators.invert(self)
@@ -241,38 +157,19 @@ class Value(Foreign, Scalar):
             "use keys that are known while tracing",
         )
 
-    def __iadd__(self, other: ScalarLike) -> Self:
-        return self._updated("+=", other)
+    if TYPE_CHECKING:
 
-    def __isub__(self, other: ScalarLike) -> Self:
-        return self._updated("-=", other)
-
-    def __imul__(self, other: ScalarLike) -> Self:
-        return self._updated("*=", other)
-
-    def __itruediv__(self, other: ScalarLike) -> Self:
-        return self._updated("/=", other)
-
-    def __ifloordiv__(self, other: ScalarLike) -> Self:
-        return self._updated("//=", other)
-
-    def __imod__(self, other: ScalarLike) -> Self:
-        return self._updated("%=", other)
-
-    def __iand__(self, other: ScalarLike) -> Self:
-        return self._updated("&=", other)
-
-    def __ior__(self, other: ScalarLike) -> Self:
-        return self._updated("|=", other)
-
-    def __ixor__(self, other: ScalarLike) -> Self:
-        return self._updated("^=", other)
-
-    def __ilshift__(self, other: ScalarLike) -> Self:
-        return self._updated("<<=", other)
-
-    def __irshift__(self, other: ScalarLike) -> Self:
-        return self._updated(">>=", other)
+        def __iadd__(self, other: ScalarLike) -> Self: ...
+        def __isub__(self, other: ScalarLike) -> Self: ...
+        def __imul__(self, other: ScalarLike) -> Self: ...
+        def __itruediv__(self, other: ScalarLike) -> Self: ...
+        def __ifloordiv__(self, other: ScalarLike) -> Self: ...
+        def __imod__(self, other: ScalarLike) -> Self: ...
+        def __iand__(self, other: ScalarLike) -> Self: ...
+        def __ior__(self, other: ScalarLike) -> Self: ...
+        def __ixor__(self, other: ScalarLike) -> Self: ...
+        def __ilshift__(self, other: ScalarLike) -> Self: ...
+        def __irshift__(self, other: ScalarLike) -> Self: ...
 
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
         site = current(self.name).site()
@@ -292,6 +189,34 @@ class Value(Foreign, Scalar):
         """True if the statement at a location read this value: an array element that `+=` updates."""
         read = self.site.location
         return read.line == location.line and read.columns[0] == location.columns[0] and self.name.endswith("]")
+
+
+def _add_operators(name: str, symbol: str, apply: Callable[..., Scalar], forms: str) -> None:
+    """Define an operator of values: with the value on the left ("l"), on the right ("r") and in place ("i")."""
+
+    def left(self: Value, other: object) -> Scalar:
+        return apply(symbol, self, other)
+
+    def right(self: Value, other: object) -> Scalar:
+        return apply(symbol, other, self)
+
+    def in_place(self: Value, other: ScalarLike) -> Value:
+        return self._updated(f"{symbol}=", other)
+
+    methods = {"l": (f"__{name}__", left), "r": (f"__r{name}__", right), "i": (f"__i{name}__", in_place)}
+    for form in forms:
+        setattr(Value, *methods[form])
+
+
+_OPERATORS = {
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+for _name, _symbol in _OPERATORS.items():
+    _add_operators(_name, _symbol, binary, "lri")
+for _name, _symbol in {"lshift": "<<", "rshift": ">>"}.items():
+    _add_operators(_name, _symbol, shift, "lri")
+for _name, _symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+    _add_operators(_name, _symbol, compare, "l")
 
 
 class Var(Value):

@@ -13,11 +13,11 @@ from ptxdsl.isa import target
 from ptxdsl.isa.opaque import Opaque
 from ptxdsl.isa.operand import Problem
 from ptxdsl.parse import parse
-from ptxdsl.trace.builder import Builder, current, is_name
+from ptxdsl.trace.builder import Builder, current, is_name, refuse
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.misfits import target_refusal, unknown_instruction
-from ptxdsl.trace.operators import copy, operate, refuse, steps
+from ptxdsl.trace.operators import copy, operate, steps
 from ptxdsl.types import Type, pred
 
 InlineOperand: TypeAlias = "ScalarLike | PointerValue | Type"

@@ -19,8 +19,8 @@ from functools import lru_cache
 from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
-from ptxdsl.errors import Location, Names, Site, TraceError, bytecode, names_of_calls
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.errors import Names, Site, bytecode, names_of_calls
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.copied import copied_names
 from ptxdsl.trace.liveness import live_after, names_of
 from ptxdsl.trace.sentences import operands_at
@@ -35,7 +35,7 @@ _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w
 def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
     """Refuse the write to `variable` at `site` if another name of it is read later."""
     if variable.repeated:
-        _refuse_repeated(variable, site)
+        _refuse_repeated(variable)
     if not _may_alias(site.codes):
         return
     for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
@@ -80,7 +80,7 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
     copies = [name for name in both if _is_copied(names, name)]
     if others and copies and len(both) > 1:
         original = next(name for name in both if name != copies[-1])
-        _refuse(copies[-1], original, names.values[others[0]], builder)
+        _refuse(copies[-1], original, names.values[others[0]])
 
 
 def _live_names(names: Names, builder: Builder) -> frozenset[str]:
@@ -101,7 +101,7 @@ def _check_lists(names: Names, variable: Any, written: str | None, builder: Buil
                 continue
             is_read = original.partition(".")[0] in {root, *live}
             if is_read and container is not names.values[copy] and _are_same(_held_in(container), held):
-                _refuse_copied(copy, names.values[copy], original, container, builder)
+                _refuse_copied(copy, names.values[copy], original, container)
 
 
 def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
@@ -117,7 +117,7 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
     behind = {str(i.argval) for i in bytecode(names.code) if i.offset > names.offset and i.opname in _MEMBERS}
     for name in behind.intersection(map(str, others)):
         copy = f"{root}[{name!r}]" if holder is members else f"{root}.{name}"
-        _refuse(copy, str(written), members[name], builder)
+        _refuse(copy, str(written), members[name])
 
 
 def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
@@ -152,7 +152,7 @@ def _are_same(some: list[Any], others: list[Any]) -> bool:
     return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
-def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builder: Builder) -> NoReturn:
+def _refuse_copied(copy: str, copied: Any, original: str, container: Any) -> NoReturn:
     kind = next(
         (each.__name__ for each in (list, tuple, dict) if isinstance(container, each)), type(container).__name__
     )
@@ -166,10 +166,9 @@ def _refuse_copied(copy: str, copied: Any, original: str, container: Any, builde
         snapshot = f"{{name: v.value for name, v in {original}.items()}}"
     elif any(isinstance(part, list | tuple) for part in container):
         snapshot = f"[[v.value for v in row] for row in {original}]"
-    raise TraceError(
+    refuse(
         f"`{copy}` has the variables of the {kind} `{original}`, not what these held: this write changes both",
-        at=builder.site().location,
-        help=f"to keep what they held before, write `{copy} = {snapshot}`",
+        f"to keep what they held before, write `{copy} = {snapshot}`",
     )
 
 
@@ -178,24 +177,22 @@ def _is_variable(value: Any, variable: Any) -> bool:
     return value is variable or (getattr(type(value), "_moves", False) and value.base is variable)
 
 
-def _refuse(copy: str, original: str, value: Any, builder: Builder) -> NoReturn:
+def _refuse(copy: str, original: str, value: Any) -> NoReturn:
     snapshot = f"{original} + 0" if getattr(type(value), "_moves", False) else f"{original}.value"
     named = f"the variable `{original}`" if not original.endswith("…") else "the variable that is written here"
     help = f"write `{copy} = {snapshot}`" if not original.endswith("…") else f"bind `{copy}` to its `.value`"
-    raise TraceError(
+    refuse(
         f"`{copy}` is a second name for {named}, not a copy of it: this write changes both",
-        at=builder.site().location,
-        help=f"to keep what it held before, {help}",
+        f"to keep what it held before, {help}",
     )
 
 
-def _refuse_repeated(variable: Any, site: Site) -> NoReturn:
+def _refuse_repeated(variable: Any) -> NoReturn:
     declared = variable.site.location
     text = declared.text[slice(*declared.columns)] or f"pd.var({variable.type})"
-    raise TraceError(
+    refuse(
         f"`[{text}] * …` ({declared}) is one variable several times: writing one element changes all of them",
-        at=site.location,
-        help=f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
+        f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
     )
 
 
@@ -272,7 +269,11 @@ def check_two_ways() -> None:
         return
     (names, *_) = names_of_calls(builder.code, lambda code: True)
     if names is not None and _are_two_ways(names, *texts):
-        _refuse_operands(location, *texts)
+        left, right = map(ast.unparse, texts)
+        refuse(
+            f"`{left}` and `{right}` are one variable: both have its current value",
+            "to keep an earlier value, take `.value` of the variable at that point",
+        )
 
 
 def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
@@ -316,11 +317,3 @@ def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
     while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
         n -= 1
     return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)
-
-
-def _refuse_operands(location: Location, left: ast.expr, right: ast.expr) -> None:
-    raise TraceError(
-        f"`{ast.unparse(left)}` and `{ast.unparse(right)}` are one variable: both have its current value",
-        at=location,
-        help="to keep an earlier value, take `.value` of the variable at that point",
-    )

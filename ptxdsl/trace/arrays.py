@@ -11,7 +11,7 @@ from ptxdsl import ir
 from ptxdsl.arrays import is_masked
 from ptxdsl.errors import public
 from ptxdsl.trace import literal
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.instruction import Source, shown
 from ptxdsl.trace.memory import (
     ArrayView,
@@ -22,7 +22,6 @@ from ptxdsl.trace.memory import (
     layout_of,
     variable_name,
 )
-from ptxdsl.trace.operators import refuse
 from ptxdsl.trace.shared_limits import shared_variables
 from ptxdsl.types import Pointer, Type, bits, from_dtype
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from ptxdsl.errors import Names, names_of_calls
-from ptxdsl.trace.builder import Builder, ControlRegion
+from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
-from ptxdsl.trace.operators import is_floating, refuse
+from ptxdsl.trace.operators import is_floating
 from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, instead_of, is_memory, refuse_advanced
 from ptxdsl.trace.sentences import assigning
 from ptxdsl.trace.state import Record, Snapshot

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from traceback import walk_tb
 from types import CodeType
-from typing import Any
+from typing import Any, NoReturn
 
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, Site, TraceError, here, recursion
@@ -133,8 +133,7 @@ class Builder:
     def check_kernel(self, words: str, help: str) -> None:
         """Refuse in a device function what only a kernel may use."""
         if self.caller:
-            message = f"`{words}` stands in the function `{self.name}`: it belongs to a kernel as a whole"
-            raise TraceError(message, at=self.site().location, help=help)
+            refuse(f"`{words}` stands in the function `{self.name}`: it belongs to a kernel as a whole", help)
 
     def unique(self, hint: str) -> str:
         """Return an unused name in this function that does not hide a name of the module."""
@@ -212,21 +211,18 @@ class Builder:
             raise self.broken
         if self.unentered:
             opened, where = self.unentered[-1]
-            raise TraceError(
-                f"`{opened}` was called, but never entered",
-                at=where,
-                help=f"write `with {opened}:` and indent what it holds",
-            )
+            help = f"write `with {opened}:` and indent what it holds"
+            refuse(f"`{opened}` was called, but never entered", help, at=where)
 
     def check_ended(self) -> None:
         """Refuse to end the function while a loop is open because Python stopped iterating over it."""
         self.check_whole()
         if len(self.regions) > 1:
-            raise TraceError(
+            refuse(
                 f"{self.region.words} is still open where the {self.noun} ends: Python took one iteration and "
                 f"stopped, and the loop was traced only partly",
+                "loop over the pd.range itself, by a `for` that ends",
                 at=self.region.opened,
-                help="loop over the pd.range itself, by a `for` that ends",
             )
 
     def finished(self) -> list[ir.Item]:
@@ -252,14 +248,21 @@ def peek() -> Builder | None:
     return _current.get()
 
 
+def refuse(
+    message: str, help: str | None = None, error: type[Error] = TraceError, at: Location | None = None
+) -> NoReturn:
+    """Raise an error at the user's line, or at `at`."""
+    builder = _current.get()
+    raise error(message, at=at or (builder.site() if builder else here()).location, help=help)
+
+
 def current(called: str) -> Builder:
     """Return the builder of the kernel being traced. Raise TraceError that names `called` outside of tracing."""
     builder = _current.get()
     if builder is None:
-        raise TraceError(
+        refuse(
             f"`{called}` is used outside of a kernel",
-            at=here().location,
-            help="call it from a function that is decorated with @pd.kernel, or from one that such a kernel calls",
+            "call it from a function that is decorated with @pd.kernel, or from one that such a kernel calls",
         )
     return builder
 

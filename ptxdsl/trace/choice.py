@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, overload
 
 from ptxdsl.trace import operators
+from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.instruction import Scalar, ScalarLike, shown
 from ptxdsl.trace.memory import PointerValue
-from ptxdsl.trace.operators import refuse
 
 
 @overload

@@ -11,10 +11,10 @@ from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
 from ptxdsl.trace import literal
 from ptxdsl.trace.bindings import Bindings
-from ptxdsl.trace.builder import Builder, ControlRegion, current
+from ptxdsl.trace.builder import Builder, ControlRegion, current, refuse
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.leaving import leaving
-from ptxdsl.trace.operators import binary, refuse, steps
+from ptxdsl.trace.operators import binary, steps
 from ptxdsl.trace.value import Value, Var, var
 from ptxdsl.types import TYPES, Type, pred, s32, u32
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, NoReturn
+from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import TraceError
 from ptxdsl.notes import SharedArray
-from ptxdsl.trace.builder import Builder
+from ptxdsl.trace.builder import Builder, refuse
 
 formats: Any = Late("ptxdsl.layout.descriptors")
 
@@ -59,8 +58,7 @@ def check_descriptors(builder: Builder, instruction: ir.Instruction) -> None:
         if operand.name in ("a_desc", "b_desc") and isinstance(value, ir.Register):
             start = _start(builder, value, DEEPEST)
             if start is not None and not start.is_shifted:
-                _refuse(
-                    builder,
+                refuse(
                     f"`{operand.name}` holds the address of `{start.variable}` in bytes; a descriptor counts 16 bytes",
                     "shift it, `(address & 0x3FFFF) >> 4`, or let shared_operand(…).descriptor(address) make it",
                 )
@@ -103,8 +101,7 @@ def _check_layout(builder: Builder, opcode: Any, name: str, start: DescriptorSta
         builder.memory[key] = _are_alike(array, fields, bits, rows)
     if not builder.memory[key]:
         swizzle = f"a swizzle of {fields.swizzle_bytes} bytes" if fields.swizzle_bytes else "no swizzle"
-        _refuse(
-            builder,
+        refuse(
             f"`{name}` describes a tile with {swizzle} and a stride of {fields.stride_bytes} bytes, but the array "
             f"`{array.name}` has layout {array.layout}",
             "make descriptor and array from one layout: `shared_operand(mma, operand, array)`",
@@ -136,7 +133,3 @@ def _extents(opcode: Any) -> tuple[int, int]:
     """Return the compared rows of A and B."""
     shape = next(word for word in opcode.text.split(".") if word[0] == "m" and word[1].isdigit())
     return _ROWS, min(_ROWS, int(shape.partition("n")[2].partition("k")[0]))
-
-
-def _refuse(builder: Builder, message: str, help: str) -> NoReturn:
-    raise TraceError(message, at=builder.site().location, help=help)

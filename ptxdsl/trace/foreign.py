@@ -13,7 +13,7 @@ import numpy as np
 
 from ptxdsl.errors import Location, TraceError, here, raised_at
 from ptxdsl.isa.opcode import Op
-from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.builder import refuse
 from ptxdsl.types import meant_annotation
 
 _EXP2 = "2**x is `pd.ptx.ex2.approx.f32(x)`"

@@ -12,7 +12,6 @@ from typing import Any, Generic, NoReturn, TypeVar, overload
 from ptxdsl import ir
 from ptxdsl.errors import (
     CallError,
-    Error,
     Location,
     Site,
     TraceError,
@@ -26,14 +25,14 @@ from ptxdsl.errors import (
 )
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
-from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name
+from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name, refuse
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.no_result import NoResult, no_result
 from ptxdsl.trace.noted import remember_extern
-from ptxdsl.trace.operators import constant, conversion, refuse
+from ptxdsl.trace.operators import constant, conversion
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
@@ -120,9 +119,9 @@ def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: I
     """Refuse a keyword argument that is not a constant."""
     help = _as_called(called, parameters, constants)
     if name in parameters:
-        _refuse(f"`{called}` takes `{name}` by position, not by name", help, CallError)
+        refuse(f"`{called}` takes `{name}` by position, not by name", help, CallError)
     takes = listed([*parameters, *constants] or ["nothing"])
-    _refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
+    refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
 
 
 def _counted(count: int) -> str:
@@ -200,7 +199,7 @@ class DeviceFunction(Traceable, Generic[R]):
         return self.signature.function, *self.signature.captured
 
     def __getitem__(self, launch: object) -> NoReturn:
-        _refuse(f"`{self.name}` is a device function, and is not launched", "launch a kernel that calls it")
+        refuse(f"`{self.name}` is a device function, and is not launched", "launch a kernel that calls it")
 
     __iter__ = None  # Python would iterate over elements
 
@@ -231,9 +230,9 @@ class DeviceFunction(Traceable, Generic[R]):
         for each, value in values.items():
             if value is REQUIRED:
                 help = _as_called(name, self.signature.names, known)
-                _refuse(f"`{name}` is missing its constant `{each}`", help, CallError)
+                refuse(f"`{name}` is missing its constant `{each}`", help, CallError)
             if isinstance(value, Source):
-                _refuse(
+                refuse(
                     f"`{each}` is a constant of `{name}`; {shown(value)}, has no value while tracing",
                     f"make it a parameter: `{each}: {value.type}`, before the `*`",
                 )
@@ -331,10 +330,6 @@ class DeviceFunction(Traceable, Generic[R]):
         return builder
 
 
-def _refuse(message: str, help: str, error: type[Error] = TraceError) -> NoReturn:
-    raise error(message, at=here().location, help=help)
-
-
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:
     name, where = interface.name, builder.where
     if not interface.results:
@@ -418,9 +413,9 @@ def function(
 def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> DeviceFunction[Any]:
     """Create a device function whose annotations may use names of `scope`."""
     if not inspect.isfunction(function):
-        _refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
+        refuse(f"pd.function decorates a function; found {function!r}", "put it above a `def`")
     if not is_name(function.__name__):
-        _refuse(
+        refuse(
             f"PTX cannot call a function `{function.__name__}`",
             "use only ASCII letters, digits and underscores, other than `_`",
         )
@@ -475,15 +470,15 @@ def extern(
         smooth = pd.extern("smooth", (ptr[f32], u32), f32)
     """
     if not (isinstance(name, str) and is_name(name.replace("$", "_"))):
-        _refuse(
+        refuse(
             f"pd.extern takes the name of a symbol; found {name!r}", 'for example `pd.extern("smooth", (u32,), f32)`'
         )
     if not isinstance(parameters, Mapping | Sequence):
-        _refuse(f"pd.extern of `{name}`: its parameters are {parameters!r}", f"pass a tuple: `({parameters!r},)`")
+        refuse(f"pd.extern of `{name}`: its parameters are {parameters!r}", f"pass a tuple: `({parameters!r},)`")
     named = parameters if isinstance(parameters, Mapping) else {f"p{n}": type for n, type in enumerate(parameters)}
     returned = tuple(results) if isinstance(results, tuple | list) else () if results is None else (results,)
     for type in (*named.values(), *returned):
         if not isinstance(type, Type | Pointer | TensorMap | Definition):
-            _refuse(f"pd.extern of `{name}`: {type!r} cannot be passed to a function", "such as u32, f32 or ptr[f32]")
+            refuse(f"pd.extern of `{name}`: {type!r} cannot be passed to a function", "such as u32, f32 or ptr[f32]")
     taken = tuple([Parameter(each, type) for each, type in named.items()])
     return ExternFunction(Interface(name, taken, returned, isinstance(results, tuple | list)), here().location)

@@ -16,7 +16,7 @@ from ptxdsl.isa.opcode import Opcode, names_of
 from ptxdsl.isa.operand import Operand, Problem, compatible, describe
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
-from ptxdsl.trace.builder import Builder, ControlRegion, current, peek
+from ptxdsl.trace.builder import Builder, ControlRegion, current, peek, refuse
 from ptxdsl.trace.descriptors import check_descriptors
 from ptxdsl.trace.misfits import form_refusal, guard_ignored, target_refusal, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
@@ -404,11 +404,7 @@ def _guard(guard: object) -> ir.Register | ir.Not | None:
     if guard is None:
         return None
     if not isinstance(guard, Scalar) or guard.type is not pred:
-        raise TraceError(
-            f"a guard is a predicate; found {shown(guard)}",
-            at=current("guard").site().location,
-            help="compare first: `guard=i < n`",
-        )
+        refuse(f"a guard is a predicate; found {shown(guard)}", "compare first: `guard=i < n`")
     return guard.read()  # type: ignore[return-value]
 
 

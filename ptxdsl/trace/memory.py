@@ -12,11 +12,11 @@ from ptxdsl.errors import LayoutError, called_elsewhere, public
 from ptxdsl.isa.operand import Operand, Problem
 from ptxdsl.notes import SharedArray
 from ptxdsl.trace import literal, operators
-from ptxdsl.trace.builder import Builder, current, is_name
+from ptxdsl.trace.builder import Builder, current, is_name, refuse
 from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
 from ptxdsl.trace.noted import remember
-from ptxdsl.trace.operators import operate, refuse
+from ptxdsl.trace.operators import operate
 from ptxdsl.trace.shared_limits import check_shared_bytes
 from ptxdsl.trace.targets import Target, target_of
 from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32

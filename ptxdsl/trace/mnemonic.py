@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ptxdsl.isa.page import attribute, page, refusal
 from ptxdsl.isa.spelling import call_of, following
-from ptxdsl.trace.builder import current
+from ptxdsl.trace.builder import current, refuse
 from ptxdsl.trace.instruction import Scalar, emit
-from ptxdsl.trace.operators import refuse, refuse_uncalled
+from ptxdsl.trace.operators import refuse_uncalled
 
 if TYPE_CHECKING:
     from ptxdsl.trace.instructions import Ptx

@@ -18,14 +18,6 @@ def remember(builder: Builder, array: SharedArray) -> None:
     known[called] = replace(array, name=called)
 
 
-def remember_ring(builder: Builder, ring: RingNote) -> None:
-    builder.memory.setdefault(RingNote, []).append(ring)
-
-
-def remember_role(builder: Builder, role: RoleNote) -> None:
-    builder.memory.setdefault(RoleNote, []).append(role)
-
-
 def remember_extern(builder: Builder, function: ExternNote) -> None:
     """Record a function of another module, once."""
     *_, kernel = builder.callers

@@ -12,11 +12,11 @@ from operator import add, and_, floordiv, mod, mul, or_, sub, xor
 from typing import NoReturn, TypeGuard
 
 from ptxdsl import ir
-from ptxdsl.errors import Error, Location, TraceError, is_dropped_here
+from ptxdsl.errors import is_dropped_here
 from ptxdsl.isa.operand import compatible
 from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_two_ways
-from ptxdsl.trace.builder import current, peek
+from ptxdsl.trace.builder import current, peek, refuse
 from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
 from ptxdsl.trace.no_result import NoResult
@@ -27,13 +27,6 @@ LOGIC = {"&": "and", "|": "or", "^": "xor"}
 _KNOWN = {"+": add, "-": sub, "*": mul, "&": and_, "|": or_, "^": xor, "//": floordiv, "%": mod}
 COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-def refuse(
-    message: str, help: str | None = None, error: type[Error] = TraceError, at: Location | None = None
-) -> NoReturn:
-    """Raise an error at the user's line, or at `at`."""
-    raise error(message, at=at or current(message).site().location, help=help)
 
 
 def refuse_uncalled(spelled: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.trace.builder import current
+from ptxdsl.trace.builder import current, refuse
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
-from ptxdsl.trace.operators import bitcast, cast, check_operands, operate, refuse
+from ptxdsl.trace.operators import bitcast, cast, check_operands, operate
 from ptxdsl.types import TYPES, Type, b32, u8, u32
 
 

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here
-from ptxdsl.trace.builder import peek
+from ptxdsl.trace.builder import peek, refuse
 from ptxdsl.trace.foreign import UnknownName
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.tensor_map import TensorMap
@@ -66,7 +66,7 @@ class Definition(type):
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object], *, align: int = 1) -> None:
         super().__init__(name, bases, namespace)
         if align not in (1, 2, 4, 8, 16, 32, 64, 128):
-            _refuse_definition(f"{name} has align={align!r}", "align is a power of two of at most 128 bytes")
+            refuse(f"{name} has align={align!r}", "align is a power of two of at most 128 bytes")
         if not bases:
             cls.fields_, cls.leaves_, cls.align_ = (), (), 1
             return
@@ -135,7 +135,7 @@ def passable(type: object) -> bool:
 def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[ParameterField]:
     for name, value in namespace.items():
         if isinstance(value, Type | Pointer | TensorMap):
-            _refuse_definition(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
+            refuse(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
     for name, annotation in inspect.get_annotations(cls).items():
         resolved = _resolved(cls, name, annotation) if isinstance(annotation, str) else annotation
         if resolved is ClassVar or get_origin(resolved) is ClassVar:
@@ -143,7 +143,7 @@ def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Pa
         resolved = resolved.__metadata__[0] if get_origin(resolved) is Annotated else resolved
         _check_name(cls, name)
         if name in namespace:
-            _refuse_definition(
+            refuse(
                 f"field `{name}` of {cls} has a default",
                 "leave it out: each launch gives every field; what is usual can be filled in by a function of yours",
             )
@@ -153,9 +153,9 @@ def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Pa
 def _check_name(cls: Definition, name: str) -> None:
     if name in METHODS or name.startswith("_"):
         why = "is what groups use for themselves" if name in METHODS else "begins with an underscore"
-        _refuse_definition(f"field `{name}` of {cls} {why}", "give it another name")
+        refuse(f"field `{name}` of {cls} {why}", "give it another name")
     if not name.isidentifier() or iskeyword(name):
-        _refuse_definition(f"field `{name}` of {cls} has a name that Python cannot read", "give it another name")
+        refuse(f"field `{name}` of {cls} has a name that Python cannot read", "give it another name")
 
 
 def _resolved(cls: Definition, name: str, text: str) -> Any:
@@ -165,18 +165,18 @@ def _resolved(cls: Definition, name: str, text: str) -> Any:
     try:
         return eval(text, scope, dict(vars(cls)))
     except Error as why:
-        _refuse_definition(f"field `{name}` of {cls}: {why.message}", why.help)
+        refuse(f"field `{name}` of {cls}: {why.message}", why.help)
     except Exception as why:
         if isinstance(why, NameError) and why.name == cls.__name__:
             _refuse_itself(cls, name)
-        _refuse_definition(
+        refuse(
             f"the annotation `{text}` of field `{name}` of {cls} cannot be resolved: {type(why).__name__}: {why}",
             "it may name types and groups that are known where the class is defined",
         )
 
 
 def _refuse_itself(cls: Definition, name: str) -> NoReturn:
-    _refuse_definition(
+    refuse(
         f"field `{name}` of {cls} is {cls} itself, which would never end",
         "point to others by ptr[u64], or name a group that is defined before",
     )
@@ -189,7 +189,7 @@ def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
     if not (passable(type) or isinstance(type, Definition)) or type is Parameters:
         near = _near(type)
         help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
-        _refuse_definition(f"field `{name}` of {cls} is annotated {_named(type)}, which no kernel takes", help)
+        refuse(f"field `{name}` of {cls} is annotated {_named(type)}, which no kernel takes", help)
     return ParameterField(name, type, count)
 
 
@@ -217,24 +217,18 @@ def _check_distinct(cls: Definition) -> None:
     for path, _ in cls.leaves_:
         if known.setdefault(ptx_name(path), path) != path:
             other = known[ptx_name(path)]
-            _refuse_definition(
+            refuse(
                 f"fields `{other}` and `{path}` of {cls} would both be `{ptx_name(path)}` in PTX", "rename one of them"
             )
     names = [field.name for field in cls.fields_]
     for name in names:
         if names.count(name) > 1:
-            _refuse_definition(
-                f"field `{name}` of {cls} has two types: it inherits a field of that name", "rename one of them"
-            )
+            refuse(f"field `{name}` of {cls} has two types: it inherits a field of that name", "rename one of them")
 
 
 def ptx_name(path: str) -> str:
     """Return the PTX name of a parameter by its path: p_a_data for `p.a.data`, p_sizes_0 for `p.sizes[0]`."""
     return path.replace(".", "_").replace("[", "_").replace("]", "")
-
-
-def _refuse_definition(message: str, help: str | None) -> NoReturn:
-    raise TraceError(message, at=here().location, help=help)
 
 
 def initializer(cls: Definition) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ptxdsl import ir
 from ptxdsl.trace import calls, literal
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import branch, condition
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.memory import PointerValue, variable_name
-from ptxdsl.trace.operators import cast, constant, operate, refuse, steps
+from ptxdsl.trace.operators import cast, constant, operate, steps
 from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")

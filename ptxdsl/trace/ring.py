@@ -12,11 +12,10 @@ from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.notes import RingNote
 from ptxdsl.trace import control
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
-from ptxdsl.trace.noted import remember_ring
-from ptxdsl.trace.operators import operate, refuse, select, steps
+from ptxdsl.trace.operators import operate, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.targets import target_of
 from ptxdsl.trace.value import Var, tid, var
@@ -148,7 +147,7 @@ class Ring:
         target = target_of(site)
         name = target.text if target else ""
         sides = fillers, readers, site.location, ARRIVALS[self.each], self.cluster
-        remember_ring(builder, RingNote(name, variable, self.stages, self.stage_bytes, *sides))
+        builder.memory.setdefault(RingNote, []).append(RingNote(name, variable, self.stages, self.stage_bytes, *sides))
 
     @property
     def mask(self) -> int:

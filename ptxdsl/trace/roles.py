@@ -10,11 +10,10 @@ from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError
 from ptxdsl.isa.opcode import Op
 from ptxdsl.notes import RoleNote
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, branch
 from ptxdsl.trace.instruction import emit
-from ptxdsl.trace.noted import remember_role
-from ptxdsl.trace.operators import operate, refuse, steps
+from ptxdsl.trace.operators import operate, steps
 from ptxdsl.trace.value import Value, tid
 from ptxdsl.types import pred, u32
 
@@ -121,7 +120,7 @@ class Role(Block):
             self.builder.watchers.remove(self._watch)
         self.builder.memory[Role].remove(self)
         warps = range(self.first * self.size // WARP, (self.first + self.count) * self.size // WARP)
-        remember_role(self.builder, RoleNote(self.words, warps, frozenset(self._lines)))
+        self.builder.memory.setdefault(RoleNote, []).append(RoleNote(self.words, warps, frozenset(self._lines)))
 
     @property
     def threads(self) -> int:

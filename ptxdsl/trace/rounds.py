@@ -19,9 +19,8 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, raised_at
 from ptxdsl.trace import drawn
-from ptxdsl.trace.builder import Builder, ControlRegion
+from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.memory import ArrayView, PointerValue
-from ptxdsl.trace.operators import refuse
 from ptxdsl.trace.sentences import advancing
 from ptxdsl.trace.state import POSITION, Path, Record, Snapshot
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ptxdsl import ir
-from ptxdsl.trace.builder import Builder
-from ptxdsl.trace.operators import refuse
+from ptxdsl.trace.builder import Builder, refuse
 
 STATIC_BYTES = 48 * 1024  # of statically sized arrays
 BLOCK_BYTES = 227 * 1024  # of a block on any GPU

@@ -9,7 +9,7 @@ from operator import floordiv
 from typing import TYPE_CHECKING, Any
 
 from ptxdsl.driver import Late
-from ptxdsl.errors import TraceError, called_elsewhere, here, public_class
+from ptxdsl.errors import called_elsewhere, public_class
 from ptxdsl.isa.tensor_map import (
     ALIASES,
     CORNER_BITS,
@@ -24,6 +24,7 @@ from ptxdsl.isa.tensor_map import (
     SWIZZLES,
     PixelBox,
 )
+from ptxdsl.trace.builder import refuse
 from ptxdsl.types import FixedArray, Type
 
 if TYPE_CHECKING:
@@ -133,10 +134,10 @@ class TensorMap:
         """
         if not isinstance(copy, tma_copies.TmaCopy) or copy.bits != element.bits:
             bits = f" of {copy.bits} bits" if isinstance(copy, tma_copies.TmaCopy) else ""
-            raise TraceError(
-                f"pd.TensorMap.of takes {element} and a tiled copy by TMA; found {copy!r}{bits}", at=here().location,
-                help=f'make it by make_tiled_copy("cp.async.bulk.tensor.shared.global", layout, bits={element.bits})',
-            )  # fmt: skip
+            refuse(
+                f"pd.TensorMap.of takes {element} and a tiled copy by TMA; found {copy!r}{bits}",
+                f'make it by make_tiled_copy("cp.async.bulk.tensor.shared.global", layout, bits={element.bits})',
+            )
         return cls._of(element, copy, copy.box, copy.swizzle or None, fill, l2_promotion)
 
     @classmethod
@@ -184,7 +185,7 @@ class TensorMap:
         for field, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, field, value)
         for message, help in self._problems():
-            raise TraceError(message, at=here().location, help=help)
+            refuse(message, help)
 
     def __str__(self) -> str:
         swizzle = f", swizzle={self.swizzle}" if self.swizzle else ""
@@ -384,28 +385,29 @@ def _largest_part(extent: int, most: int) -> int:
 def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> None:
     """Raise TraceError if the tile is not a whole number of boxes."""
     if not isinstance(tile, tuple) or not 1 <= len(tile) <= MOST_DIMENSIONS or not all(type(n) is int for n in tile):
-        raise TraceError(
-            f"a tile of a tensor map is {tile!r}; it is a tuple of 1 to {MOST_DIMENSIONS} ints", at=here().location,
-            help="one for each axis of the array, outermost first, such as (128, 256)",
-        )  # fmt: skip
+        refuse(
+            f"a tile of a tensor map is {tile!r}; it is a tuple of 1 to {MOST_DIMENSIONS} ints",
+            "one for each axis of the array, outermost first, such as (128, 256)",
+        )
     inner = tile[-1] * element.bytes
     if swizzle and inner > swizzle and inner % swizzle:
-        raise TraceError(
+        refuse(
             f"the last axis of a tile of {tile} has {inner} bytes of {element}, which is not a multiple of "
-            f"swizzle={swizzle}", at=here().location, help=f"give it a multiple of {swizzle // element.bytes} elements",
-        )  # fmt: skip
+            f"swizzle={swizzle}",
+            f"give it a multiple of {swizzle // element.bytes} elements",
+        )
 
 
 def _check_corners(lower: tuple[int, ...], upper: tuple[int, ...]) -> None:
     """Raise TraceError unless the corners have one, two or three axes each."""
     for corner in (lower, upper):
         if not isinstance(corner, tuple) or not 1 <= len(corner) <= 3 or not all(type(n) is int for n in corner):
-            raise TraceError(
-                f"a corner of the pixel box is {corner!r}; it is a tuple of 1 to 3 ints", at=here().location,
-                help="one for each axis of an image: (-1, -1) for a padding of 1",
-            )  # fmt: skip
+            refuse(
+                f"a corner of the pixel box is {corner!r}; it is a tuple of 1 to 3 ints",
+                "one for each axis of an image: (-1, -1) for a padding of 1",
+            )
     if len(lower) != len(upper):
-        raise TraceError(
-            f"the corners of the pixel box are {lower!r} and {upper!r}", at=here().location,
-            help="give both for each axis of an image",
-        )  # fmt: skip
+        refuse(
+            f"the corners of the pixel box are {lower!r} and {upper!r}",
+            "give both for each axis of an image",
+        )

@@ -11,10 +11,10 @@ from ptxdsl import ir
 from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_here, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
-from ptxdsl.trace.builder import Builder, current
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import Foreign, UnknownName, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
-from ptxdsl.trace.operators import binary, compare, refuse, shift
+from ptxdsl.trace.operators import binary, compare, shift
 from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
 

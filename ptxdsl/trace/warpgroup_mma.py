@@ -9,9 +9,10 @@ from typing import Any
 
 from ptxdsl.driver import Late
 from ptxdsl.errors import public, public_class
+from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.memory import ArrayView
-from ptxdsl.trace.operators import cast, operate, refuse, steps
+from ptxdsl.trace.operators import cast, operate, steps
 from ptxdsl.trace.ring import Slot
 from ptxdsl.trace.roles import ALL_LANES, WARP, WARPGROUP
 from ptxdsl.trace.value import Var, laneid, tid, var

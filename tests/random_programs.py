@@ -20,7 +20,7 @@ from ptxdsl import config
 from ptxdsl.emulate import emulate
 from ptxdsl.ir import PtxModule
 from ptxdsl.parse import parse
-from tests.memory_model import READ, Execution, Operation, Place, races
+from tests.memory_model import READ, WRITE, Execution, Operation, Place, races
 from tests.recorder import Recorder
 
 SCHEDULES = ("lockstep", "skewed", "random:{seed}")
@@ -114,7 +114,7 @@ def _begin(program: Program) -> Iterator[str]:
 
 
 def _end(program: Program) -> Iterator[str]:
-    yield "cp.async.bulk.wait_group 0;"
+    yield from ("cp.async.wait_all;", "cp.async.bulk.wait_group 0;")
     if program.cluster > 1:
         yield from ("barrier.cluster.arrive;", "barrier.cluster.wait;")
 
@@ -136,6 +136,7 @@ class Generator:
     barriers: int = 0
     arrivals: list[int] = field(default_factory=list)
     last: list[list[Step]] = field(default_factory=list)
+    arrived: bool = False  # at the barrier of the cluster
 
     def program(self, seed: int) -> Program:
         r = self.random
@@ -153,7 +154,7 @@ class Generator:
         self.usual_scope = r.choice(SCOPES)
         self.last = [[] for _ in range(count)]
         rounds = [self.round() for _ in range(r.choice([1, 1, 2]))]
-        rounds.append(Round(tuple(map(tuple, self.last))))
+        rounds.append(Round(tuple(map(tuple, self.last)), ("barrier.cluster.wait;",) * self.arrived))
         order = tuple(r.sample(range(count), count))
         arrivals = tuple(self.arrivals)
         return Program(tuple(self.threads), self.blocks, self.cluster, arrivals, tuple(rounds), seed, order)
@@ -182,6 +183,9 @@ class Generator:
         return make(thread) if self.random.random() < probability else []
 
     def meeting(self) -> tuple[str, ...]:
+        if self.arrived:
+            self.arrived = False
+            return ("barrier.cluster.wait;",)
         choices: list[tuple[str, ...]] = [(), (), ("bar.sync 0;",)]
         if self.blocks == 1 and max(number for _, number in self.threads) < 32:
             mask = sum(1 << number for _, number in self.threads)
@@ -189,8 +193,11 @@ class Generator:
         if self.cluster > 1:
             arrive = self.random.choice(["", ".release", ".relaxed"])
             fence = self.random.choice([(), (), (self.fence(),)])
-            choices += [(*fence, f"barrier.cluster.arrive{arrive};", "barrier.cluster.wait;")] * 2
-        return self.random.choice(choices)
+            arrival = (*fence, f"barrier.cluster.arrive{arrive};")
+            choices += [(*arrival, "barrier.cluster.wait;"), (*arrival, "barrier.cluster.wait;"), arrival]
+        meeting = self.random.choice(choices)
+        self.arrived = "barrier.cluster" in "".join(meeting) and "wait" not in "".join(meeting)
+        return meeting
 
     # Links
 
@@ -200,11 +207,11 @@ class Generator:
         if same_block and self.threads[source][1] // 32 != self.threads[target][1] // 32 and self.barriers < 14:
             kinds[self.barrier_link] = 1
         if (same_block or self.cluster > 1) and len(self.arrivals) < MOST:
-            kinds[self.mbarrier_link] = 2
-        if same_block and len(self.arrivals) < MOST:
-            kinds[self.copy_link] = 2
+            kinds |= {self.mbarrier_link: 2, self.copy_link: 2}
+        if (same_block or self.cluster > 1) and len(self.arrivals) + 2 <= MOST:
+            kinds[self.handshake_link] = 1
         if same_block or self.data < 0 or self.data == self.threads[source][0]:
-            kinds[self.store_link] = 1
+            kinds |= {self.store_link: 1, self.cp_async_link: 1}
         return self.random.choices(list(kinds), list(kinds.values()))[0](source, target)
 
     def barrier_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
@@ -217,35 +224,66 @@ class Generator:
         self.arrivals.append(count)
         return MBARRIERS + 8 * (len(self.arrivals) - 1)
 
-    def mbarrier_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
-        """An mbarrier of the block that waits there."""
-        r, home = self.random, self.threads[target][0]
-        at = self.new_mbarrier(1)
+    def arrive(self, source: int, home: int, at: int) -> Step:
         far = self.threads[source][0] != home
-        sem = r.choice(["", ".release.cta", ".release.cluster", ".relaxed.cluster" if far else ".release.cluster"])
+        sem = self.random.choice(["", ".release.cta", ".release.cluster", ".release.cluster", ".relaxed.cluster"])
         where = (
-            self.where(source, home, at).replace(".shared.", ".shared::cta.").format(f"b64 {'_' if far else '%rd3'}, ")
+            self.where(source, home, at).replace(".shared.", ".shared::cta.").format("b64 _, " if far else "b64 %rd3, ")
         )
-        arrive = Step((f"mbarrier.arrive{sem}{where};",))
-        before = [*self.maybe(0.3, self.any_fence, source), arrive]
+        return Step((f"mbarrier.arrive{sem}{where};",))
+
+    def mbarrier_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
+        """An mbarrier of the block that waits there; sometimes with two arrivals and an access in between."""
+        home, count = self.threads[target][0], self.random.choice([1, 1, 1, 2])
+        at = self.new_mbarrier(count)
+        before = [*self.maybe(0.3, self.any_fence, source), self.arrive(source, home, at)]
+        if count == 2:
+            before += [*self.weak(source), self.arrive(source, home, at)]
         return before, [self.mbarrier_wait(at), *self.maybe(0.2, self.any_fence, target)]
 
-    def mbarrier_wait(self, at: int, loops: bool = True) -> Step:
+    def handshake_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
+        """Two mbarriers: the source fills, the target takes and hands back, and the source fills again."""
+        homes = self.threads[target][0], self.threads[source][0]
+        full, empty = self.new_mbarrier(1), self.new_mbarrier(1)
+        before = [
+            self.arrive(source, homes[0], full),
+            self.mbarrier_wait(empty),
+            *self.maybe(0.3, self.any_fence, source),
+        ]
+        before += [*self.weak(source), self.arrive(source, homes[0], full)]
+        after = [
+            self.mbarrier_wait(full),
+            *self.maybe(0.7, self.weak, target),
+            *self.maybe(0.3, self.any_fence, target),
+        ]
+        return before, [*after, self.arrive(target, homes[1], empty), self.mbarrier_wait(full, parity=1)]
+
+    def mbarrier_wait(self, at: int, loops: bool = True, parity: int = 0) -> Step:
         r = self.random
-        sem = r.choice(["", ".acquire.cta", ".acquire.cluster"])
-        wait = f"mbarrier.{r.choice(['try', 'test'])}_wait.parity{sem}.shared::cta.b64 %p3, [s+{at}], 0;"
+        sem = r.choice(["", ".acquire.cta", ".acquire.cluster", ".acquire.cluster"])
+        wait = f"mbarrier.{r.choice(['try', 'test'])}_wait.parity{sem}.shared::cta.b64 %p3, [s+{at}], {parity};"
         return Step((f"{{L}}: {wait}", "@!%p3 bra {L};")) if loops else Step((wait,))
 
     def copy_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
-        """A bulk copy to the data or from them, which completes at an mbarrier."""
-        at, block = self.new_mbarrier(1), self.threads[source][0]
+        """A bulk copy to the data or from them, which completes at an mbarrier of the block of the target."""
+        at, block = self.new_mbarrier(1), self.threads[target][0]
+        far = self.threads[source][0] != block
         shared, place = (DATA, COPIES) if self.data == block else (COPIES, DATA if self.data < 0 else COPIES)
-        expect = f"mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+{at}], {COPIED};"
+        base, space, state = (f"%q{block}", "cluster", "_") if far else ("%r3", "cta", "%rd3")
+        expect = f"mbarrier.arrive.expect_tx.release.cluster.shared::{space}.b64 {state}, [{base}+{at}], {COPIED};"
         copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
         before = [*self.maybe(0.6, self.proxy_fence, source)]
-        before.append(Step((expect, f"{copy} [%r3+{shared}], [%rd1+{place}], {COPIED}, [%r3+{at}];")))
-        self.last[source].append(self.mbarrier_wait(at))
+        before.append(Step((expect, f"{copy} [{base}+{shared}], [%rd1+{place}], {COPIED}, [{base}+{at}];")))
+        self.last[target].append(self.mbarrier_wait(at))
         return before, [self.mbarrier_wait(at, self.random.random() < 0.9)]
+
+    def cp_async_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
+        """A copy without the async proxy, waited for by its thread, and a flag."""
+        shared, place = (DATA, COPIES) if self.data == self.threads[source][0] else (COPIES, DATA)
+        copy = f"cp.async.cg.shared.global [s+{shared}], [%rd1+{place}], {COPIED};"
+        wait = self.random.choice([(), ("cp.async.wait_all;",), ("cp.async.wait_all;",)])
+        before, after = self.flag_link(source, target)
+        return [Step((copy, *wait)), *before], after
 
     def store_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
         """A bulk copy from the data or to them, waited for by its thread, and a flag."""
@@ -268,6 +306,9 @@ class Generator:
         """A strong write."""
         r, where = self.random, self.where(thread, home, at)
         kind = r.choice(["store", "store", "atom", "red", "exch"])
+        if r.random() < 0.05:
+            where = self.where(thread, home, at // 8 * 8)
+            return Step((f"st.{self.strong('release')}{where.format('u64 ')}, {self.next()};",))
         if kind == "store":
             return Step((f"st.{self.strong('release')}{where.format('u32 ')}, {self.next()};",))
         if kind == "red":
@@ -394,28 +435,34 @@ def verdict(program: Program, schedule: str) -> Verdict:
     grid, block, cluster = (program.blocks, 1, 1), (program.block_threads, 1, 1), (program.cluster, 1, 1)
     with config.using(schedule=schedule.format(seed=program.seed), seconds=20):
         report = emulate(module.kernels[0], module, grid, block, [x], cluster=cluster, watchers=[recorder])
-    pairs = {(f.locations[0].line, f.locations[-1].line): f for f in report.findings if f.kind in RACES}
+    pairs = {(f.locations[-2:][0].line, f.locations[-1].line): f for f in report.findings if f.kind in RACES}
     found = {pair for pair, finding in pairs.items() if "block ends" not in finding.message}
     others = tuple(sorted({f.kind for f in report.findings if f.kind not in RACES}))
     model = races(recorder.operations)
-    model -= released_reads(recorder.operations, model) | unfenced_reads(recorder.operations, model)
+    model -= released(recorder.operations, model) | unfenced_reads(recorder.operations, model)
     possible = races(recorder.operations, observed=False)
     placed = [{(a.line, b.line): a.place for a, b in pairs} for pairs in (model, possible)]
     return Verdict(*placed, found, others, recorder.operations)
 
 
-def released_reads(execution: list[Operation], racing: set[Race]) -> set[Race]:
-    """The races of reads that an mbarrier would order if its scopes were wide enough: docs/emulator.md, "Races"."""
-    reads = {pair for pair in racing if pair[0].kind == READ}
-    if not reads:
-        return reads
+def released(execution: list[Operation], racing: set[Race]) -> set[Race]:
+    """The races that an mbarrier would order if its scopes were wide enough, but for stores: docs/emulator.md, "Races".
+
+    Reads are ordered all the same, and so are bulk copies, with the stores that they replace.
+    """
     objects = {operation: operation.scope for operation in execution if operation.is_mbarrier}
+    if not objects or not racing:
+        return set()
+    relations = Execution(execution)
+    order, _ = relations.base_causality()
+    copies = relations.where(lambda o: o.kind == WRITE and o.issued is not None)
+    replaced = (order & relations.overlap & copies).any(1)
     for operation in objects:
         operation.scope = "cluster"
-    reads -= races(execution)
+    ordered = racing - races(execution)
     for operation, scope in objects.items():
         operation.scope = scope
-    return reads
+    return {(a, b) for a, b in ordered if a.kind == READ or a.issued is not None or replaced[relations.index[a]]}
 
 
 def unfenced_reads(execution: list[Operation], racing: set[Race]) -> set[Race]:

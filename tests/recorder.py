@@ -76,6 +76,7 @@ class Recorder(Observer):
             events.BarrierArrival: self._come, events.BarrierCompletion: self._part, events.Convergence: self._converge,
             events.ClusterArrival: self._cluster, events.ClusterCompletion: self._end_cluster,
             events.ClusterWait: self._cluster, events.BulkLanding: self._land, events.ReadingEnd: self._end_reading,
+            events.Landing: self._end_copy,
         }.items():  # fmt: skip
             if isinstance(event, kind):
                 handle(event, by)
@@ -139,7 +140,9 @@ class Recorder(Observer):
             start, end = min(p.start for p in places), max(p.start + p.bytes for p in places)
             place = Place(places[0].block, start, end - start)
             self._pending[key].append(
-                self._add(access.by, thread, kind, place=place, proxy="async", issued=self._pending[key][0])
+                self._add(
+                    access.by, thread, kind, place=place, proxy=access.ordering.proxy, issued=self._pending[key][0]
+                )
             )
 
     def _finish(self, key: tuple[Thread, int], kinds: tuple[str, ...], completion: Operation) -> None:
@@ -166,6 +169,9 @@ class Recorder(Observer):
 
     def _end_reading(self, event: events.ReadingEnd, by: Requester) -> None:
         self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin, (model.READ,))
+
+    def _end_copy(self, event: events.Landing, by: Requester) -> None:
+        self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin, (model.READ, model.WRITE))
 
     def _store(self, access: Access) -> None:
         self._see_end({thread for thread, _ in self._accesses(access)}, access.by.origin, (model.READ, model.WRITE))

@@ -176,6 +176,7 @@ LOAD = "mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+192], 16;", COPY
 WAIT = "{L}: mbarrier.test_wait.parity.shared::cta.b64 %p3, [s+192], 0;", "@!%p3 bra {L};"
 READ_X, WRITE_X = "ld.weak.global.u32 %r9, [%rd1+0];", "st.weak.global.u32 [%rd1+0], 7;"
 SIGNAL, REPLY = "st.release.gpu.shared::cluster.u32 [%q0+64], 1;", "st.release.sys.shared.u32 [s+64], 2;"
+WIDE = "st.volatile.shared.u64 [s+64], 1;"
 NARROW = "ld.relaxed.cta.shared.u32 %r9, [s+64];"
 WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
 
@@ -190,11 +191,12 @@ WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
         (WARPS, [[[LOAD], []], [[], [WRITE_X]], [[WAIT], []]], {COPY, WRITE_X}),
         (WARPS, [[[LOAD, READ_X], [WAIT, WRITE_X]]], {WRITE_X, READ_X}),
         (CLUSTER, [[[], [SIGNAL], []], [[REPLY], [], []], [[], [], [NARROW]]], {NARROW, SIGNAL}),
+        (WARPS, [[[WIDE, REPLY], []], [[], [NARROW]]], {NARROW, WIDE}),
     ],
-    ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store"],
+    ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size"],
 )
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
-    """Each was silent once: accesses to what a bulk copy in flight reads or writes, and a store that another one hides."""
+    """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""
     steps = [[[Step((one,) if isinstance(one, str) else one) for one in thread] for thread in each] for each in rounds]
     blocks = 1 + max(block for block, _ in threads)
     program = Program(threads, blocks, blocks, (1,), tuple(Round(tuple(map(tuple, each))) for each in steps))

@@ -41,7 +41,7 @@ class Behind:
             shadow.reveal(WRITES, who.words)
             return
         stamps, warps = shadow.writes.take(who.words)
-        self._hide(WRITES, reach, shadow, who.words, stamps, warps)
+        self._hide(WRITES, access, shadow, who.words, stamps, warps)
         unknown = self.checks.unknown(who, stamps, warps)
         if unknown is not None:
             strong = self.journal.strengths_of(stamps) > 0
@@ -88,17 +88,21 @@ class Behind:
         """Strong reads come: keeps weaker ones by the same warps, in shared memory."""
         stamps = shadow.readers.take(shadow.reads_of(who.words, self.clocks.warp_in_block[who.rows]))
         warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)
-        self._hide(READS, strength(access.ordering), shadow, who.words, stamps, warps)
+        self._hide(READS, access, shadow, who.words, stamps, warps)
 
     def reads_in_global(self, access: Access, shadow: GlobalShadow, who: Accessors) -> None:
         """The same in global memory."""
         for stamps, warps in (readers.take(who.words) for readers in shadow.readers):
             of_warp = np.where(warps == self.clocks.warp[who.rows][:, np.newaxis], stamps, 0)
-            self._hide(READS, strength(access.ordering), shadow, who.words, of_warp, warps)
+            self._hide(READS, access, shadow, who.words, of_warp, warps)
 
-    def _hide(self, kind: str, reach: int, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Remembers those of the last accesses to words that do not reach as far as the ones that come now."""
-        weaker = (stamps != 0) & (self.journal.strengths_of(stamps) < reach)
+    def _hide(
+        self, kind: str, access: Access, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray
+    ) -> None:
+        """Remember those of the last accesses to words that reach less far than this one, or are of another size."""
+        weaker = self.journal.strengths_of(stamps) < strength(access.ordering)
+        weaker |= self.journal.units[stamps // TICK] != access.unit
+        weaker &= stamps != 0
         if weaker.any():
             shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker])
 

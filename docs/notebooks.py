@@ -1,6 +1,6 @@
-"""Runs the notebooks of docs/notebooks without Jupyter: what their cells print and draw, as outputs and as pages.
+"""Run the notebooks of docs/notebooks without Jupyter, and convert them to pages of the site.
 
-`python docs/notebooks.py` writes the outputs into the files again.
+`python docs/notebooks.py` writes the outputs of the cells into the files.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Output = dict[str, Any]  # of a cell, as the format of notebooks has it
 
 
 def notebooks() -> list[Path]:
-    """The notebooks, by their names."""
+    """Return the notebooks, sorted by name."""
     return sorted(FOLDER.glob("*.ipynb"))
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A notebook as it lies on the disk."""
+    """Read a notebook from disk."""
     content: dict[str, Any] = json.loads(path.read_text())
     return content
 
 
 def run(path: Path) -> list[list[Output]]:
-    """The outputs of its code cells, which run in their order in one namespace."""
+    """Return the outputs of the code cells, which run in order in one namespace."""
     names: dict[str, Any] = {"__name__": "__main__"}
     return [outputs(cell, names) for cell in read(path)["cells"] if cell["cell_type"] == "code"]
 
 
 def outputs(cell: dict[str, Any], names: dict[str, Any]) -> list[Output]:
-    """What a cell prints, and the value of the expression that it ends with."""
+    """Return the output of a cell, and the value of its last expression."""
     tree = ast.parse("".join(cell["source"]))
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -61,7 +61,7 @@ def _value(value: object) -> Iterator[Output]:
 
 
 def page(path: Path) -> tuple[str, dict[str, str]]:
-    """A notebook in Markdown, and its drawings by the names of their files."""
+    """Return a notebook in Markdown, and its drawings by file name."""
     lines, drawings = [], dict[str, str]()
     results = iter(run(path))
     for cell in read(path)["cells"]:
@@ -83,7 +83,7 @@ def page(path: Path) -> tuple[str, dict[str, str]]:
 
 
 def fill(path: Path) -> None:
-    """Writes the outputs of a notebook into its file."""
+    """Write the outputs of a notebook into its file."""
     content = read(path)
     code = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
     for number, (cell, results) in enumerate(zip(code, run(path), strict=True), start=1):

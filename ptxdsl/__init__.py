@@ -14,6 +14,7 @@ Each name is imported on first use.
 
 import importlib
 import sys
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def _loaded(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
     if name not in __all__ and name not in _SHADOWING:
-        if name.startswith("_"):
+        if name.startswith("_") or find_spec(f"{__name__}.{name}"):  # `from ptxdsl import cli` then imports the module
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         raise importlib.import_module(".trace.foreign", __name__).unknown_name(name, (*__all__, *_SHADOWING))
     module = importlib.import_module(f".{_HOME.get(name, 'types')}", __name__)

@@ -25,12 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 _LIBRARY = os.path.dirname(__file__) + os.sep
-# Their Python functions call ours.
-_CALLING = tuple(
-    os.path.join("", packages, name, "")
-    for packages in ("site-packages", "dist-packages")
-    for name in ("numpy", "torch", "jax")
-)
+_CALLING = ("numpy", "torch", "jax")  # their Python functions call ours
 _SHIPPED_KERNELS = os.path.join(_LIBRARY, "kernels") + os.sep
 EXCERPT_COLUMNS = 200  # maximum length of a source line in a message
 SOURCE_BYTES = 16 << 20  # maximum size of a file whose lines messages show
@@ -561,7 +556,13 @@ def _is_generated(frame: FrameType) -> bool:
 @cache
 def _is_library(file: str) -> bool:
     is_ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
-    return is_ours or "contextlib" in file or any(folder in file for folder in _CALLING)
+    return is_ours or "contextlib" in file or any(file.startswith(folder) for folder in _calling_folders())
+
+
+def _calling_folders() -> list[str]:
+    """Return the folders of the loaded packages in _CALLING, wherever they are installed."""
+    loaded = [sys.modules[name] for name in _CALLING if name in sys.modules]
+    return [os.path.join(folder, "") for module in loaded for folder in getattr(module, "__path__", ())]
 
 
 def _location(code: CodeType, offset: int) -> Location:

@@ -34,8 +34,9 @@ def kernels(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"]])
-def test_version_and_help_import_no_verb(arguments):
-    script = f"import sys\nfrom ptxdsl.cli import main\ntry: main({arguments})\nexcept SystemExit: pass\n"
+@pytest.mark.parametrize("imported", ["from ptxdsl.cli import main", "from ptxdsl import cli; main = cli.main"])
+def test_version_and_help_import_no_verb(arguments, imported):
+    script = f"import sys\n{imported}\ntry: main({arguments})\nexcept SystemExit: pass\n"
     script += "print(*sorted({'numpy', 'ptxdsl.ir', 'ptxdsl.kernels', 'cuda'} & sys.modules.keys()), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith(("ptxdsl 0", "usage: ptxdsl"))

@@ -97,3 +97,12 @@ def test_the_package_may_be_on_a_path_with_dots():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT / "docs"
     )
     assert done.stdout.split() == [str(ROOT / "docs" / ".." / "ptxdsl" / "kernels" / "__init__.py"), "<string>"]
+
+
+def test_the_place_is_the_users_line_wherever_numpy_is_installed(tmp_path):
+    text = "import numpy as np\nimport ptxdsl as pd\n\n@pd.kernel\ndef k(x: pd.ptr[pd.f32]):\n    x[0] = np.sum(x[1])\n\nk.ptx()\n"
+    (tmp_path / "script.py").write_text(text)
+    (tmp_path / "numpy").symlink_to(Path(np.__file__).parent)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "script.py:6 | x[0] = np.sum(x[1])" in done.stderr

@@ -556,13 +556,9 @@ def _is_generated(frame: FrameType) -> bool:
 @cache
 def _is_library(file: str) -> bool:
     is_ours = file.startswith(_LIBRARY) and not file.startswith(_SHIPPED_KERNELS)
-    return is_ours or "contextlib" in file or any(file.startswith(folder) for folder in _calling_folders())
-
-
-def _calling_folders() -> list[str]:
-    """Return the folders of the loaded packages in _CALLING, wherever they are installed."""
-    loaded = [sys.modules[name] for name in _CALLING if name in sys.modules]
-    return [os.path.join(folder, "") for module in loaded for folder in getattr(module, "__path__", ())]
+    callers = filter(None, map(sys.modules.get, _CALLING))
+    folders = tuple(os.path.join(folder, "") for module in callers for folder in getattr(module, "__path__", ()))
+    return is_ours or "contextlib" in file or file.startswith(folders)
 
 
 def _location(code: CodeType, offset: int) -> Location:

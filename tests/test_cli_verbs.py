@@ -1,6 +1,7 @@
 """`ptxdsl`: verbs imported on use, `info`, `completion`, `--const` of commands that launch, Ctrl-C, the profile page."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ptxdsl import cli
+from ptxdsl.assemble import assemblers
 from ptxdsl.cli import process
 from ptxdsl.cli.completion import SHELLS
 from ptxdsl.cli.progress import LaunchProgress
@@ -133,6 +135,19 @@ def test_dump_shows_the_wgmma_kernel_of_gemm(capsysbinary):
     text = capsysbinary.readouterr().out.decode()
     assert ".entry warpgroup_gemm_kernel(" in text
     assert "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16" in text
+
+
+def test_dump_shows_the_kernel_of_attention(capsysbinary):
+    assert cli.main(["dump", "ptxdsl.kernels.attention:attention"]) == 0
+    assert ".entry attention_kernel(" in capsysbinary.readouterr().out.decode()
+
+
+def test_info_names_the_release_of_ptxas(capsys, monkeypatch):
+    if assemblers.ASSEMBLERS["ptxas"].why_not():
+        pytest.skip("ptxas is not on the PATH")
+    monkeypatch.setenv("PTXDSL_ASSEMBLER", "ptxas")
+    assert cli.main(["info"]) == 0
+    assert re.search(r"^assembler  ptxas \d+\.\d+\.\d+ \(/.*ptxas\)$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_dump_shows_the_wgmma_kernel_of_conv2d(capsysbinary, monkeypatch):

@@ -426,7 +426,7 @@ thread (9, 0, 0) of block (0, 0, 0)
 (ptxdsl) shared
 the kernel has no shared memory
 (ptxdsl) findings
-nothing was found
+no findings
 (ptxdsl) breaks
 1: mine.py:10, thread (2, 0, 0) of block (0, 0, 0)
 (ptxdsl) clear 1
@@ -482,7 +482,7 @@ class TestTerminal:
         shown = capsys.readouterr().out
         assert "->   cvta.to.global.u64 %x, %rd0;" in shown
         assert "other: 8 b32\n - - - - - - - -" in shown
-        assert "continue                    to a breakpoint, a finding or the end    (c)" in shown
+        assert "continue                    run to a breakpoint, a finding or the end  (c)" in shown
 
     @pytest.mark.parametrize(
         ("arguments", "text"),
@@ -490,15 +490,15 @@ class TestTerminal:
             (["mine.py"], "mine.py has several kernels with examples: twice, other\n  help: say which: mine.py:twice\n"),
             (["mine.py:twice", "--example", "3"], "--example 3: twice has 2 examples\n"),
             (["mine.py:twice", "--example", "0"], "--example 0 is not a number of 1 or more\n"),
-            (["-", "--grid", "1", "--block", "1"], "stdin is the PTX, so that no commands come from there\n  help: give them by --command\n"),
+            (["-", "--grid", "1", "--block", "1"], "stdin has the PTX and cannot have commands\n  help: pass them with --command\n"),
             (["mine.py:twice", "-c", "b 11"], "mine.py:11 has no instruction of twice, so nothing can stop there\n  help: lines with code near it: 8, 9, 10\n"),
             (["mine.py:twice", "-c", "b"], "break takes a line\n  help: such as 12, or file.py:12\n"),
             (["mine.py:twice", "-c", "b 10 thread x"], "`x` is no thread\n  help: write 3, 3,1 for (3, 1), or 3 of 0,1 with its block\n"),
             (["mine.py:twice", "-c", "clear x"], "clear takes the number of a breakpoint; found `x`\n"),
             (["mine.py:twice", "-c", "p"], "print takes a register\n  help: such as `print i`, or `print words as f16x2`\n"),
-            (["mine.py:twice", "-c", "m"], "memory takes an array, and where to begin\n  help: such as `memory x 128 16`\n"),
+            (["mine.py:twice", "-c", "m"], "memory takes an array, a first element and a count\n  help: for example `memory x 128 16`\n"),
             (["mine.py:twice", "-c", "r most"], "registers takes `all` or nothing; found `most`\n"),
-            (["mine.py:twice", "-c", "jump 3"], "there is no command `jump`\n  help: there is break, "),
+            (["mine.py:twice", "-c", "jump 3"], "there is no command `jump`\n  help: the commands are break, "),
             (["mine.py:twice", "-c", "thread 32"], "`thread` names thread (32, 0, 0) of block (0, 0, 0); the block is (32, 1, 1)\n"),
         ],
     )  # fmt: skip
@@ -546,8 +546,8 @@ SEEN = {
     "shared wide[a]": "`a` is no index of wide\n  help: ints and slices are, such as `wide[0:8, 0:8]`",
     "shared wide[::0]": "`::0` is no index of wide\n  help: ints and slices are, such as `wide[0:8, 0:8]`",
     "shared wid[0]": "reduced has no shared array `wid`\n  help: did you mean `wide`?",
-    "warp total": "%total_2, of 3 registers of total the last that is written; `warp %total`, `warp %total_1` for another "
-    "one\nlanes  0- 7  48 52 56 60 64 68 72 76\n",
+    "warp total": "%total_2, the last written of 3 registers named total; others: `warp %total`, `warp %total_1`\n"
+    "lanes  0- 7  48 52 56 60 64 68 72 76\n",
     "warp %total_1": "lanes  0- 7  16 18 20 22 24 26 28 30\n",
 }
 

@@ -44,6 +44,9 @@ class Assembler(Protocol):
     def version(self) -> str:
         """Return the name and version, which the cubin depends on."""
 
+    def describe(self) -> str:
+        """Return the name and version for people."""
+
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
         """Assemble the modules and link them; `options` are ptxas options."""
 
@@ -64,6 +67,8 @@ class NvJitLink:
 
     def version(self) -> str:
         return "nvJitLink {}.{}".format(*nvjitlink.version())
+
+    describe = version
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
         # A hit in nvJitLink's own cache has no log: no register counts and no warnings.
@@ -113,6 +118,10 @@ class Ptxas:
             return _run(self._ptxas(), "--version").log
         return f"ptxas of {about.st_size} bytes and {about.st_mtime_ns} ns"
 
+    def describe(self) -> str:
+        release = re.search(r"\bV([\d.]+)", _run(self._ptxas(), "--version").log)
+        return f"ptxas {release[1] if release else 'of unknown version'} ({self._ptxas()})"
+
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
         with tempfile.TemporaryDirectory(prefix="ptxdsl") as folder:
             flags = (f"-arch={arch}", "-v", "-warn-spills", *options)
@@ -161,6 +170,8 @@ class DriverLinker:
 
     def version(self) -> str:
         return f"CUDA driver {driver.call('querying its version', driver.cuda.cuDriverGetVersion)}"
+
+    describe = version
 
     def assemble(self, modules: Sequence[str], arch: str, options: Sequence[str]) -> Outcome:
         target = getattr(driver.cuda.CUjit_target, f"CU_TARGET_COMPUTE_{arch.removeprefix('sm_').upper()}", None)

@@ -1,4 +1,4 @@
-"""The command `ptxdsl debug`: one launch on the emulator, stopped, stepped and looked at from the terminal."""
+"""The command `ptxdsl debug`: stop, step and inspect one launch on the emulator from a terminal."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ from ptxdsl.emulate.report import counted, shown
 from ptxdsl.emulate.threads import ThreadName
 from ptxdsl.errors import Error, meant
 
-DESCRIPTION = "Runs a launch on the emulator, and stops it where you want to look."
+DESCRIPTION = "Run a launch on the emulator, and stop, step and inspect it."
 AROUND = 5  # lines and instructions before and behind
 A_ROW = 8  # lanes of a warp in a line of text
 MOST_ELEMENTS = 4096  # of an array, that are printed
 EPILOG = f"""{TARGETS}
-Commands are read from the terminal, from stdin, or from --command. The launch stands at its first instruction.
+Commands come from the terminal, from stdin, or from --command. The launch is stopped at its first instruction.
 
   break LINE [thread T]       stop at a line: 12, or file.py:12        (b)
-  clear [N]                   take a breakpoint away, or all of them
-  continue                    to a breakpoint, a finding or the end    (c)
-  step, next                  to another line; next: of the kernel     (s, n)
-  stepi                       to the next instruction                  (si)
-  thread [T]                  the thread to look at: 3, 3,1 or 3 of 0,1
-  print NAME [as TYPE]        a register by its name in Python or PTX  (p)
-  registers [all]             those that the thread has written        (r)
-  warp NAME [as TYPE]         a register in all lanes of the warp      (w)
+  clear [N]                   remove a breakpoint, or all of them
+  continue                    run to a breakpoint, a finding or the end  (c)
+  step, next                  run to another line; next: of the kernel   (s, n)
+  stepi                       run to the next instruction                (si)
+  thread [T]                  select a thread: 3, 3,1 or 3 of 0,1
+  print NAME [as TYPE]        a register by its Python or PTX name       (p)
+  registers [all]             the registers that the thread has written  (r)
+  warp NAME [as TYPE]         a register in all lanes of the warp        (w)
   shared [NAME]               shared memory, through its layout: tile, tile[3], tile[0:8, 16:32]
-  memory NAME [FIRST [COUNT]] an array of the launch, as it is now     (m)
-  where                       who runs and waits where
-  backtrace                   the calls that led to the thread         (bt)
-  list, ptx                   the lines, the instructions around       (l)
-  findings, breaks, quit                                               (q)
+  memory NAME [FIRST [COUNT]] the present contents of an argument array  (m)
+  where                       the state of all threads
+  backtrace                   the call stack of the thread               (bt)
+  list, ptx                   source lines, instructions                 (l)
+  findings, breaks, quit                                                 (q)
 
-exit code: 0 nothing was found, 1 something was, 2 the command, or one of its commands, cannot be meant
+exit code: 0 no findings, 1 findings, 2 the command line, or one of the commands, is wrong
 
 examples
   ptxdsl debug kernels.py:saxpy
@@ -54,7 +54,7 @@ examples
 
 
 def add(commands: Any) -> None:
-    """Adds the command to those of `ptxdsl`."""
+    """Add the command."""
     parser = commands.add_parser(
         "debug",
         description=DESCRIPTION,
@@ -63,14 +63,14 @@ def add(commands: Any) -> None:
     )
     add_launch(parser)
     add_example(parser)
-    parser.add_argument("-c", "--command", action="append", dest="lines", metavar="COMMAND", help="in their order")
+    parser.add_argument("-c", "--command", action="append", dest="lines", metavar="COMMAND", help="a command of the debugger; repeat the option in order")
     parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """1 where something was found."""
+    """Run the command; return 1 if there are findings."""
     if options.target == "-" and not options.lines:
-        raise UsageError("stdin is the PTX, so that no commands come from there", help="give them by --command")
+        raise UsageError("stdin has the PTX and cannot have commands", help="pass them with --command")
     with config.using(**({"arch": options.arch} if options.arch else {})):
         name, kernel, example = one_launch(options)
         with as_asked(options), user_code(f"`{name}` cannot be run"):
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 class DebuggerTerminal(cmd.Cmd):
-    """Reads commands and prints what a debugger says to them."""
+    """A command loop that reads commands and prints the replies of a debugger."""
 
     prompt = "(ptxdsl) "
 
@@ -94,10 +94,10 @@ class DebuggerTerminal(cmd.Cmd):
         super().__init__()
         self.session = session
 
-    # Reading
+    # Reading commands
 
     def run_script(self, lines: Sequence[str]) -> None:
-        """Commands one after another, printed with what they say. Raises UsageError for one that is refused."""
+        """Run commands one after another and print each with its reply. Raises UsageError if one is refused."""
         for line in filter(str.strip, lines):
             print(f"{self.prompt}{line}")
             try:
@@ -107,11 +107,11 @@ class DebuggerTerminal(cmd.Cmd):
                 raise UsageError(error.message, at=error.at, help=error.help) from error
 
     def onecmd(self, line: str) -> bool:
-        """One command of a terminal, where a refusal is only printed."""
+        """Run one command of a terminal; a refusal is only printed."""
         if line == "EOF":
             print()
             return True
-        line = line.strip() or self.lastcmd  # an empty line says the last command again, as debuggers do
+        line = line.strip() or self.lastcmd  # an empty line repeats the last command, as in other debuggers
         if not line:
             return False
         self.lastcmd = line
@@ -122,13 +122,13 @@ class DebuggerTerminal(cmd.Cmd):
             return False
 
     def _obey(self, line: str) -> bool:
-        """Whether that was the last command."""
+        """Run a command and return True if it was the last one."""
         word, _, rest = line.strip().partition(" ")
         name = SHORT.get(word, word)
         if name not in COMMANDS:
             near = meant(word, COMMANDS, ELSEWHERE)
             raise Error(
-                f"there is no command `{word}`", help=f"{f'{near} ' if near else ''}there is {', '.join(COMMANDS)}"
+                f"there is no command `{word}`", help=f"{f'{near} ' if near else ''}the commands are {', '.join(COMMANDS)}"
             )
         return bool(COMMANDS[name](self, rest.strip()))
 
@@ -138,7 +138,7 @@ class DebuggerTerminal(cmd.Cmd):
     # Running
 
     def findings(self) -> bool:
-        """True if there has been an error."""
+        """True if there are findings so far."""
         report = self.session.report or self.session.machine.report
         return any(finding.kind != "closed" for finding in report.errors)
 
@@ -183,7 +183,7 @@ class DebuggerTerminal(cmd.Cmd):
     def do_help(self, arg: str) -> None:
         print(EPILOG.partition("first instruction.\n\n")[2].partition("\n\nexit code")[0])
 
-    # Looking
+    # Inspecting
 
     def do_thread(self, text: str) -> None:
         if text:
@@ -209,7 +209,7 @@ class DebuggerTerminal(cmd.Cmd):
         chosen, names = self.session.inspection.choice(name, self.session.focus)
         if len(names) > 1:
             others = ", ".join(f"`warp {each}`" for each in names if each != chosen)
-            print(f"{chosen}, of {len(names)} registers of {name} the last that is written; {others} for another one")
+            print(f"{chosen}, the last written of {len(names)} registers named {name}; others: {others}")
         row = [UNWRITTEN if v is None else shown(v) for v in self.session.warp(name, type=type)]
         width = max(map(len, row))
         for first in range(0, len(row), A_ROW):
@@ -225,7 +225,7 @@ class DebuggerTerminal(cmd.Cmd):
     def do_memory(self, text: str) -> None:
         match = re.fullmatch(r"(\S+)(?:\s+(\d{1,12}))?(?:\s+(\d{1,6}))?", text)
         if match is None:
-            raise Error("memory takes an array, and where to begin", help="such as `memory x 128 16`")
+            raise Error("memory takes an array, a first element and a count", help="for example `memory x 128 16`")
         first, count = int(match[2] or 0), int(match[3] or A_ROW)
         values = self.session.inspection.memory(match[1], first, count)
         print(f"{match[1]}[{first}:{first + len(values)}] = {' '.join(map(shown, values))}")
@@ -238,12 +238,12 @@ class DebuggerTerminal(cmd.Cmd):
 
     def do_findings(self, text: str) -> None:
         report = self.session.report or self.session.machine.report
-        print("\n".join(map(str, report.findings)) or "nothing was found")
+        print("\n".join(map(str, report.findings)) or "no findings")
 
     def do_list(self, text: str) -> None:
         at = self.session.stop.location
         if at is None:
-            raise Error("the launch stands at no line", help="ptx shows instructions")
+            raise Error("the launch is not stopped at a line", help="`ptx` shows instructions")
         for line in range(max(1, at.line - AROUND), at.line + AROUND + 1):
             if source := linecache.getline(at.file, line):
                 print(f"{'->' if line == at.line else '  '} {line:4} {source}".rstrip())
@@ -278,7 +278,7 @@ SHORT = {
 
 
 def _typed(command: str, text: str) -> tuple[str, str | None]:
-    """A name, and the type behind `as`."""
+    """Return a name, and the type after `as`."""
     match = re.fullmatch(r"(\S+)(?:\s+as\s+(\w+))?", text)
     if match is None:
         raise Error(f"{command} takes a register", help=f"such as `{command} i`, or `{command} words as f16x2`")
@@ -286,7 +286,7 @@ def _typed(command: str, text: str) -> tuple[str, str | None]:
 
 
 def _thread(text: str) -> ThreadName:
-    """`3`, `3,1` or `3 of 0,1`: a thread, and its block."""
+    """Parse `3`, `3,1` or `3 of 0,1`: a thread, and its block."""
     thread, _, block = text.partition(" of ")
     parts = [tuple(map(int, re.findall(r"\d{1,9}", part))) for part in (block or "0", thread)]
     if not all(1 <= len(part) <= 3 for part in parts):

@@ -95,7 +95,7 @@ def _driver_version() -> str:
 
 def _assembler() -> dict[str, str | None]:
     try:
-        return {"assembler": assemblers.choose(config.current().assembler).version(), "no_assembler": None}
+        return {"assembler": assemblers.choose(config.current().assembler).describe(), "no_assembler": None}
     except Error as missing:
         return {"assembler": None, "no_assembler": missing.message}
 

@@ -1,4 +1,4 @@
-"""A debugger on the emulator: stops at Python lines and at findings, steps, and looks at registers and memory.
+"""A debugger on the emulator: breakpoints at Python lines, stops at findings, single steps, registers and memory.
 
 `pd.debug(kernel, grid, block, …)` is for scripts, `ptxdsl debug TARGET` for the terminal.
 """

@@ -1,4 +1,4 @@
-"""What a launch that stands still holds: registers by their names, shared memory by its layouts, who waits where."""
+"""The state of a stopped launch: registers by name, shared memory through layouts, and the state of all threads."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ptxdsl.runtime.variant import Variant
 from ptxdsl.trace.named import PythonNames
 from ptxdsl.types import TYPES, Type
 
-_NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no name in Python
+_NUMBERED = re.compile(r"%?[a-z]{1,3}\d+")  # of registers that have no Python name
 Value = Number | tuple[Number, ...]
 UNWRITTEN = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class RegisterValue:
-    """A register of a thread: its name in PTX, its type, and its value, None where the thread has not written it.
+    """A register of a thread: its PTX name, type and value; the value is None if the thread has not written it.
 
     `points` names the array element at that address, if there is one. `in_flight` is the wgmma that will write it;
     until wgmma.wait_group the register has no value.
@@ -60,8 +60,11 @@ class RegisterValue:
 
 @dataclass(frozen=True, slots=True)
 class SharedContent:
-    """An array in shared memory, or a part of one: `values` in the shape of its layout, and which elements somebody
-    wrote. `axes` are the indices that the values have in the whole array, for each axis of `values`."""
+    """An array in shared memory, or a part of it: `values` in the shape of its layout, and flags of initialised
+    elements.
+
+    `axes` are the indices of the values in the whole array, for each axis of `values`.
+    """
 
     name: str
     type: Type
@@ -90,7 +93,7 @@ class SharedContent:
 
 
 class Inspection:
-    """Looks at a launch that stands."""
+    """The inspection of a stopped launch."""
 
     def __init__(self, machine: Machine, variant: Variant, names: Callable[[], PythonNames]) -> None:
         self.machine, self.variant, self.view, self.names = machine, variant, MachineView(machine), names
@@ -102,18 +105,19 @@ class Inspection:
         return MachineView(machine).lane(thread)
 
     def standing(self, thread: Thread) -> Standing | None:
-        """Where a thread stands; None where it has ended or its block has not begun."""
+        """Return the state of a thread; None if it has ended or its block has not started."""
         lane = self.view.lane(thread)
         return None if lane is None else self.view.standing(lane)
 
     def where(self) -> list[str]:
-        """Who runs, is ready or waits where."""
+        """Return the state of all threads: running, ready or waiting, and for what."""
         x = self.machine.processor
         return standing_lines(self.machine, x, None if x.group is None else x.group.lanes)
 
     def backtrace(self, thread: Thread) -> list[str]:
-        """Where a thread stands, and the calls that led there, innermost first: of functions that stay functions, and
-        of those of Python that were inlined."""
+        """Return the location of a thread and the calls that led there, innermost first, including inlined Python
+        functions.
+        """
         self._frame_of(thread)
         standing = self.standing(thread)
         lines: list[str] = []
@@ -127,21 +131,23 @@ class Inspection:
     # Registers
 
     def registers(self, thread: Thread, numbered: bool = False) -> list[RegisterValue]:
-        """The registers that a thread has written; of those that have a name in Python, without `numbered`."""
+        """Return the registers that a thread has written; without `numbered`, only those with a Python name."""
         lane, frame = self._frame_of(thread)
         slots = enumerate(frame.code.slots.registers)
         named = [slot for slot, register in slots if numbered or not _NUMBERED.fullmatch(register.name)]
         return [self._read(frame, slot, lane, None) for slot in named if self.view.written(frame, slot, lane)]
 
     def values(self, name: str, thread: Thread, type: str | None = None) -> list[RegisterValue]:
-        """The registers that a name means, for a thread: several where Python had it more than once, or had a list."""
+        """Return the registers with a name, for a thread: several for a Python name that was assigned again, or for a
+        list.
+        """
         lane, frame = self._frame_of(thread)
         elements = self._elements(name)
         slots = [slot for each in elements or [name] for slot in self._slots(frame, each)]
         return [self._read(frame, slot, lane, _type(type)) for slot in slots]
 
     def value(self, name: str, thread: Thread, type: str | None = None) -> Value:
-        """The value of one register: of several, the last that the thread has written."""
+        """Return the value of one register; of several with the name, the last that the thread has written."""
         lane, frame = self._frame_of(thread)
         known = [self._read(frame, slot, lane, _type(type)) for slot in self._slots(frame, name)]
         written = [each.value for each in known if each.value is not None]
@@ -154,7 +160,7 @@ class Inspection:
         return written[-1]
 
     def warp(self, name: str, thread: Thread, type: str | None = None) -> list[Value | None]:
-        """A register in the lanes of the warp of a thread."""
+        """Return the values of a register in the lanes of the thread's warp."""
         lane, frame = self._frame_of(thread)
         first, wanted = lane // WARP * WARP, _type(type)
         last = self._last(frame, self._slots(frame, name), lane)
@@ -163,13 +169,13 @@ class Inspection:
         return [self._read(frame, last, each, wanted).value if exists[each] else None for each in lanes]
 
     def choice(self, name: str, thread: Thread) -> tuple[str, list[str]]:
-        """The register of a name that `warp` looks at, and all that have the name, in their order in the text."""
+        """Return the register that `warp` shows for a name, and all registers with that name, in the order of the text."""
         lane, frame = self._frame_of(thread)
         slots, registers = self._slots(frame, name), frame.code.slots.registers
         return registers[self._last(frame, slots, lane)].name, [registers[slot].name for slot in slots]
 
     def _last(self, frame: Frame, slots: Sequence[int], lane: int) -> int:
-        """Of several registers, that which a thread has written and stands last in the text."""
+        """Return the last register in the text, of several, that a thread has written."""
         return max(slots, key=lambda slot: (self.view.written(frame, slot, lane), slot))
 
     def _read(self, frame: Frame, slot: int, lane: int, wanted: Type | None) -> RegisterValue:
@@ -191,7 +197,7 @@ class Inspection:
         return "" if holder is None else holder.at(int(address))
 
     def _slots(self, frame: Frame, name: str) -> list[int]:
-        """The registers that a name means, in their order in the text."""
+        """Return the registers with a name, in the order of the text."""
         if not isinstance(name, str):
             raise Error(f"a register has a name; found {name!r}", help="such as `total`, or `%r3` of PTX")
         registers = frame.code.slots.registers
@@ -208,7 +214,7 @@ class Inspection:
         return slots
 
     def _elements(self, name: str) -> list[str]:
-        """The names of the elements of a list of Python, in their order; none where the name is a register's."""
+        """Return the names of the elements of a Python list, in order; empty if the name is a register's."""
         known = self.names().registers
         inside = re.compile(rf"{re.escape(name)}(\[\d+\])+")
         return [] if name in known else [each for each in known if inside.fullmatch(each)]
@@ -224,8 +230,9 @@ class Inspection:
     # Memory
 
     def shared(self, name: str, thread: Thread, most: int | None = None) -> SharedContent:
-        """An array in the shared memory of a thread's block, or a part of it: 'tile[0:8, 3]'. Raises Error for one with
-        more than `most` elements."""
+        """Return an array in the shared memory of a thread's block, or a part of it: 'tile[0:8, 3]'. Raises Error for
+        one with more than `most` elements.
+        """
         lane = self.view.lane(thread)
         if lane is None:
             raise Error(f"block {thread.block_text} does not run, and has no shared memory", help="choose another one")
@@ -243,7 +250,7 @@ class Inspection:
         return SharedContent(called, array.element, values.reshape(offsets.shape), flags, wanted.axes)
 
     def memory(self, name: str, first: int = 0, count: int = 8) -> list[Value]:
-        """Elements of an array among the arguments, or of a variable in global memory."""
+        """Return elements of an array among the arguments, or of a variable in global memory."""
         table = self.machine.memory.spaces["global"].table
         known = {a.name: a for a in table.allocations if a.name != "workspace"}
         if name not in known:
@@ -264,7 +271,7 @@ class Inspection:
         return [array.name for array in self._arrays()]
 
     def _arrays(self) -> Iterator[SharedArray]:
-        """Those of the kernel's function, by the names that Python has for them; of PTX, its variables."""
+        """Return the arrays of the kernel by their Python names; for PTX, its variables."""
         known = self.names().arrays
         yield from known.values()
         starts = {(array.variable, array.offset) for array in known.values()}
@@ -274,7 +281,9 @@ class Inspection:
                 yield SharedArray(a.name, a.name, 0, TYPES.get(a.element, TYPES["b8"]), None)
 
     def _shared_array(self, name: str) -> tuple[SharedArray, str]:
-        """An array, and the index behind its name; a name in Python may end with one, in a list of arrays."""
+        """Return an array and the index after its name; a Python name may itself end with an index, in a list of
+        arrays.
+        """
         known = {array.name: array for array in self._arrays()}
         if name in known:
             return known[name], ""
@@ -286,7 +295,7 @@ class Inspection:
 
 
 def _of_part(array: SharedArray, count: int, index: str, most: int | None) -> tuple[np.ndarray, ArrayPart]:
-    """Where the elements of a part of an array lie, in elements from its beginning."""
+    """Return the offsets of the elements of a part of an array, in elements from its start."""
     offsets = array.offsets(count)
     wanted = part(array.name, index, offsets.shape)
     elements = np.asarray(offsets[wanted.index])

@@ -1,4 +1,4 @@
-"""Which steps of a program begin a line of Python, so that one can stop there."""
+"""The steps of a program at which a Python line begins, as places for breakpoints."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ptxdsl.emulate.run.decode import Code, Decoded
 from ptxdsl.errors import Error, Location
 
 Line = tuple[str, int]
-NEAR = 3  # lines that a refusal names
+NEAR = 3  # lines that an error message names
 
 
 @dataclass(frozen=True)
 class CodeLines:
-    """The lines that have instructions, of the kernel and of what it calls: the steps where each begins.
+    """The lines with instructions, of the kernel and the functions that it calls, and the steps where each begins.
 
-    A line is also that of a call, for the instructions of a Python function that was called there.
+    The instructions of an inlined Python function also belong to the line of its call.
     """
 
     kernel: str
@@ -37,9 +37,9 @@ class CodeLines:
         return cls(kernel, {line: frozenset(steps) for line, steps in starts.items()})
 
     def find(self, position: str | int, file: str | None) -> Line:
-        """The line that `file.py:12`, `12` or 12 means; `file` is the one of a mere number.
+        """Return the line that `file.py:12`, `12` or 12 means; `file` is the file of a plain number.
 
-        Raises Error for a place that is none, a file that the kernel is not made of, and a line without code.
+        Raises Error for an invalid position, a file without code of the kernel, and a line without code.
         """
         named, line = _read(position)
         files = self._files(named or file or next(iter(self.starts))[0], named is not None)
@@ -66,7 +66,7 @@ class CodeLines:
 
 
 def lines_of(step: Decoded) -> Iterator[Line]:
-    """The line of a step, and those of the calls that led to it; of a batch, those of all its steps."""
+    """Return the line of a step and the lines of the calls that led to it; for a batch, of all its steps."""
     for each in step.batch.steps if step.batch is not None else (step,):
         for location in each.location.chain() if each.location is not None else ():
             yield location.file, location.line
@@ -77,7 +77,7 @@ def innermost(location: Location | None) -> Line | None:
 
 
 def outermost(location: Location | None) -> Line | None:
-    """The line of the kernel itself, from which helpers were called."""
+    """Return the line of the kernel itself, from which helpers were called."""
     return None if location is None else innermost(location.chain()[-1])
 
 

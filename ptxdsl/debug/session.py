@@ -1,4 +1,4 @@
-"""A launch that stands still where one wants it to: it runs in a thread of its own, which waits at each stop."""
+"""A launch that can be stopped: it runs in a thread of its own, which waits at each stop."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ FIRST = Thread((0, 0, 0), (0, 0, 0))
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why and where a launch stands: `reason` is 'start', 'line', 'step', 'finding', 'ended' (the thread that is
-    stepped has ended), 'interrupt' or 'end' (the launch is over).
+    """The reason and place of a stop.
 
-    `thread` is the one in focus, `location` and `instruction` what it will do next; of a finding, what was found.
-    `count` threads are there with it.
+    `reason` is 'start', 'line', 'step', 'finding', 'ended' (the stepped thread has ended), 'interrupt' or 'end' (the
+    launch has ended). `thread` is the thread in focus, `location` and `instruction` its next instruction, and `finding`
+    the finding, if it is the reason. `count` threads are at the same instruction.
     """
 
     reason: str
@@ -68,7 +68,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LineBreak:
-    """A line at which the launch shall stop, for every thread or for one."""
+    """A breakpoint at a line, for every thread or for one."""
 
     number: int
     line: Line
@@ -81,14 +81,14 @@ class LineBreak:
 
 
 Goal = Callable[[Decoded, np.ndarray], bool]
-"""Whether the launch has come to where a step shall end."""
+"""A predicate: True if the launch has reached the end of a step."""
 
 
 class Debugger:
-    """A launch on the emulator that stops where it is told to. Use it in a `with`, or `close` it.
+    """A launch on the emulator that can be stopped. Use it in a `with`, or `close` it.
 
-    It stands at its first instruction. `focus` is the thread that is stepped and looked at; at a breakpoint, one that
-    came there. Arrays are written when the launch has ended, if nothing was found.
+    It is stopped at its first instruction. `focus` is the thread that is stepped and shown; at a breakpoint, the thread
+    that reached it. Arrays are written when the launch has ended without findings.
     """
 
     def __init__(self, call: EmulatorCall, names: Callable[[], PythonNames]) -> None:
@@ -117,11 +117,11 @@ class Debugger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What is asked for
+    # Control
 
     @public
     def stop_at(self, position: str | int, thread: ThreadName | None = None) -> LineBreak:
-        """Stops where threads, or one of them, come to a line: 12 of the file of the kernel, or "file.py:12".
+        """Stop where threads, or one of them, reach a line: 12 in the file of the kernel, or "file.py:12".
 
         Raises Error for a line without code.
         """
@@ -133,7 +133,7 @@ class Debugger:
 
     @public
     def clear(self, number: int | None = None) -> None:
-        """Takes a breakpoint away, or all of them. Raises Error for a number that none has."""
+        """Remove a breakpoint, or all of them. Raises Error for an unknown number."""
         if number is not None and number not in [each.number for each in self.breaks]:
             known = ", ".join(str(each.number) for each in self.breaks)
             raise Error(f"there is no breakpoint {number}", help=f"there is {known}" if known else "there is none")
@@ -141,74 +141,77 @@ class Debugger:
 
     @public
     def select(self, thread: ThreadName) -> Thread:
-        """The thread that is looked at and stepped from now on."""
+        """Select the thread that is shown and stepped."""
         self.focus = self.threads.named(thread, "thread")
         return self.focus
 
     @public
     def resume(self) -> Stop:
-        """Runs on, to a breakpoint, a finding or the end."""
+        """Run to a breakpoint, a finding or the end."""
         return self._go("line", None)
 
     @public
     def step(self) -> Stop:
-        """Runs until the thread in focus comes to another line, be it in a function that it calls."""
+        """Run until the thread in focus reaches another line, which may be in a function that it calls."""
         return self._step_lines(innermost)
 
     @public
     def next(self) -> Stop:
-        """Runs until the thread in focus comes to another line of the kernel itself."""
+        """Run until the thread in focus reaches another line of the kernel itself."""
         return self._step_lines(outermost)
 
     @public
     def step_instruction(self) -> Stop:
-        """Runs until the thread in focus comes to its next instruction."""
+        """Run until the thread in focus reaches its next instruction."""
         return self._go("step", self._in_focus)
 
     def interrupt(self) -> None:
-        """Stops the launch at its next step, from another thread of Python or from a signal."""
+        """Stop the launch at its next step. Call it from another Python thread or a signal handler."""
         self._interrupted = True
 
     def close(self) -> None:
-        """Ends the launch where it stands; its arrays stay as they are."""
+        """End the launch now; its arrays stay unchanged."""
         if not self.stop.is_end:
             self._closed = True
             self._orders.put(None)
             self._thread.join()
             self.stop = Stop("end", self.focus)
 
-    # What is looked at
+    # Inspection
 
     @property
     def inspection(self) -> Inspection:
-        """The registers and the memory of the launch as it stands. Raises Error once it has ended."""
+        """The registers and the memory of the stopped launch. Raises Error once it has ended."""
         if self.stop.is_end:
             raise Error("the launch has ended: there are no registers any more", help="start it anew, and stop earlier")
         return Inspection(self.machine, self.call.variant, self.names)
 
     @public
     def value(self, name: str, thread: ThreadName | None = None, type: str | None = None) -> Value:
-        """The value of a register of a thread, by its name in Python (`total`) or in PTX (`%r3`): of several registers
-        with one name in Python, the one that was written last in the text. `type` says how to read its bits: "f16x2".
+        """Return the value of a register of a thread, by its Python name (`total`) or PTX name (`%r3`).
 
-        Raises Error for a name that there is not, and for a register that the thread has not written.
+        Of several registers with one Python name, it is the one written last. `type` reinterprets the bits: "f16x2".
+        Raises Error for an unknown name, and for a register that the thread has not written.
         """
         return self.inspection.value(name, self._named(thread), type)
 
     @public
     def warp(self, name: str, thread: ThreadName | None = None, type: str | None = None) -> list[Value | None]:
-        """The values of a register in the 32 lanes of a thread's warp; None where a lane has not written it."""
+        """Return the values of a register in the 32 lanes of a thread's warp; None where a lane has not written it."""
         return self.inspection.warp(name, self._named(thread), type)
 
     @public
     def shared(self, name: str, thread: ThreadName | None = None) -> SharedContent:
-        """An array in the shared memory of a thread's block, through its layout, or a part of it as Python writes it:
-        `shared("tile[0:8, 3]")`. Raises Error for what there is not."""
+        """Return an array in the shared memory of a thread's block through its layout, or a part of it:
+        `shared("tile[0:8, 3]")`.
+
+        Raises Error for an unknown array or an invalid part.
+        """
         return self.inspection.shared(name, self._named(thread))
 
     @public
     def where(self) -> list[str]:
-        """Who stands or waits where: a line of text for the threads at one instruction."""
+        """Return the state of all threads, a line of text for the threads at one instruction."""
         return self.inspection.where()
 
     def _named(self, thread: ThreadName | None) -> Thread:
@@ -217,7 +220,7 @@ class Debugger:
     def _file(self) -> str | None:
         return self.stop.location.chain()[-1].file if self.stop.location is not None else None
 
-    # The two threads of Python
+    # The two Python threads
 
     def _go(self, reason: str, goal: Goal | None) -> Stop:
         if self.stop.is_end:
@@ -243,11 +246,11 @@ class Debugger:
         try:
             self.report = self.call.run([self])
             self._stops.put(Stop("end", self.focus))
-        except BaseException as error:  # whatever it is, whoever waits for a stop must hear of it
+        except BaseException as error:  # any exception must reach the thread that waits for a stop
             self._stops.put(error)
 
     def _stand(self, stop: Stop) -> None:
-        """Waits until the launch may go on."""
+        """Wait until the launch may continue."""
         self._interrupted = False
         self._stops.put(stop)
         self._orders.get()
@@ -255,7 +258,7 @@ class Debugger:
             self.machine.report.findings[:] = [Finding("closed", "the launch was not run to its end")]
             raise Abort
 
-    # What the machine tells
+    # Called by the machine
 
     def attach(self, machine: Machine) -> None:
         self.machine = machine
@@ -273,7 +276,7 @@ class Debugger:
             self._stand(Stop("finding", self.focus, at, finding=finding))
 
     def ended(self) -> None:
-        """The report follows."""
+        """Store the report."""
 
     def _why_here(self, step: Decoded, lanes: np.ndarray) -> str:
         if self._interrupted:
@@ -290,7 +293,7 @@ class Debugger:
         return ""
 
     def _comes(self, line: LineBreak, lanes: np.ndarray) -> bool:
-        """Whether one comes whom a breakpoint is for; who comes is in focus."""
+        """True if a thread that a breakpoint is for arrives; that thread comes into focus."""
         if line.thread is None:
             if not self._has_focus(lanes):
                 self._look_at(lanes)
@@ -341,9 +344,9 @@ def debug(
     cluster: int | tuple[int, ...] | None = None,
     **constants: object,
 ) -> Debugger:
-    """A launch on the emulator that stands at its first instruction, to be stepped and looked at.
+    """Return a launch on the emulator that is stopped at its first instruction, to be stepped and inspected.
 
-    Takes what `pd.emulate` takes. Raises LaunchError for arguments that do not fit.
+    Takes the arguments of `pd.emulate`. Raises LaunchError for arguments that do not fit.
     """
     call = emulation.emulator_call(
         "pd.debug", kernel, grid, block, arguments, shared_bytes=shared_bytes, checks=checks, overlap=overlap,
@@ -353,5 +356,5 @@ def debug(
 
 
 def _names_of(kernel: object, arch: str, constants: Mapping[str, object]) -> PythonNames:
-    """What Python calls what a kernel has; nothing of PTX."""
+    """Return the Python names of a kernel's registers and arrays; none for PTX."""
     return kernel.python_names(arch, constants) if isinstance(kernel, Kernel) else PythonNames()

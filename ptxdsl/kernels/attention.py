@@ -189,3 +189,6 @@ def attention_varlen(
         attention_kernel, (q, k, v), (q_offsets, k_offsets), causal=causal, window=window, scale=scale, softcap=softcap,
         out=out, return_lse=return_lse, config=config,
     )  # fmt: skip
+
+
+attention.kernel = attention_kernel  # type: ignore[attr-defined]  # for `ptxdsl dump`

@@ -53,11 +53,11 @@ REFUSED = {
     f"debug k.py {LAUNCH} --arg f32[32]": FEW,
     f"profile k.py {LAUNCH} --arg f32[32]": FEW,
     f"debug k.py {WHOLE} -c brek": (
-        f"ptxdsl: there is no command `brek`\n  help: did you mean `break`? there is {VERBS}\n"
+        f"ptxdsl: there is no command `brek`\n  help: did you mean `break`? the commands are {VERBS}\n"
     ),
     f"debug k.py {WHOLE} -c run": (
         "ptxdsl: there is no command `run`\n  help: the launch has begun: `continue` goes on to the next stop; "
-        f"there is {VERBS}\n"
+        f"the commands are {VERBS}\n"
     ),
 }  # fmt: skip
 

@@ -169,7 +169,7 @@ class Inspection:
         return [self._read(frame, last, each, wanted).value if exists[each] else None for each in lanes]
 
     def choice(self, name: str, thread: Thread) -> tuple[str, list[str]]:
-        """Return the register that `warp` shows for a name, and all registers with that name, in the order of the text."""
+        """Return the register that `warp` shows for a name, and all registers with that name in text order."""
         lane, frame = self._frame_of(thread)
         slots, registers = self._slots(frame, name), frame.code.slots.registers
         return registers[self._last(frame, slots, lane)].name, [registers[slot].name for slot in slots]

@@ -1,4 +1,4 @@
-"""Public functions of products and convolutions; arguments that other libraries have, by the names they have there."""
+"""Decorators of the public functions: they explain arguments by the names that other libraries use."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _STRIDED = "windows move by single pixels here: of a stride s pass `dy` with s -
 
 
 def _epilogues(called: str) -> dict[str, str]:
-    """What stands for a bias and an activation where there is an epilogue."""
+    """Return what replaces a bias and an activation in functions with an epilogue."""
     activation = f"it is the epilogue: {called}(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours"
     return {"bias": _OF_THE_EPILOGUE.format(called), **dict.fromkeys(("activation", "act"), activation)}
 
 
 def _launcher(function: Callable[P, R], **mends: str) -> Callable[P, R]:
-    """A public function that launches kernels; `mends` says what stands for arguments that it has not."""
+    """Decorate a public function; `mends` explains arguments that it does not have."""
     name = function.__name__
     if "beta" in inspect.signature(function).parameters:
         mends["accumulate"] = _ADDED
@@ -52,12 +52,12 @@ def public_gemm(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def public_group(function: Callable[P, R]) -> Callable[P, R]:
-    """Products of groups, which have no epilogue."""
+    """Decorate a function of groups without an epilogue."""
     return _launcher(function, **_PRODUCTS)
 
 
 def public_fused(function: Callable[P, R]) -> Callable[P, R]:
-    """Products of groups of rows, and of scaled matrices, which have one."""
+    """Decorate a function of groups of rows, or of scaled matrices, with an epilogue."""
     return _launcher(function, **_PRODUCTS, **_epilogues(function.__name__))
 
 
@@ -66,5 +66,5 @@ def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def public_gradient(function: Callable[P, R]) -> Callable[P, R]:
-    """Gradients of convolutions."""
+    """Decorate a gradient of a convolution."""
     return _launcher(function, padding=_PADDED, groups=_GROUPED, stride=_STRIDED)

@@ -1,4 +1,4 @@
-"""A list of matrices, checked all at once: a few columns of numbers."""
+"""Lists of matrices, checked all at once by column."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Matrices:
 
     @property
     def transposed(self) -> Matrices:
-        """The same memory, read with rows and columns exchanged."""
+        """The transposes, without moving data."""
         exchanged = {
             order: self.orders[other] for order, other in zip(ORDERS, ORDERS[::-1], strict=True) if other in self.orders
         }
@@ -55,27 +55,28 @@ class Matrices:
 
     @property
     def along_column(self) -> Matrices:
-        """The same, column-major where they all are that too."""
+        """The matrices, described as column-major if all of them are that too."""
         return replace(self, major="column") if "column" in self.orders else self
 
     @cached_property
     def lines(self) -> np.ndarray:
-        """Rows of row-major matrices, columns of column-major ones."""
+        """The number of rows of row-major matrices, of columns of column-major ones."""
         return self.shapes[:, int(self.major == "column")]
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """Elements of a line."""
+        """The number of elements of a row of row-major matrices, of a column of column-major ones."""
         return self.shapes[:, int(self.major == "row")]
 
     @cached_property
     def bytes(self) -> np.ndarray:
-        """From the first to behind the last element of each matrix."""
+        """The number of bytes from the first element of each matrix to the end of its last one."""
         elements = (self.lines - 1) * self.strides + self.lengths
         return np.where((self.lines > 0) & (self.lengths > 0), elements, 0) * self.type.bytes
 
     def widest(self, extents: Any = 0) -> int:
-        """The widest access in bytes at which each line of each matrix begins, and which divides `extents` elements."""
+        """Return the widest access in bytes for which every row of every matrix is aligned and which divides `extents`
+        elements."""
         apart = np.where(self.lines > 1, self.strides, 0) | extents
         common = np.bitwise_or.reduce((self.pointers | apart * self.type.bytes)[self.bytes > 0], initial=WIDEST)
         return int(common & -common)
@@ -87,7 +88,7 @@ class Matrices:
 
 
 def matrices(name: str, owners: Sequence[object]) -> Matrices:
-    """A list of matrices. Raises LaunchError for one that is none, and for lists whose matrices differ in kind."""
+    """Check a list of matrices. Raises LaunchError for items that are not matrices or differ in kind."""
     seen = [_look(name, number, owner) for number, owner in enumerate(owners)]
     kinds, shapes, strides, pointers, readonly = zip(*seen, strict=True)
     _check_alike(name, kinds)
@@ -107,7 +108,7 @@ def matrices(name: str, owners: Sequence[object]) -> Matrices:
 
 
 def _look(name: str, number: int, owner: Any) -> tuple[Any, ...]:
-    """((type, GPU), shape, strides in elements, address, whether it may not be written)"""
+    """Return ((type, GPU), shape, strides in elements, address, True if read-only)."""
     library = arrays.library_of(type(owner))
     if library is not None and library.name == "torch" and owner.is_cuda:
         with suppress(RuntimeError):  # it has no memory, which is said below
@@ -137,7 +138,8 @@ def located(device: int | None) -> str:
 
 
 def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """For row- and for column-major: which matrices can be read so, and the elements between their lines."""
+    """Return which matrices can be read as row-major and as column-major, and the elements between their rows or
+    columns."""
     readings = {}
     for order, line in zip(ORDERS, (0, 1), strict=True):
         lines, across, apart, step = shapes[:, line], shapes[:, 1 - line], strides[:, line], strides[:, 1 - line]
@@ -148,7 +150,7 @@ def _orders(shapes: np.ndarray, strides: np.ndarray) -> dict[str, tuple[np.ndarr
 
 
 def _refuse_first(name: str, owners: Sequence[object]) -> NoReturn:
-    """Raises for the first matrix that is none."""
+    """Raise for the first item that is not a matrix."""
     for number, owner in enumerate(owners):
         matrix(f"{name}[{number}]", owner)
     raise AssertionError(f"all matrices of {name} are in order")

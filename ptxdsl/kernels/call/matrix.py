@@ -1,4 +1,4 @@
-"""Matrices as a GEMM takes them: row- or column-major arrays of any library, with any leading dimension."""
+"""Matrix arguments: row- or column-major arrays of any library, with any leading dimension."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ NAMES = {
 
 @dataclass(frozen=True)
 class ArrayArgument:
-    """An array as a call gives it, whose elements PTX has; `name` is that of the parameter, `array` where and how it
-    lies."""
+    """An array argument with an element type that PTX has. `name` is the parameter's name, `array` its layout and
+    address."""
 
     name: str
     owner: Any
@@ -62,16 +62,16 @@ class ArrayArgument:
 
     @property
     def pointer(self) -> Any:
-        """What a kernel takes for its address: the array or, of memory of a workspace, which has no owner, that
-        itself."""
+        """The pointer argument of a kernel: this argument, or the address itself for memory of a workspace, which has
+        no owner."""
         return self.array.pointer if self.owner is None else self
 
 
 @dataclass(frozen=True)
 class Matrix(ArrayArgument):
-    """A 2-D array and how it lies: `major` is "row" or "column", `stride` the elements between rows (or columns).
+    """A 2-D array: `major` is "row" or "column", `stride` the number of elements between rows (or columns).
 
-    Of a 3-D array, `batches` matrices lie `batch_stride` elements apart; `batches` is None for one of two dimensions.
+    A 3-D array has `batches` matrices, `batch_stride` elements apart; `batches` is None for a 2-D array.
     """
 
     shape: tuple[int, int]
@@ -86,7 +86,7 @@ class Matrix(ArrayArgument):
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether each element has memory of its own, whatever the batch."""
+        """True if no two elements, in any batch, share memory."""
         if not self.array.size:
             return True
         lines, across = self.shape if self.major == "row" else self.shape[::-1]
@@ -99,7 +99,7 @@ class Matrix(ArrayArgument):
 
     @property
     def transposed(self) -> Matrix:
-        """The same memory, read with rows and columns exchanged."""
+        """The transpose, without moving data."""
         other = "row" if self.major == "column" else "column"
         return replace(self, shape=(self.shape[1], self.shape[0]), major=other)
 
@@ -110,13 +110,13 @@ class Matrix(ArrayArgument):
 
     @property
     def along_column(self) -> Matrix:
-        """The same; a single column without gaps as a column-major matrix, which it is as well."""
+        """The matrix, with a contiguous single column described as column-major."""
         if self.major == "column" or self.shape[1] != 1 or self.stride != 1:
             return self
         return replace(self, major="column", stride=max(1, self.shape[0]))
 
     def mapped(self, kind: TensorMap) -> MappedMatrix:
-        """The matrix, or its batches, as the tensor of a tensor map."""
+        """Return the matrix or batch as the tensor of a tensor map."""
         lines, length = self.shape if self.major == "row" else self.shape[::-1]
         if kind.l2_promotion > L2_LINE_BYTES and not self.is_in_sectors:
             kind = _by_lines(kind)  # else the L2 cache fetches lines in vain
@@ -125,37 +125,37 @@ class Matrix(ArrayArgument):
 
     @property
     def is_mappable(self) -> bool:
-        """Whether tensor copies can address it: by lines that begin at multiples of 16 bytes."""
+        """True if TMA can load it: rows (or columns) start at multiples of 16 bytes."""
         lines = self.shape[0] if self.major == "row" else self.shape[1]
         known = self if lines > 1 else replace(self, stride=0)  # a single one has no next
         return bool(self.array.size) and self.batch_stride >= 0 and known.widest() == WIDEST_ACCESS
 
     @property
     def is_storable(self) -> bool:
-        """Whether tensor copies can write it: they write whole 16 bytes, so that its lines end at multiples of these as
-        well. Else what lies behind a line would be lost."""
+        """True if TMA can store it, in whole 16-byte units: rows must end at multiples of 16 bytes too."""
         return self.is_mappable and not self.length * self.type.bytes % WIDEST_ACCESS
 
     @property
     def is_in_sectors(self) -> bool:
-        """Whether its lines begin at multiples of a sector of the L2 cache."""
+        """True if rows (or columns) start at multiples of a 32-byte L2 sector."""
         lines = self.shape[0] if self.major == "row" else self.shape[1]
         return lines == 1 or not (self.array.pointer | self.stride * self.type.bytes) % SECTOR_BYTES
 
     @property
     def length(self) -> int:
-        """Elements of a row, or of a column where it is column-major."""
+        """The number of elements of a row, or of a column if it is column-major."""
         return self.shape[1] if self.major == "row" else self.shape[0]
 
     def widest(self, *extents: int, most: int = 16) -> int:
-        """The widest access in bytes, up to `most`, at which each row begins and which divides `extents` elements."""
+        """Return the widest access in bytes, up to `most`, for which every row is aligned and which divides `extents`
+        elements."""
         apart = self.stride, self.batch_stride, *extents
         common = gcd(most, self.array.pointer, *(n * self.type.bytes for n in apart))
         return common & -common
 
 
 def _by_lines(kind: TensorMap) -> TensorMap:
-    """The same boxes, of which the L2 cache fetches no more than a line at a time."""
+    """Return the same map, with an L2 promotion of one line."""
     if kind.copy is not None:
         return TensorMap.of(kind.element, kind.copy, l2_promotion=L2_LINE_BYTES)
     return TensorMap(kind.element, kind.box, kind.swizzle, l2_promotion=L2_LINE_BYTES)
@@ -163,8 +163,8 @@ def _by_lines(kind: TensorMap) -> TensorMap:
 
 @dataclass(frozen=True)
 class MappedMatrix(ArrayArgument):
-    """A matrix that a kernel takes by a tensor map: its planes, lines and elements, the last of stride 1; or images, or
-    filters, by as many axes as their map has."""
+    """A matrix passed by tensor map: planes, rows and elements, the last of stride 1; or images or filters, with the
+    axes of their map."""
 
     kind: TensorMap
     shape: tuple[int, ...]
@@ -172,7 +172,7 @@ class MappedMatrix(ArrayArgument):
 
     @property
     def lines(self) -> Any:
-        """The array itself in this order. Of images, pixels lie at one distance where several axes become one."""
+        """The array with the axes of the map."""
         if len(self.array.shape) > BATCH_DIMENSIONS:
             return self.owner.reshape(self.shape)
         major, _ = _order(self.name, self.array)
@@ -185,7 +185,7 @@ class MappedMatrix(ArrayArgument):
         return lines.reshape(rows, planes, length).swapaxes(0, 1)
 
     def encoder(self) -> Callable[[int], bytes]:
-        """What makes the tensor map for a GPU, given the address of an array that lies so."""
+        """Return a function that encodes the tensor map for an array of this layout at a given address."""
         each = self.array.itemsize
         return lru_cache(maxsize=1024)(address_encoder(self.kind, each, self.shape, self.strides, each))
 
@@ -193,9 +193,11 @@ class MappedMatrix(ArrayArgument):
 def array_argument(
     name: str, owner: object, dimensions: int | tuple[int, ...], rule: str, help: str, types: str = ""
 ) -> ArrayArgument:
-    """`owner` as an array with so many dimensions; `rule` says what has them. Raises LaunchError for others.
+    """Check that `owner` is an array with one of these numbers of dimensions, and return it; `rule` names what has
+    them.
 
-    `types` says in the help what its elements may be, where that is not what may be multiplied.
+    `types` are the element types that the help text suggests, by default those that can be multiplied. Raises
+    LaunchError.
     """
     allowed = (dimensions,) if isinstance(dimensions, int) else dimensions
     try:
@@ -251,14 +253,14 @@ def _check_memory(name: str, owner: object, array: arrays.Array) -> None:
 
 
 def is_output(name: str) -> bool:
-    """Whether an array is written, of which a copy would not do."""
+    """True if an array of this name is written, so that a copy of it would not do."""
     return name.partition("[")[0] == "out"
 
 
 def matrix(name: str, owner: object, vector_help: str = "reshape it", batched: bool = False, types: str = "") -> Matrix:
-    """`owner` as a matrix, or where `batched` as several of three dimensions; `types` is as in `array_argument`.
+    """Check that `owner` is a matrix, or a batch of them if `batched`; `types` is as in `array_argument`.
 
-    Raises LaunchError for what is no array, has other dimensions, or lies with gaps.
+    Raises LaunchError for anything else, for other dimensions and for gaps between elements.
     """
     expected = "a matrix has two dimensions, a batch of them three" if batched else "a matrix has two dimensions"
     array = array_argument(name, owner, (2, 3) if batched else 2, expected, vector_help, types).array
@@ -271,7 +273,7 @@ def matrix(name: str, owner: object, vector_help: str = "reshape it", batched: b
 
 
 def _order(name: str, array: arrays.Array) -> tuple[str, int]:
-    """Whether neighbours in memory are along a row or along a column, and the elements from one line to the next."""
+    """Return "row" or "column", and the number of elements from one row (or column) to the next."""
     (rows, columns), (down, right) = array.shape[-2:], array.strides[-2:]
     if (right == 1 or columns <= 1) and (down >= columns or rows <= 1):
         return "row", max(down, columns, 1) if rows > 1 else max(columns, 1)
@@ -292,8 +294,7 @@ def _order(name: str, array: arrays.Array) -> tuple[str, int]:
 
 
 def check_input_types(left: ArrayArgument, right: ArrayArgument, inputs: Sequence[Type], help: str) -> None:
-    """Raises LaunchError for a and b of different types, but for two of 8-bit floats, or of one that is none of
-    `inputs`."""
+    """Raise LaunchError if a and b have different types, except for two fp8 types, or one that is not in `inputs`."""
     if left.type not in inputs or (left.type is not right.type and {left.type, right.type} != {*FP8}):
         raise LaunchError(
             f"`{left.name}` is {describe_type(left.type)} and `{right.name}` is {describe_type(right.type)}", help=help
@@ -301,9 +302,9 @@ def check_input_types(left: ArrayArgument, right: ArrayArgument, inputs: Sequenc
 
 
 def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
-    """A new row-major array of the library and device of another, its elements not set.
+    """Return a new row-major array, uninitialised, from the library and on the device of another array.
 
-    Raises LaunchError for a library whose arrays we cannot make.
+    Raises LaunchError for a library whose arrays cannot be allocated here.
     """
     library = like.array.library
     if library not in _MAKE:
@@ -317,7 +318,7 @@ def empty(like: ArrayArgument, shape: tuple[int, ...], type: Type) -> Any:
 
 
 def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any]:
-    """What makes row-major arrays, given an array of the library on the device where they shall be."""
+    """Return a function that allocates row-major arrays on the device of a given array."""
     extents = tuple(shape)
     quick = _quick_of_torch() if library == "torch" else None
     if quick is None:
@@ -334,7 +335,7 @@ def maker(library: str, shape: Sequence[int], dtype: Any) -> Callable[[Any], Any
 
 
 def list_maker(library: str, shapes: Iterable[Sequence[int]], dtype: Any) -> Callable[[Any], list[Any]]:
-    """What makes lists of such arrays, one of each shape."""
+    """Return a function that allocates a list of row-major arrays, one of each shape."""
     every = [*map(tuple, shapes)]
     quick = _quick_of_torch() if library == "torch" else None
     if quick is None:
@@ -351,8 +352,8 @@ def list_maker(library: str, shapes: Iterable[Sequence[int]], dtype: Any) -> Cal
 
 
 def _quick_of_torch() -> tuple[Callable[..., Any], Callable[[], int], tuple[type, ...]] | None:
-    """The function of compiled graphs, which makes a tensor on the current GPU in a third of the time; what says which
-    GPU that is; and the classes of tensors that are like its own. None where torch has it not."""
+    """Return the allocator of compiled graphs, which takes a third of the time on the current GPU, a function that
+    returns the current GPU, and the tensor classes that it can stand for. None if torch lacks it."""
     inside: Any = sys.modules["torch"]._C
     empty = getattr(getattr(getattr(inside, "_dynamo", None), "guards", None), "_empty_strided_cuda", None)
     if empty is None or not hasattr(inside, "_cuda_getDevice"):
@@ -381,11 +382,11 @@ _MAKE: dict[str, Callable[[Any, tuple[int, ...], Any], Any]] = {
 
 
 def describe_type(type: Type) -> str:
-    """A type as users of numpy know it."""
+    """Return the name of a type in numpy."""
     return NAMES.get(str(type)) or str(type.dtype)
 
 
 def describe_types(types: Iterable[Type]) -> str:
-    """Several of them, of which one is to be taken."""
+    """Return "a, b or c"."""
     *first, last = map(describe_type, types)
     return f"{', '.join(first)} or {last}" if first else last

@@ -1,5 +1,4 @@
-"""`config="tune"`: the configuration that takes the least time for products of a shape class, found once and kept on
-disk."""
+"""`config="tune"`: the fastest configuration of a shape class, measured once and kept on disk."""
 
 from __future__ import annotations
 
@@ -28,13 +27,13 @@ T = TypeVar("T")
 
 
 def wants_tuning(config: object) -> bool:
-    """Whether a caller asks for the best by measuring."""
+    """Return True if a caller asks for the fastest configuration."""
     return isinstance(config, str) and config == TUNE
 
 
 def timed_output(arrays: Sequence[Any]) -> Any:
-    """The output of a call, the first of its arrays, as trials write it: another one like it where it is read as well,
-    which must not change before the last launch."""
+    """Return the output that trials write: that of the call, or a new one if the call reads it too, since it must not
+    change before the last launch."""
     out, placement = arrays[0], placement_of(arrays)
     library = library_of(type(out))
     if library is None or placement is None or placement.addresses[0] not in placement.addresses[1:]:
@@ -43,8 +42,7 @@ def timed_output(arrays: Sequence[Any]) -> Any:
 
 
 class TuningSubject(NamedTuple):
-    """What is tuned: calls of a public function, by its name, whose products are of a class, in words; and the GPU and
-    stream of one of them."""
+    """Calls of a public function with products of a shape class, on a GPU; `device_stream` is that of one such call."""
 
     called: str
     shape_class: str
@@ -72,8 +70,8 @@ def kernel_sources() -> str:
 
 
 def tuned_once(subject: TuningSubject, kernels: object, trials: Callable[[], Trials]) -> TuningCandidate | None:
-    """The best of the trials of a class, which are made at the first call of `kernels` with it. None for the choice of
-    the model, as on the emulator."""
+    """Return the fastest candidate of a shape class, which is measured at the first call of `kernels` with it. None for
+    the choice of the model, as on the emulator."""
     if subject.device is None or settings.current().device == "emulator":
         return None
     key = subject.called, subject.shape_class, subject.device, kernels, settings.deciding()
@@ -86,8 +84,8 @@ def tuned_once(subject: TuningSubject, kernels: object, trials: Callable[[], Tri
 
 
 def tuned(subject: TuningSubject, trials: Trials) -> TuningCandidate | None:
-    """The best of some candidates, measured or as it was on disk. None where there are none, or none can be launched:
-    what is wrong then is said of the choice of the model."""
+    """Return the fastest candidate, from disk or measured. None if there are no candidates, or none can be launched;
+    the choice of the model then reports the reason."""
     device, stream = subject.device_stream
     timed = list(trials.timed)
     if device is None or not timed:
@@ -110,8 +108,8 @@ def _option(trials: Trials, candidate: TuningCandidate) -> TuningOption:
 
 
 def with_best(best: TuningCandidate | None, planned: Callable[[TuningCandidate | None], T]) -> T:
-    """What is `planned` with the best of a class; or, where that cannot be launched for this member of it, with the
-    choice of the model."""
+    """Return the plan of the fastest candidate of the class, or that of the model if this member of the class cannot
+    run it."""
     if best is not None:
         try:
             return planned(best)

@@ -1,4 +1,4 @@
-"""What calls of conv2d_dgrad() and conv2d_wgrad() check alike."""
+"""Checks that conv2d_dgrad() and conv2d_wgrad() share."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ptxdsl.schedule.arithmetic import is_int
 
 
 def gradient_of_output(dy: object) -> ArrayArgument:
-    """Raises LaunchError for what is no array of four dimensions."""
+    """Check the gradient of an output. Raises LaunchError for anything but an array of four dimensions."""
     return array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
 
 
 def check_extents(name: str, extents: object, letters: str) -> None:
-    """Raises LaunchError for what is not a height and a width."""
+    """Raise LaunchError for anything but a height and a width."""
     if not isinstance(extents, tuple | list) or len(extents) != 2 or not all(is_int(n) and n > 0 for n in extents):
         raise LaunchError(f"{name} is {extents!r}", help=f"it takes {letters}, two ints of 1 or more")
 
 
 def check_target(name: str, device: int | None) -> None:
-    """Raises LaunchError for a function that is for another GPU."""
+    """Raise LaunchError for a function that needs another GPU."""
     if target(device) != ARCH:
         raise LaunchError(
             f"{name} is for {ARCH}; the kernel is for {target(device)}",
@@ -32,7 +32,7 @@ def check_target(name: str, device: int | None) -> None:
 
 
 def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
-    """Raises LaunchError for a configuration of the other path, and for one with a function."""
+    """Raise LaunchError for a configuration of another path, or with an epilogue."""
     check_is_config(config)
     if config is not None and config.atom != WGMMA:
         raise LaunchError(

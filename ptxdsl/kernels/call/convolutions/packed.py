@@ -1,6 +1,7 @@
-"""Convolutions of images with few channels: these are packed first, to a workspace, for im2col copies of whole lines.
+"""Convolutions of images with few channels, which are first packed into a workspace so that im2col loads bring whole
+rows of boxes.
 
-What follows is a convolution of other images, by a window of one column: its channels are a line of the window.
+The packed convolution has a window of one column, whose channels are a row of the original window.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MOST_WORDS = 1 << 31  # which 32 bits count
 
 
 class PackedExtents(NamedTuple):
-    """Of packed images: how many, and the lines and columns of words of each."""
+    """The number of packed images, and the rows and columns of words of each."""
 
     images: int
     lines: int
@@ -38,26 +39,26 @@ class PackedExtents(NamedTuple):
 
 @dataclass(frozen=True)
 class Packing:
-    """How images and filters become words: `fold` pixels below each other in one."""
+    """The packing of images and filters into words of `fold` vertically adjacent pixels."""
 
     problem: Convolution
     fold: int
 
     @property
     def elements(self) -> int:
-        """Of a word."""
+        """The number of elements of a word."""
         return WORD_BYTES // self.problem.product.a.type.bytes
 
     @property
     def filters(self) -> PackedExtents:
-        """Whose lines are whole lines of boxes: tensor copies take three times as long where these reach over the last
-        channel."""
+        """The extents of packed filters, with rows of whole boxes: TMA takes three times as long for boxes that exceed
+        the channels."""
         sizes, whole = self.problem.sizes, LINE_BYTES // WORD_BYTES
         return PackedExtents(sizes.K, ceil_div(sizes.R, self.fold), ceil_div(sizes.S, whole) * whole)
 
     @property
     def images(self) -> PackedExtents:
-        """As many pixels as windows see."""
+        """The extents of packed images: the pixels that windows see."""
         sizes = self.problem.sizes
         down, right = sizes.stride
         lines = (sizes.P - 1) * (down // self.fold) + (self.filters.lines - 1) * sizes.dilation[0] + 1
@@ -69,12 +70,12 @@ class Packing:
 
     @property
     def moved_bytes(self) -> int:
-        """That are read and written."""
+        """The bytes that packing reads and writes."""
         return self.words * WORD_BYTES + self.problem.sizes.input_size * self._pixel_bytes
 
     @property
     def sizes(self) -> Conv2dProblem:
-        """The convolution of what is packed."""
+        """The packed convolution."""
         sizes, channels = self.problem.sizes, self.filters.columns * self.elements
         return Conv2dProblem(
             sizes.N, self.images.lines, sizes.Q, channels, sizes.K, self.filters.lines, 1,
@@ -82,7 +83,7 @@ class Packing:
         )  # fmt: skip
 
     def carry_out(self) -> tuple[Convolution, LaunchPlan]:
-        """The convolution of what is packed, and the launch that packs it."""
+        """Return the packed convolution, and the launch that packs it."""
         product, sizes, each = self.problem.product, self.sizes, self.elements
         line = self.images.columns * each
         x_strides = self.images.lines * line, line, self.problem.sizes.stride[1] * each, 1
@@ -115,13 +116,13 @@ class Packing:
 
     @property
     def _access(self) -> int:
-        """The bytes that are read at a time: at multiples of themselves, and within a pixel."""
+        """The access width in bytes: aligned, and within a pixel."""
         x, w = self.problem.product.a, self.problem.product.b
         return min(x.widest(), w.widest(self.problem.sizes.C))
 
 
 def packing_of(problem: Convolution) -> Packing | None:
-    """How images of few channels are packed; None where they are not."""
+    """Return the packing of images with few channels; None for other images."""
     sizes, x = problem.sizes, problem.product.a
     is_dilated, pixel_bytes = sizes.dilation[0] > 1, sizes.C * x.type.bytes
     if sizes.window_size == 1 or sizes.dilation[1] > 1 or not x.array.size or pixel_bytes > WORD_BYTES:
@@ -142,7 +143,7 @@ def _values(
     before: tuple[int, int],
     extents: PackedExtents,
 ) -> Any:
-    """What the kernel takes of images, or of filters."""
+    """Return the parameters of images or filters."""
     (image, line, pixel), (height, width), (above, left) = strides, size, before
     return packed_images(source.type)(
         source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
@@ -158,8 +159,8 @@ def _room(
     strides: tuple[int, ...],
     device_stream: tuple[int | None, int],
 ) -> tuple[ArrayArgument, Any]:
-    """Room for so many words, as images of such strides, and as all that the copy writes: numpy memory on the emulator,
-    else the workspace of a stream, by its address."""
+    """Return memory for packed words, as images of these strides and as all that the kernel writes: numpy memory on the
+    emulator, else the workspace of a stream, by address."""
     device, stream = device_stream
     if device is None:
         room = np.empty(extents.words * WORD_BYTES // like.type.bytes, like.owner.dtype)

@@ -38,7 +38,7 @@ CHANNELS_LAST = (
 
 
 class Window(NamedTuple):
-    """How the window moves over the images, each for height and width; `pad` is what is added (before, after)."""
+    """The movement of the filter window, for height and width; `pad` is (before, after)."""
 
     pad: tuple[tuple[int, int], tuple[int, int]]
     stride: tuple[int, int]
@@ -47,31 +47,31 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Pixels(Matrix):
-    """Images as the first operand, (N·P·Q, R·S·C): a matrix that is nowhere in memory."""
+    """Images as the A of an implicit GEMM, (N·P·Q, R·S·C): a matrix that is not in memory."""
 
     def widest(self, *extents: int, most: int = WIDEST) -> int:
-        """The widest copy in bytes that stays within the channels of one pixel and begins at multiples of itself."""
+        """Return the widest access in bytes that is aligned and stays within the channels of a pixel."""
         shape, strides, each = self.array.shape, self.array.strides, self.type.bytes
         steps = [stride for extent, stride in zip(shape[:3], strides, strict=False) if extent > 1]
         return gcd(most, self.array.pointer, *(each * n for n in (*steps, shape[3])))
 
     @property
     def apart(self) -> int | None:
-        """The elements between any pixel and the next one of all images; None where it is not one distance."""
+        """The elements between neighbouring pixels of all images; None if they differ."""
         (n, h, w, c), strides = self.array.shape, self.array.strides
         return _common_stride((w, h, n), strides[2::-1], c)
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution, and the same as a product: `a` is the Pixels, `b` the filters, (R·S·C, K), `out` (N·P·Q, K)."""
+    """A convolution and its implicit GEMM: `a` are the Pixels, `b` the filters (R·S·C, K), `out` is (N·P·Q, K)."""
 
     sizes: Conv2dProblem
     product: GemmProblem
 
 
 def window(pad: object, stride: object, dilation: object) -> Window:
-    """The options of a call. Raises LaunchError for what is no such number."""
+    """Check the options of a call. Raises LaunchError for invalid numbers."""
     sides = _pair(pad)
     pads = [_pair(side) for side in sides] if sides else []
     if not all(side and _are_sizes(side, 0) for side in pads) or not pads:
@@ -83,7 +83,7 @@ def window(pad: object, stride: object, dilation: object) -> Window:
 
 
 def _pair(value: object) -> Any:
-    """A number for both, or the two of a pair; () for what is neither."""
+    """Return a number for both sides, or the two of a pair; () for anything else."""
     if is_int(value):
         return (int(value), int(value))
     return tuple(value) if isinstance(value, tuple | list) and len(value) == 2 else ()
@@ -110,7 +110,7 @@ def convolution_of(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[object] = (),
 ) -> Convolution:
-    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    """Check the arrays of a call; out is allocated if it is None. Raises LaunchError for arrays that do not fit."""
     images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
     filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
     _check_inputs(images, filters)
@@ -150,7 +150,7 @@ def _check_inputs(x: ArrayArgument, w: ArrayArgument) -> None:
 
 
 def check_channels_last(x: ArrayArgument) -> None:
-    """Raises LaunchError for images whose channels do not lie side by side."""
+    """Raise LaunchError for images whose channels are not contiguous."""
     strides = x.array.strides
     if x.array.size and ((x.array.shape[3] > 1 and strides[3] != 1) or min(strides) < 0):
         raise LaunchError(
@@ -177,8 +177,8 @@ def _of_channels(x: ArrayArgument, w: ArrayArgument) -> str:
 
 
 def sizes_of(images: Sequence[int], filters: Sequence[int], moves: Window) -> Conv2dProblem:
-    """The problem of such shapes; its window has a place in the padded images, and 32 bits count what the kernel
-    counts."""
+    """Return the problem of these shapes. Raises LaunchError if the window exceeds the padded images, or if a count
+    exceeds 32 bits."""
     (n, h, w_in, c), (k, r, s, _) = images, filters
     if not r or not s:
         raise LaunchError(f"`w` has the shape {filters}", help="a window has a pixel or more: R and S of 1 at least")
@@ -204,7 +204,7 @@ def sizes_of(images: Sequence[int], filters: Sequence[int], moves: Window) -> Co
 
 
 def rows_of_filters(operand: ArrayArgument) -> Matrix:
-    """Filters as rows of R·S·C elements without gaps."""
+    """Return filters as contiguous rows of R·S·C elements."""
     (k, r, s, c), strides = operand.array.shape, operand.array.strides
     apart = strides[0] if k > 1 else max(r * s * c, 1)
     if operand.array.size and (_common_stride((c, s, r), strides[:0:-1], 1) != 1 or apart < r * s * c):
@@ -219,7 +219,7 @@ def rows_of_filters(operand: ArrayArgument) -> Matrix:
 
 
 def rows_of_pixels(name: str, owner: object, shape: tuple[int, ...], wanted: str, types: Sequence[Type]) -> Matrix:
-    """An output, or what lies as one: pixels one behind the other at one distance, channels side by side."""
+    """Return an output, or an array with its layout: pixels at one stride, contiguous channels."""
     dimensions, help = "an output has four dimensions, (N, P, Q, K)", f"pass `{name}` of the shape {shape}"
     operand = array_argument(name, owner, 4, dimensions, help, describe_types(types))
     if operand.array.shape != shape:
@@ -238,8 +238,8 @@ def rows_of_pixels(name: str, owner: object, shape: tuple[int, ...], wanted: str
 
 
 def _common_stride(extents: Sequence[int], strides: Sequence[int], otherwise: int) -> int | None:
-    """The one distance between all elements, innermost dimension first; None where they have not one, and `otherwise`
-    where there are fewer than two."""
+    """Return the stride between all elements, innermost dimension first: None if they have no common stride,
+    `otherwise` if there are fewer than two."""
     if not all(extents):
         return otherwise
     count, apart = 1, None

@@ -1,1 +1,1 @@
-"""Calls of products of groups: lists, and rows one behind the other."""
+"""Calls with groups: lists of problems, groups of rows, ranges of K."""

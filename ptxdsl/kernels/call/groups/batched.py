@@ -1,6 +1,6 @@
-"""Batches given as lists of matrices, wherever each of them lies: the kernel reads their addresses from a table.
+"""Batches as lists of matrices at any address: the kernel reads their addresses from a table.
 
-On sm_90a large ones, and those that only wgmma multiplies, are the problems of a grouped product.
+On sm_90a, large lists and types that only wgmma multiplies run as a grouped GEMM.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ def is_list(operand: Any) -> bool:
 
 @dataclass(frozen=True)
 class ListedBatch:
-    """Products of one size whose matrices lie alike, each somewhere: as they are `listed`, and as a `group` that is
-    row-major."""
+    """Products of one size, whose matrices have the same strides: as `listed`, and as a row-major `group`."""
 
     listed: ProblemGroup
 
@@ -87,7 +86,7 @@ class ListedBatch:
 
     @property
     def facts(self) -> Operands:
-        """What the matrices say of the kernel."""
+        """The operand facts of the kernel."""
         a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
         columns = int(self.group.shapes[0, 1])
         widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
@@ -95,9 +94,9 @@ class ListedBatch:
 
 
 def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
-    """What is given of the lists of a call; a single matrix, which is for all, as often as the lists are long.
+    """Return the lists of a call by name. A single matrix, shared by all products, is repeated.
 
-    Raises LaunchError for what is neither a list nor a single matrix.
+    Raises LaunchError for an argument that is neither a list nor a single matrix.
     """
     beside = {name: operand for name, operand in (("c", c), ("out", out)) if operand is not None}
     operands = {"a": a, "b": b, **beside}
@@ -110,7 +109,7 @@ def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
 
 
 def _check_single(name: str, owner: object, listed: str) -> None:
-    """Raises LaunchError for what stands beside lists and is no matrix for all products."""
+    """Raise LaunchError for an argument next to lists that is not one matrix for all products."""
     shape = array_argument(name, owner, (2, 3), "a matrix has two dimensions", "reshape it").array.shape
     if len(shape) == 3 or name == "out":
         such = f", such as list({name})" if len(shape) == 3 else ""
@@ -122,9 +121,9 @@ def _check_single(name: str, owner: object, listed: str) -> None:
 
 
 def batch_of(lists: Mapping[str, Sequence[object]], factors: tuple[float, float]) -> ListedBatch | None:
-    """The lists of a call, checked; None where they are empty.
+    """Check the lists of a call; None if they are empty.
 
-    Raises LaunchError for lists whose matrices are of different sizes or lie otherwise.
+    Raises LaunchError for lists whose matrices differ in shape or strides.
     """
     group = group_of(lists["a"], lists["b"], lists.get("c"), lists.get("out"), factors)
     if group is None:
@@ -241,7 +240,7 @@ class BatchPlan:
         return gemm_values(self.batch.problem, self.planned, (alpha, beta), batches)
 
     def _table(self, addresses: np.ndarray) -> AddressTable:
-        """For the emulator, which gives arrays addresses of its own."""
+        """Return the address table for the emulator, which assigns addresses of its own."""
         table, count = addresses.view(AddressTable), self.batch.count
         table.holders = [
             (n * count + number, f"{operand.name}[{number}]", operand.array(number))
@@ -252,16 +251,16 @@ class BatchPlan:
 
 
 def _group_kernels() -> Kernels:
-    """Those of grouped products, loaded by the first lists that take them."""
+    """Return the kernels of grouped GEMM, which are imported by the first lists that need them."""
     kernels: Kernels = import_module(GROUPED).KERNELS
     return kernels
 
 
 def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
-    """What the kernel of grouped products on the sm_90a path is made for, where row-major lists shall go by it; None
-    where they go by the sm_80 path, as with schedules that a caller asks for.
+    """Return the traits of the grouped kernel on sm_90a if row-major lists use it; None if they use the sm_80 path, as
+    with a schedule of the caller.
 
-    Raises LaunchError for what a caller says of it that does not go.
+    Raises LaunchError for options that the grouped kernel does not support.
     """
     check_is_config(choice.config)
     needs = needs_wgmma(group, choice.config)
@@ -283,19 +282,18 @@ def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
 
 
 def class_of_lists(batch: ListedBatch) -> str:
-    """What the path of lists depends on beside the shape class of their products."""
+    """Return what the path of lists depends on besides the shape class of their products."""
     return f"listed mapped {are_lists_mappable(batch.group)}, boxed {are_lists_boxed(batch.group)}"
 
 
 def candidates_by_wgmma(batch: ListedBatch, choice: Choice) -> list[tuple[float, TuningCandidate]]:
-    """What may be timed of lists on the sm_90a path, with the microseconds that each should take: none where the
-    caller says how blocks share tiles."""
+    """Return the candidates on sm_90a with the expected microseconds; none if the caller sets a schedule."""
     known = grouped.candidates_of(batch.group, "device", False)
     return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(batch, choice, each.config)]
 
 
 def _goes(batch: ListedBatch, choice: Choice, config: GemmConfig) -> bool:
-    """Whether a configuration goes with what the caller says, and the GPU has enough for it."""
+    """Return True if a configuration suits the options of the caller and the GPU."""
     try:
         return _traits_by_wgmma(batch.group, choice._replace(config=config)) is not None
     except Error:

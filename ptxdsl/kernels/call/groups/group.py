@@ -1,4 +1,4 @@
-"""The arrays of a grouped GEMM, checked all at once."""
+"""The arrays of a grouped GEMM, checked together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ptxdsl.types import Type
 
 @dataclass(frozen=True)
 class ProblemGroup:
-    """The arrays of a grouped call, checked: A is m×k, B is k×n, C and out are m×n, problem by problem."""
+    """The checked arrays of a grouped GEMM. In each problem A is m×k, B is k×n, C and out are m×n."""
 
     a: Matrices
     b: Matrices
@@ -31,12 +31,12 @@ class ProblemGroup:
 
     @property
     def shapes(self) -> np.ndarray:
-        """(M, N, K) of each problem."""
+        """(M, N, K) of each problem, as an array."""
         return np.stack((self.a.shapes[:, 0], self.b.shapes[:, 1], self.a.shapes[:, 1]), axis=1)
 
     @property
     def row_major(self) -> ProblemGroup:
-        """The same products with row-major results: the transposes of column-major ones, which are bᵀ@aᵀ."""
+        """The problems with a row-major out: a column-major one is the transpose bᵀ@aᵀ."""
         if self.out.major == "row":
             return self
         c = self.c.transposed if self.c else None
@@ -44,7 +44,7 @@ class ProblemGroup:
 
     @property
     def operands(self) -> list[Matrices]:
-        """A, B, C or out in its place, out."""
+        """A, B, C, or out if there is no C, and out."""
         return [self.a, self.b, self.c or self.out, self.out]
 
     @property
@@ -60,7 +60,7 @@ class ProblemGroup:
 
     @property
     def in_place(self) -> bool:
-        """Whether each C is the memory of its out, element for element."""
+        """True if each C is its out, element for element."""
         c, out = self.c, self.out
         same = c is not None and (c.pointers == out.pointers) & ((c.strides == out.strides) | (out.lines <= 1))
         return bool(np.all(same))
@@ -108,7 +108,7 @@ def group_of(
 
 
 def _new(left: Matrices, shapes: np.ndarray) -> list[Any]:
-    """Row-major outputs of the library of A."""
+    """Return row-major outputs from the library of A."""
     first = matrix("a[0]", left.owners[0])
     return [empty(first, (m, n), outputs(left.type)[0]) for m, n in shapes.tolist()]
 
@@ -131,7 +131,7 @@ def _check_lengths(lists: dict[str, Sequence[object]]) -> None:
 
 
 def check_sizes(a: Matrices, b: Matrices) -> None:
-    """Raises LaunchError for inputs that do not make products."""
+    """Raise LaunchError for inputs whose types or shapes do not match."""
     known = (*INPUTS, *FP8)
     if a.type not in known or a.type is not b.type:
         raise LaunchError(
@@ -147,7 +147,7 @@ def check_sizes(a: Matrices, b: Matrices) -> None:
 
 
 def check_results(operand: Matrices, shapes: np.ndarray, inputs: Type) -> None:
-    """Raises LaunchError for a list of C or out that does not fit the products."""
+    """Raise LaunchError for a list of C or out whose shapes or type do not fit the products."""
     for number in np.flatnonzero((operand.shapes != shapes).any(axis=1)):
         raise LaunchError(
             f"`{operand.name}[{number}]` has the shape {tuple(operand.shapes[number].tolist())}; "
@@ -176,7 +176,7 @@ def _check_writable(out: Matrices) -> None:
 
 
 def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
-    """C and out in an order in which both can be read. Raises LaunchError where there is none."""
+    """Return C and out in a major order that both have. Raises LaunchError if there is none."""
     if c.type is not out.type:
         raise LaunchError(
             f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",
@@ -192,7 +192,7 @@ def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
 
 
 def _check_located(operand: Matrices, device: int) -> None:
-    """Raises LaunchError for a matrix that does not name its GPU and is on another one."""
+    """Raise LaunchError for a matrix that does not name its GPU and is on another one."""
     pointers: list[int] = operand.pointers.view(np.uint64).tolist() if operand.device is None else []
     for number, pointer in enumerate(pointers):
         actual = gpu_at(pointer)
@@ -222,7 +222,7 @@ def _check_not_emulated(out: Matrices) -> None:
 
 
 def check_apart(group: ProblemGroup) -> None:
-    """Raises LaunchError where an output shares memory with another array, but for its own C in its place."""
+    """Raise LaunchError if an output overlaps another array, except for its own C in place."""
     operands = [group.a, group.b, group.out, *([group.c] if group.c else [])]
     start = np.concatenate([operand.pointers for operand in operands])
     end = start + np.concatenate([operand.bytes for operand in operands])
@@ -235,7 +235,7 @@ def check_apart(group: ProblemGroup) -> None:
 
 
 def _meetings(start: np.ndarray, end: np.ndarray, written: np.ndarray) -> Any:
-    """Pairs of pieces of memory, in the order of their starts, that overlap, and of which one is written."""
+    """Yield pairs of overlapping memory ranges, ordered by start, of which at least one is written."""
     furthest = np.maximum.accumulate(end)
     heads = np.flatnonzero(np.concatenate(([True], start[1:] >= furthest[:-1])))
     for low, high in zip(heads, [*heads[1:], len(start)], strict=True):

@@ -1,6 +1,6 @@
-"""Launches of lists of matrices that were worked out: for lists that lie as those did, only addresses are new.
+"""Kept launches of lists of matrices: for lists of the same layout, only the addresses are new.
 
-A list has many arrays, which are asked all at once for types, shapes and strides. Their addresses stand in a table.
+The library compares the layouts of all arrays at once. Their addresses are in a table.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """What a kernel is told of its problems, a row for each; `columns` are those of the addresses of A, B, C or out in
-    its place, and out. Rows are in the `order` of the problems, None for as they are given."""
+    """The table of problems that a kernel reads, one row each. `columns` are those of the addresses of A, B, C (or out)
+    and out. `order` is the order of the problems in the rows, None for that of the call."""
 
     rows: np.ndarray
     columns: tuple[int, int, int, int]
@@ -39,10 +39,10 @@ class ProblemTable:
 
 @dataclass
 class ListLaunch:
-    """A launch of lists: `columns` of the table hold their addresses, list by list, out first.
+    """A kept launch of lists. `columns` of the table hold their addresses, list by list, out first.
 
-    `bytes` are those of each array, and the first ones are `written`; arrays that are the same stand at `repeats`.
-    Outputs that are not given are made by `make`. A launch with a workspace is bound to its `stream`.
+    `bytes` are the sizes of the arrays, and `written` marks the outputs; `repeats` are the positions of arrays that
+    occur before. `make` allocates outputs that are not given. A launch with a workspace is bound to its `stream`.
     """
 
     alike: Callable[..., bool]
@@ -60,8 +60,8 @@ class ListLaunch:
     stream: int | None = None
 
     def launch(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launches with other arrays, and returns the outputs; None, with nothing done, where they lie otherwise or may
-        share memory. `arrays` are all that are given, list by list, and `out` the first of the lists."""
+        """Launch with other arrays and return the outputs; return None, having done nothing, if their layout differs or
+        they may overlap. `arrays` are all arrays of the call, list by list, and `out` is the first list."""
         stream = self.current_stream()
         if self.stream not in (None, stream) or not self._are_alike(arrays):
             return None
@@ -76,7 +76,7 @@ class ListLaunch:
         return out
 
     def _are_alike(self, arrays: Sequence[object]) -> bool:
-        """The library's own check is for arrays of which no two are the same."""
+        """Return True if the arrays have the layout of the launch. The library's joint test takes no array twice."""
         if not self.repeats:
             return self.alike(*arrays)
         if any(arrays[n] is not arrays[first] for n, first in self.repeats):
@@ -85,7 +85,7 @@ class ListLaunch:
         return self.alike(*(array for n, array in enumerate(arrays) if n not in repeated))
 
     def _moved(self, addresses: list[int]) -> np.ndarray | None:
-        """The table with new addresses, where these change neither alignments nor what shares memory."""
+        """Return the table with new addresses; None if alignments or overlaps change."""
         new = np.array(addresses, np.int64)
         if (new % ALIGNMENT != self._alignments).any() or not self._are_apart(new):
             return None
@@ -99,11 +99,11 @@ class ListLaunch:
 
     @cached_property
     def _alignments(self) -> np.ndarray:
-        """Those of the addresses, which stay as they are where the arrays move."""
+        """The alignments of the addresses, which moved arrays must keep."""
         return np.array(self.addresses, np.int64) % ALIGNMENT
 
     def _are_apart(self, start: np.ndarray) -> bool:
-        """Whether no output meets another array between its ends."""
+        """Return True if no output overlaps another array."""
         order = start.argsort(kind="stable")
         start, end = start[order], (start + self.bytes)[order]
         if (end[:-1] <= start[1:]).all():  # no array meets another, as is usual
@@ -116,8 +116,9 @@ class ListLaunch:
 
 
 class CalledLists(NamedTuple):
-    """A launch of lists by the arguments of a call: out, a, b and c, each a list of a length, SINGLE for one matrix
-    that is for all `products`, None for what is not given. `zeros` says which of alpha and beta are 0."""
+    """A kept launch of lists by the arguments of a call: out, a, b and c. `lengths` are those of the lists, SINGLE for
+    one matrix that is shared by all `products`, None for an argument that is not given. `zeros` tells which of alpha
+    and beta are 0."""
 
     lists: ListLaunch
     lengths: tuple[int | None, ...]
@@ -125,7 +126,7 @@ class CalledLists(NamedTuple):
     zeros: tuple[bool, ...]
 
     def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
-        """Launches with other lists, and returns the outputs; None, with nothing done, where they do not fit."""
+        """Launch with other lists and return the outputs; return None, having done nothing, if they do not fit."""
         every: list[object] = []
         for owners, length in zip(arrays, self.lengths, strict=True):
             if isinstance(owners, LISTS):
@@ -145,11 +146,11 @@ def _are_zero(factors: tuple[float, ...]) -> tuple[bool, ...]:
 
 
 class TableSender:
-    """Launches a kernel with a table that is uploaded before, as a `Send`.
+    """Upload a table and launch a kernel with it, as a `Send`.
 
-    `parts` are what is uploaded, one behind the other, for the rows of a table, and `is_changed` says that the kernel
-    writes to it; `arguments` are those of the kernel, given the address of that, the factors and the stream. They are
-    kept, and checked when they are new: they change with the factors, and where the memory of a stream moves.
+    `parts` returns the arrays to upload for the rows of a table, `is_changed` tells that the kernel writes them, and
+    `arguments` returns the kernel's arguments for a table address, the factors and the stream. Arguments are cached;
+    they change with the factors, and when the memory of a stream moves.
     """
 
     def __init__(
@@ -192,11 +193,10 @@ def list_launch(
     send: Send,
     stream: int | None = None,
 ) -> ListLaunch | None:
-    """A launch that has just been made on a GPU, for other lists like these: out, a, b and c, of which out and c may
-    not be given.
+    """Return a launch that has just been made on a GPU, to keep it for lists like these: out, a, b and c, of which out
+    and c may be None.
 
-    None where the library of the arrays cannot tell whether others are like them, and where c lies in the memory of
-    out and is not out itself.
+    None if the library has no joint test of layouts, or if c overlaps out and is not out itself.
     """
     (passed_out, _, _, c), out = lists, group.out
     passed = [array for owners in lists if owners is not None for array in owners]
@@ -235,14 +235,14 @@ def list_launch(
 
 
 def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors: tuple[float, ...]) -> None:
-    """Remembers a launch by the key of a call, whose `arrays` are out, a, b and c."""
+    """Keep a launch under the key of a call whose `arrays` are out, a, b and c."""
     lists = [owners for owners in arrays if isinstance(owners, LISTS)]
     lengths = [None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in arrays]
     CALLS.known(key).keep_quick(CalledLists(launch, tuple(lengths), len(lists[0]), _are_zero(factors)))
 
 
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:
-    """Where an array stands that stood before, and where that was."""
+    """Return the position of each array that occurred before, with its first position."""
     first: dict[int, int] = {}
     positions = [(n, first.setdefault(id(array), n)) for n, array in enumerate(arrays)]
     return tuple((n, before) for n, before in positions if n != before)

@@ -1,4 +1,4 @@
-"""What the host works out for a grouped kernel: the table of its problems, and which block takes which tile."""
+"""Host-side work of a grouped kernel: the table of problems, and the assignment of tiles to blocks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ENTRY, PART = 2, 8  # s32 of an entry of the host's table: of a tile, of a part 
 
 
 class Deal(NamedTuple):
-    """Who does what: `order` is that of the problems in their table, None for as they are given; `table` is what the
-    kernel takes as `schedule`, with `slots` parts of tiles that have more than one; `shares` are the tiles that each
-    problem has along M, where the table says so."""
+    """An assignment of tiles to blocks. `order` is the order of the problems in their table, None for that of the call.
+    `table` is the `schedule` argument of the kernel, with `slots` partial tiles. `shares` are the tiles of each problem
+    along M, if the table has them."""
 
     blocks: int
     total: int
@@ -35,7 +35,7 @@ class Deal(NamedTuple):
 
 @lru_cache(maxsize=256)
 def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, sort: bool) -> Deal:
-    """The schedule of problems, int64 (M, N, K) each, on so many blocks at most."""
+    """Return the schedule of problems, int64 (M, N, K) each, on at most `resident` blocks."""
     problems = np.frombuffer(shapes, np.int64).reshape(-1, 3)
     if mode == "parts":
         visitor = GroupedProblemVisitor(problems, tile, resident, "host", balance="k", strip=STRIP)
@@ -49,7 +49,7 @@ def deal(shapes: bytes, tile: tuple[int, int, int], resident: int, mode: str, so
 
 
 def describe(group: ProblemGroup) -> np.ndarray:
-    """The table of the problems, a row for each; see `problems.load_product`."""
+    """Return the table of the problems, one row each; see `problems.load_product`."""
     rows = np.zeros((len(group.shapes), ROW), np.int64)
     rows[:, :3] = group.shapes
     for column, operand in zip(ADDRESSES, group.operands, strict=True):
@@ -58,7 +58,7 @@ def describe(group: ProblemGroup) -> np.ndarray:
 
 
 def address_table(group: ProblemGroup, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
-    """The table for the emulator, which gives arrays addresses of its own."""
+    """Return the table for the emulator, which assigns addresses of its own."""
     order = np.arange(len(rows)) if order is None else order
     table = rows[order].view(AddressTable)
     table.holders = [
@@ -70,7 +70,7 @@ def address_table(group: ProblemGroup, rows: np.ndarray, order: np.ndarray | Non
 
 
 def parts_table(visitor: GroupedProblemVisitor) -> tuple[np.ndarray, int]:
-    """What `PartsVisitor` reads, int32; and how many parts there are of tiles with more than one.
+    """Return the int32 table of `PartsVisitor`, and the number of partial tiles.
 
     An entry is (problem, tile, first and last iteration, first slot of the tile's parts, number of the part, count, 0).
     """

@@ -1,4 +1,4 @@
-"""A call of grouped_gemm() on the sm_90a path: which lists tensor copies can address, and what its kernel takes."""
+"""Lists on sm_90a: which lists TMA can address, and the parameters of their kernel."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes i
 
 
 def are_lists_mappable(group: ProblemGroup) -> bool:
-    """Whether tensor copies can bring all A and B of row-major problems, as wgmma reads them."""
+    """Return True if TMA can load all A and B of row-major problems in an order that wgmma reads."""
     along_k = group.a.type in TURNED or (group.a.major == "row" and group.b.major == "column")
     is_addressed = group.a.widest() == group.b.widest() == WIDEST_ACCESS
     return along_k and is_addressed and not _without_k(group).any()
 
 
 def _without_k(group: ProblemGroup) -> np.ndarray:
-    """Which problems have an output, and nothing to multiply."""
+    """Return which problems have an output and a K of 0."""
     m, n, k = group.shapes.T
     return np.asarray((m > 0) & (n > 0) & (k == 0))
 
 
 def are_lists_boxed(group: ProblemGroup) -> bool:
-    """Whether tensor copies can store all outputs of row-major problems: lines begin and end at whole 16 bytes."""
+    """Return True if TMA can store all outputs of row-major problems: their rows start and end at multiples of 16
+    bytes."""
     out = group.out
     return out.type.bits == 16 and group.c is None and out.widest(out.lengths) == WIDEST_ACCESS
 
 
 def check_lists_mappable(group: ProblemGroup) -> None:
-    """Raises LaunchError for lists of which tensor copies cannot address a matrix, or wgmma cannot read it."""
+    """Raise LaunchError for lists with a matrix that TMA cannot address or wgmma cannot read."""
     cause, otherwise = by_wgmma(group.a.type, group.out.type)
     if _without_k(group).any():
         number = int(_without_k(group).argmax())
@@ -79,7 +80,7 @@ def _check_lines(operand: Matrices, otherwise: str) -> None:
 
 
 def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
-    """Gives matrices of one line, in a table of problems, a distance to the next that a tensor map can have."""
+    """Round the row stride of single-row matrices, in a table of problems, up to one that a tensor map accepts."""
     matrices = group.a, group.b, group.out
     for column, operand in zip((*ADDRESSES[:2], ADDRESSES[-1]), matrices, strict=True):
         unit = WIDEST_ACCESS // operand.type.bytes
@@ -87,13 +88,13 @@ def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
 
 
 def deal_longest_first(shapes: np.ndarray, traits: WarpgroupTraits, resident: int) -> Deal:
-    """Tiles that take longest first, dealt while the kernel runs."""
+    """Assign tiles dynamically, the longest first."""
     return _dealt(shapes.tobytes(), traits.tile, traits.schedule.multicast[1], traits.shares_rows, resident)
 
 
 @lru_cache(maxsize=256)
 def _dealt(shapes: bytes, tile: tuple[int, int, int], together: int, in_shares: bool, resident: int) -> Deal:
-    """The same for problems, int64 (M, N, K) each, by so many blocks `together`."""
+    """Assign the tiles of problems, int64 (M, N, K) each, to clusters of `together` blocks."""
     (m, n, k), takers = np.frombuffer(shapes, np.int64).reshape(-1, 3).T, max(1, resident // together)
     across, iterations = -(-n // (tile[1] * together)), -(-k // tile[2])
     down, rows = -(-m // tile[0]), np.ones(len(m))
@@ -107,9 +108,9 @@ def _dealt(shapes: bytes, tile: tuple[int, int, int], together: int, in_shares: 
 
 
 def even_shares(m: np.ndarray, across: np.ndarray, iterations: np.ndarray, most: int, takers: int) -> np.ndarray:
-    """Along M, how many tiles each problem has, of `most` rows and with about as many rows each. One after the other
-    the problem with the longest tiles gets one more, for a round or two, and it is as many as should let all end first,
-    where so many blocks take tiles, or clusters."""
+    """Return the number of tiles of each problem along M: of at most `most` rows, and of about equal height. The
+    problem with the tallest tiles gets another tile, again and again for up to two waves; the count with the shortest
+    total time on this many blocks or clusters is returned."""
     down = -(-m // most) * (across > 0)
     best, least, enough = down, np.inf, (down * across).sum() + ROUNDS_MORE * takers
     while True:
@@ -126,11 +127,12 @@ def even_shares(m: np.ndarray, across: np.ndarray, iterations: np.ndarray, most:
 
 
 def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> bool:
-    """Whether blocks shall begin while the last ones of the kernel before still run.
+    """Return True if blocks should start while the previous kernel still runs.
 
-    They come to lie on multiprocessors then as these become free; those of a GPU without others lie in their order,
-    and neighbours read the same at the same time. Blocks that multiply little of what they read, and read much again
-    that others read, take less time so, by more than a launch gains. Blocks of a cluster are neighbours always.
+    Such blocks land on multiprocessors in the order in which these become free. On an idle GPU, neighbouring tiles run
+    on neighbouring multiprocessors and read the same operands at the same time. Tiles with little reuse, whose operands
+    other blocks read again, gain more from that than from an early start. The blocks of a cluster are always
+    neighbours.
     """
     (m, n, k), down, (tile_m, tile_n, _) = shapes.T, np.asarray(deal.shares), traits.tile
     if traits.schedule.cluster or tile_m * tile_n > MULTIPLIED * (tile_m + tile_n):
@@ -164,7 +166,7 @@ class ListValues:
 
 
 def _pattern(operand: Matrices, number: int, kind: TensorMap) -> MappedMatrix:
-    """One of the matrices by its tensor map."""
+    """Return one matrix of a list by tensor map."""
     lines, length = int(operand.lines[number]), int(operand.lengths[number])
     name, owner, array = f"{operand.name}[{number}]", operand.owners[number], operand.array(number)
     return MappedMatrix(name, owner, array, kind, (lines, length), (int(operand.strides[number]), 1))

@@ -1,1 +1,1 @@
-"""Launches: worked out, remembered, made again, and the memory of a GPU beside the arrays."""
+"""Launch plans, the cache of launches, and workspaces in GPU memory."""

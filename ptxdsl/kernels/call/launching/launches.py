@@ -1,4 +1,4 @@
-"""Launches that are worked out: made with the arrays of the call, then remembered for others that lie as these."""
+"""Launch plans: made with the arrays of a call, and kept for arrays of the same layout."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Argument: TypeAlias = "ArrayArgument | int | float | Any"
 
 @dataclass(frozen=True, slots=True)
 class LaunchPlan:
-    """A launch with all that it is given: arrays and numbers, and the constants that the kernel is made for.
+    """A launch with everything that it takes: arrays, numbers, and the constants of the kernel.
 
-    `numbers` are the names of neighbouring parameters that may be others the next time. A launch with a workspace is
-    bound to the `stream` that it belongs to. Those of `before` go first: they write what this one reads.
+    `numbers` are the names of adjacent parameters that may differ in the next launch. A launch with a workspace is
+    bound to `stream`. The launches of `before` run first: they write what this one reads.
     """
 
     kernel: Kernel
@@ -48,22 +48,22 @@ class LaunchPlan:
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
-        """One for each parameter of PTX."""
+        """The arguments, one for each PTX parameter."""
         return tuple(self.parameters.flat)
 
     @property
     def array_arguments(self) -> dict[int, ArrayArgument]:
-        """The arguments that are arrays, by their positions."""
+        """The arguments that are arrays, by position."""
         return {n: argument for n, argument in enumerate(self.arguments) if isinstance(argument, ArrayArgument)}
 
     @property
     def group(self) -> Parameters:
-        """The parameters with the arrays themselves, as a user of the kernel would give them."""
+        """The parameters with the arrays themselves, as a user of the kernel would pass them."""
         arguments = (_wrapped(v) if isinstance(v, ArrayArgument) else v for v in self.arguments)
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
     def run(self) -> None:
-        """Launches by the kernel's own call, which decides between the emulator and copies of numpy arrays on a GPU."""
+        """Launch through the kernel's own call, which picks the emulator or copies numpy arrays to a GPU."""
         recorded = _RECORDED.get()
         if recorded is not None:
             recorded.append(self)
@@ -77,20 +77,20 @@ class LaunchPlan:
         self.kernel[self.grid, self.threads](self.group, dependent=dependent, **self.constants)
 
     def launch(self, device: int, stream: int) -> None:
-        """Launches on the GPU of the arrays."""
+        """Launch on the GPU of the arrays."""
         for plan in self.before:
             plan.launch(device, stream)
         handle = self._handle(device)
         handle([address_of(v) if isinstance(v, ArrayArgument) else v for v in self.arguments], stream=stream)
 
     def _span(self) -> slice:
-        """Where the numbers are among the arguments."""
+        """Return the slice of the numbers in the arguments."""
         names = [leaf.path for leaf in cast(Definition, type(self.parameters)).leaves_]
         first = names.index(self.numbers[0]) if self.numbers else 0
         return slice(first, first + len(self.numbers))
 
     def for_others(self, arrays: Sequence[object], device: int, library: Library) -> ArrayLaunch:
-        """The same launch on a GPU, of any arrays that lie as `arrays`, of which the first is the output."""
+        """Return this launch for any arrays with the layout of `arrays`, the first of which is the output."""
         plans = *self.before, self
         by_array = {_position(v.owner, arrays): v for plan in plans for v in plan.array_arguments.values()}
         written = {_position(v.owner, arrays) for v in self._written(device)}
@@ -107,8 +107,8 @@ class LaunchPlan:
         )
 
     def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
-        """Launch with the arrays of a call, the output first, or with `out` where the call has none. The launch is
-        remembered by the key of the call if all arrays are on a GPU and of a library that tells how they lie."""
+        """Launch with the arrays of a call, output first, or with `out` if the call has none. The launch is kept under
+        the key of the call if all arrays are on a GPU and from a library that reports their layout."""
         array_arguments = [argument for each in (*self.before, self) for argument in each.array_arguments.values()]
         device, stream = stream_of(*(argument.array for argument in array_arguments))
         if device is None or settings.current().device == "emulator":
@@ -131,12 +131,12 @@ class LaunchPlan:
         return prepared(self.kernel, self.grid, self.threads, device, **self.constants)
 
     def _written(self, device: int) -> list[ArrayArgument]:
-        """The arrays that the kernel writes."""
+        """Return the arrays that the kernel writes."""
         signature = cast(Compiled, self._handle(device).func).signature
         return [argument for n, argument in self.array_arguments.items() if signature.names[n] in signature.written]
 
     def _for_others(self, arrays: Sequence[object], device: int) -> KernelLaunch:
-        """The launch of this kernel alone."""
+        """Return the launch of this kernel alone."""
         handle, array_arguments = self._handle(device), self.array_arguments
         position = {n: _position(v.owner, arrays) for n, v in array_arguments.items()}
         return KernelLaunch(
@@ -152,8 +152,8 @@ class LaunchPlan:
 
 
 class LaunchWriter:
-    """Writes a launch as a function for some arrays, which is the quick one of such calls: for the first ones, and for
-    some of those that lie so and differ in what the library asks beside, such as whether a gradient is wanted."""
+    """Generate the launch function of a call for its first arrays, and again for arrays of the same layout that differ
+    in something else that the library compares, such as `requires_grad`."""
 
     def __init__(self, call: KnownCall, library: Library) -> None:
         self._call, self._library, self._left = call, library, MOST_WRITTEN
@@ -184,7 +184,7 @@ def recorded_launch(call: Callable[[], object]) -> tuple[Any, ...]:
 
 
 def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> None:
-    """Raises LaunchError for an array that does not name its GPU and is on another one."""
+    """Raise LaunchError for an array that does not name its GPU and is on another one."""
     for argument in array_arguments:
         actual = gpu_of(argument.array)
         if actual not in (None, device):
@@ -195,17 +195,17 @@ def _check_located(array_arguments: Iterable[ArrayArgument], device: int) -> Non
 
 
 def _wrapped(argument: ArrayArgument) -> Strided:
-    """The array as its parameter takes it."""
+    """Return the array in the form that its parameter takes."""
     return MappedAs(argument.lines, argument.kind) if isinstance(argument, MappedMatrix) else strided(argument.owner)
 
 
 def address_of(argument: ArrayArgument) -> int | bytes:
-    """What the parameter gets on a GPU."""
+    """Return the parameter on a GPU: an address, or an encoded tensor map."""
     return argument.encoder()(argument.array.pointer) if isinstance(argument, MappedMatrix) else argument.array.pointer
 
 
 def _overlaps(one: ArrayArgument, other: ArrayArgument) -> tuple[int, int]:
-    """Between which distances of their addresses two arrays overlap, of what they reach below and above these."""
+    """Return the bounds between which the difference of two addresses means that the arrays overlap."""
     (low, high), (other_low, other_high) = _reach(one), _reach(other)
     return other_low - high, other_high - low
 

@@ -1,8 +1,8 @@
-"""The calls that were made before: for arrays that lie as those did, only their addresses are new.
+"""Cache of launches: for arrays of a known layout, only the addresses are new.
 
-To say what is wrong with arrays, to choose tiles and to plan a schedule takes longer than to launch a kernel. What was
-found right once, is right for all arrays with the same types, shapes, strides, GPUs and alignments, but for memory that
-they share, which is checked each time. The launch itself checks the numbers.
+Checking arrays, choosing tiles and planning a schedule take longer than launching a kernel. The result holds for all
+arrays with the same types, shapes, strides, GPUs and alignments. Overlaps depend on the addresses and are checked at
+each launch. The launch itself checks the numbers.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ LISTS = (list, tuple)  # of arrays, as arguments
 
 
 class Placement(NamedTuple):
-    """How the arrays of a call lie, which of them are the same, and which numbers are 0; and their addresses, below 0
-    of those that are not given."""
+    """The layout of the arrays of a call, including which of them are the same and which numbers are 0, and their
+    addresses. The address of an array that is not given is negative."""
 
     layout: Hashable
     addresses: list[int]
 
 
 class QuickLaunch(Protocol):
-    """A launch that was worked out, and tells itself whether other arrays lie as those did."""
+    """A kept launch that checks by itself if other arrays have its layout."""
 
     def launch(self, arrays: Any, numbers: tuple[float, ...]) -> Any:
-        """Launches with other arrays, and returns the output; None, with nothing done, where they do not fit."""
+        """Launch with other arrays and return the output; return None, having done nothing, if they do not fit."""
 
 
 class MovedLaunch(Protocol):
-    """A launch that was worked out, of arrays that lie as those did, elsewhere."""
+    """A kept launch for arrays of the same layout at other addresses."""
 
     def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launches with arrays at these addresses, and returns the output; None, with nothing done, where they may not
-        be there, or where it is for another stream."""
+        """Launch with arrays at these addresses and return the output; return None, having done nothing, if arrays
+        overlap or the launch belongs to another stream."""
 
 
 class KnownCall:
-    """What was launched by calls that say the same of arrays of the same shapes: `quick` launches, which are tried
-    first, and launches by how the arrays lie. The newest ones stand before the others."""
+    """The launches of calls with the same key. `quick` ones are tried first, then those kept by layout; the newest come
+    first."""
 
     __slots__ = ("by_layout", "quick")
 
@@ -54,11 +54,11 @@ class KnownCall:
 
     @property
     def count(self) -> int:
-        """How many launches are remembered."""
+        """The number of launches."""
         return len(self.quick) + sum(map(len, self.by_layout.values()))
 
     def launch(self, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """The output of a launch that is remembered by how the arrays lie; None where there is none that fits."""
+        """Launch by layout and return the output; return None if no kept launch fits."""
         placement = placement_of(arrays, numbers) if self.by_layout else None
         if placement is None:
             return None
@@ -69,22 +69,22 @@ class KnownCall:
         return None
 
     def keep_quick(self, launch: QuickLaunch) -> None:
-        """Remembers a launch that has just been made."""
+        """Keep a launch that has just been made."""
         self.quick = (launch, *self.quick)[:MOST_LAUNCHES]
 
     def keep(self, layout: Hashable, launch: MovedLaunch) -> None:
-        """Remembers a launch that has just been made of arrays that lie so. Of too many layouts the first is
-        forgotten."""
+        """Keep a launch that has just been made with arrays of this layout. If there are too many layouts, the oldest
+        is dropped."""
         if len(self.by_layout) >= MOST_LAYOUTS and layout not in self.by_layout:
             del self.by_layout[next(iter(self.by_layout))]
         self.by_layout[layout] = (launch, *self.by_layout.get(layout, ()))[:MOST_LAUNCHES]
 
 
 class LaunchCache:
-    """Known calls by what they say: the kernel, the options, the settings, and shapes or lengths.
+    """Launches by the key of their call: kernel, options, settings, and shapes or lengths.
 
-    The last ones are remembered, in two generations: where the younger one is full, it becomes the older one, of which
-    is forgotten what has not been used since.
+    There are two generations. When the younger one is full, it becomes the older one, and what was not used since is
+    dropped.
     """
 
     def __init__(self, most: int = MOST_KEYS) -> None:
@@ -93,12 +93,12 @@ class LaunchCache:
         self._old: dict[Hashable, KnownCall] = {}
 
     def __len__(self) -> int:
-        """How many launches are remembered."""
+        """Return the number of launches."""
         return sum(known.count for known in (self._old | self._young).values())
 
     def launch(self, key: Hashable, arrays: Any, numbers: tuple[float, ...]) -> Any:
-        """The output of a remembered launch that has now been made with these arrays and numbers; None where there is
-        none that fits, or where something is wrong, which the check of the arguments says in the caller's words."""
+        """Launch with these arrays and numbers if a kept launch fits, and return the output. Return None otherwise,
+        also for an error, which the full check then reports in the caller's terms."""
         try:
             known = self._young.get(key) or self._from_old(key)
             if known is None:
@@ -112,14 +112,14 @@ class LaunchCache:
             return None
 
     def known(self, key: Hashable) -> KnownCall:
-        """Where a launch is kept that has just been made; nowhere that is asked for an option that is not hashable."""
+        """Return the entry of a key, to keep a launch in it. The entry of a key that is not hashable is not kept."""
         try:
             return self._young.get(key) or self._from_old(key) or self._put(key, KnownCall())
         except TypeError:
             return KnownCall()
 
     def clear(self) -> None:
-        """Forgets all of them: each is worked out anew at its next call."""
+        """Drop all launches."""
         self._young, self._old = {}, {}
 
     def _from_old(self, key: Hashable) -> KnownCall | None:
@@ -137,8 +137,8 @@ CALLS = LaunchCache()
 
 
 def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable:
-    """What a call says: `config` and `options` are all that is said beside arrays. A function among these is one of
-    those that stand for all that mean the same. None for a and b that have neither a shape nor, as lists, a length."""
+    """Return the key of a call. `config` and `options` are its other arguments, with equal functions represented by
+    one. None if a or b has neither a shape nor, as a list, a length."""
     try:
         return kernels, config, options, settings.deciding(), a.shape, b.shape
     except AttributeError:  # lists, arrays by protocol, or what is none
@@ -147,7 +147,7 @@ def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -
 
 
 def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> Placement | None:
-    """How arrays lie, and where. None where one is no array of torch or CuPy, or has no memory."""
+    """Return the layout and the addresses of arrays; None if one is not an array of torch or CuPy, or has no memory."""
     layout: list[Hashable] = [number == 0 for number in numbers]
     addresses: list[int] = []
     kind, library = None, None

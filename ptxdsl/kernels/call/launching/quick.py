@@ -1,8 +1,8 @@
-"""Calls of arrays that lie as those of a call before: one Python function, written for them, checks them and launches.
+"""Generate one Python function per call, which checks arrays of the same layout and launches.
 
-Torch and the driver take most of the microseconds of a call. So the function has no loops, and gives up on what differs
-from the arrays that it was written for, of which the slower ways then decide. For `gemm(a, b)` with tensors of torch it
-is
+Torch and the driver take most of the microseconds of a call. The function therefore has no loops, and gives up if
+anything differs from the arrays that it was generated for; the slower ways then decide. For `gemm(a, b)` with torch
+tensors it is
 
     def launch(arrays, numbers):
         a0, a1, a2, a3 = arrays
@@ -25,9 +25,8 @@ is
         if status: again0(status, config0, parameters0)
         return a0
 
-Where arrays lie as in the last call of the thread, their addresses need not be checked and packed again; of numbers
-that are equal, zeros may differ by their signs. What interrupts the thread, such as a handler of a signal, may pack
-others: then the slower ways decide, too.
+Arrays at the same addresses as in the last call of this thread are not checked and packed again. Equal numbers may be
+zeros of different sign, which are compared by identity.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
 
 
 class WrittenLaunch:
-    """A launch as a function, which is written where it is first used: many calls are made once."""
+    """A generated launch function, which is compiled at its first use: many calls are made only once."""
 
     __slots__ = ("launch",)
     launch: Launch
@@ -61,10 +60,10 @@ class WrittenLaunch:
 def written(
     call: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object], library: Library
 ) -> WrittenLaunch | None:
-    """The function for arrays like these, of which the first is the output, None where the call makes it.
+    """Return the launch function for arrays like these, the first of which is the output, None if the call makes it.
 
-    None where the library cannot tell all at once whether others are like them, and where two of them begin at one
-    address and are not the same. The library's check is for arrays of which no two are the same.
+    None if the library has no joint test of layouts, or if two different arrays start at one address. The joint test
+    takes no array twice.
     """
     first: dict[int, int] = {}
     repeats = {n: first.setdefault(id(array), n) for n, array in enumerate(arrays) if array is not None}
@@ -122,7 +121,7 @@ class _CallText(LaunchText):
         return "\n    ".join(["def launch(arrays, numbers):", *body])
 
     def _other_zeros(self) -> list[str]:
-        """What is true where a number that is 0 is not the zero that was packed."""
+        """Return tests that are true if a number is 0 and not the zero that was packed: 0.0 and -0.0 are equal."""
         zeros = [n for n, number in enumerate(self.call.known or ()) if number == 0]
         return [f"numbers[{n}] is not packed0[2][{n}]" for n in zeros]
 
@@ -130,24 +129,24 @@ class _CallText(LaunchText):
         return f"not alike({', '.join(f'a{n}' for n in self.known)})"
 
     def _misaligned(self) -> str:
-        """One test for all arrays that begin at multiples."""
+        """Return one test for all arrays that are aligned."""
         even = [f"p{n}" for n, alignment in self.alignments.items() if not alignment]
         odd = [f"p{n} % {ALIGNMENT} != {alignment}" for n, alignment in self.alignments.items() if alignment]
         return " or ".join([f"({' | '.join(even)}) % {ALIGNMENT}"] * bool(even) + odd)
 
     def _overlaps(self) -> list[str]:
-        """An output that has just been made shares no memory."""
+        """Return the test for overlaps. A new output overlaps nothing."""
         pairs = [pair for pair in self.call.apart if not (self.makes_out and 0 in pair[:2])]
         return self.unless(*(f"{low} < p{one} - p{other} < {high}" for one, other, low, high in pairs))
 
     def _prepared(self, n: int, launch: KernelLaunch) -> list[str]:
-        """A kernel's configuration for the driver, and the memory of its parameters."""
+        """Return the statements that load a kernel's launch configuration and the memory of its parameters."""
         parts = launch.unchecked.parts
         self.constants.update((f"{name}{n}", value) for name, value in parts.items())
         return [f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept"]
 
     def _packed(self, n: int, launch: KernelLaunch) -> list[str]:
-        """What each parameter gets: an address, a tensor map, one of the numbers, or what it always gets."""
+        """Return an expression for each parameter: an address, a tensor map, a number of the call, or a constant."""
         values = [self._constant(f"v{n}_{k}", value) for k, value in enumerate(launch.arguments)]
         for k, position in launch.positions:
             values[k] = f"p{position}"

@@ -1,4 +1,4 @@
-"""Launches that were made once, of other arrays that lie as those did: only the addresses are new."""
+"""Kept launches, with other arrays of the same layout: only the addresses are new."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ptxdsl.runtime.loaded import Prepared
 
 @dataclass(frozen=True, slots=True)
 class KernelLaunch:
-    """A launch of a kernel with other arrays: `positions` says which argument is the address of which of these, `maps`
-    which is a tensor map of one, with what makes it of an address."""
+    """The launch of a kernel with other arrays. `positions` are pairs of an argument and the array whose address it
+    takes; `maps` are an argument, its array, and the encoder of its tensor map."""
 
     checked: Callable[..., None]
     unchecked: Prepared
@@ -24,11 +24,11 @@ class KernelLaunch:
 
     @property
     def read(self) -> set[int]:
-        """The arrays whose addresses it takes."""
+        """The arrays whose addresses the launch takes."""
         return {position for _, position in self.positions} | {position for _, position, _ in self.maps}
 
     def launch(self, addresses: list[int], numbers: tuple[float, ...], stream: int, is_known: bool) -> None:
-        """Launches with arrays at these addresses; numbers that are known were checked before."""
+        """Launch with arrays at these addresses. Known numbers are not checked again."""
         arguments = list(self.arguments)
         for n, position in self.positions:
             arguments[n] = addresses[position]
@@ -44,12 +44,12 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLaunch:
-    """Launches with other arrays, one behind the other.
+    """The launches of a call, one after the other, with other arrays.
 
-    `apart` are pairs of arrays that may not share memory, and between which distances of their addresses they would.
-    Where the output, the first array, is not given, it is made like the second one. Numbers that a launch has checked
-    are `known`: with them there is nothing left to check. Where arrays lie so, and the function that was written for
-    the first ones did not take these, `rewrite` may write another one for them.
+    `apart` are pairs of arrays that must not overlap, with the bounds between which the difference of their addresses
+    means that they do. An output, the first array, that is not given is made like the second array. `known` are the
+    numbers that have been checked. `rewrite` may generate another launch function for arrays of this layout that the
+    first function did not take.
     """
 
     launches: tuple[KernelLaunch, ...]
@@ -63,8 +63,8 @@ class ArrayLaunch:
     rewrite: Callable[[ArrayLaunch, list[int], Sequence[object]], None] | None = None
 
     def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launches with these arrays, and returns the output; None, with nothing done, where their memory may overlap,
-        or where the workspace belongs to another stream."""
+        """Launch with these arrays and return the output; return None, having done nothing, if they may overlap or if
+        the workspace belongs to another stream."""
         stream = self.current_stream()
         if self.stream is not None and self.stream != stream:
             return None

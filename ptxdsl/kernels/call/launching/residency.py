@@ -1,4 +1,4 @@
-"""Launches of persistent kernels: as many blocks as are resident at the same time, on tables that lie on the GPU."""
+"""Launches of persistent kernels: the number of resident blocks, and the launch handle."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REGISTERS = 255
 
 
 def stream_of(*operand: arrays.Array) -> tuple[int | None, int]:
-    """The GPU of arrays, None for host memory, and the stream on which their library works: torch's or CuPy's current
-    one, else one that an array names. The driver knows the GPU of arrays that do not name theirs."""
+    """Return the GPU of the arrays, None for host memory, and the current stream of their library, or else the stream
+    that an array names. The driver locates arrays that do not name their GPU."""
     if any(array.device == arrays.HOST for array in operand):
         return None, 0
     device = next((array.device for array in operand if array.device is not None), None)
@@ -32,7 +32,7 @@ def stream_of(*operand: arrays.Array) -> tuple[int | None, int]:
 
 
 def _located(address: int) -> int:
-    """0 where the driver cannot say: then the launch is refused, which says why."""
+    """Return the GPU of an address, 0 if the driver cannot tell; the launch is then refused with the reason."""
     if driver.why_no_gpu():
         return 0
     try:
@@ -42,9 +42,9 @@ def _located(address: int) -> int:
 
 
 def resident_blocks(kernel: Kernel, threads: int, device: int | None, **constants: Any) -> int:
-    """How many blocks a GPU holds at the same time, as the driver says; by arithmetic for the emulator.
+    """Return how many blocks are resident at the same time: as the driver says, or by arithmetic for the emulator.
 
-    Arrays of host memory, of which `device` is None, go to the first GPU where one is asked for.
+    Arrays in host memory, with `device` None, use the first GPU if the settings ask for a GPU.
     """
     if device is None and config.current().device == "cuda":
         device = 0
@@ -71,9 +71,8 @@ def prepared(
     begins_early: bool = True,
     **constants: Any,
 ) -> partial[None]:
-    """What makes such launches, given the arguments in one sequence and `stream`. A kernel that waits for those before
-    it may begin while they run, unless `begins_early` or the setting `dependent_launch` says no: then it waits for
-    nothing, as they have ended."""
+    """Return a function that launches, given the argument list and `stream`. A kernel with griddepcontrol.wait may
+    start while the previous one runs, unless `begins_early` or the setting `dependent_launch` is off."""
     arch = driver.device(device).arch
     variant = kernel.variant(config.current().arch or arch, constants)
     shared_bytes = variant.shared_bytes(None)

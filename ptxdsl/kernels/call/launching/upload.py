@@ -1,10 +1,9 @@
-"""Tables for kernels that are worked out on the host: one asynchronous copy, in the order of the stream.
+"""Upload tables that the host computes for a kernel, by one asynchronous copy in stream order.
 
-The driver has copied pageable memory to memory of its own when an asynchronous copy to a GPU returns (CUDA driver API,
-"API synchronization behavior"): the table can be forgotten then. A stream has one place for tables, which the next copy
-on the same stream overwrites after the kernels before it. A graph that captures the copy reads the table whenever it is
-replayed: it owns a copy of its own, which is freed with it. The table of the last launch is there yet, unless such a
-graph may have been replayed since.
+An asynchronous copy of pageable memory returns after the driver has staged the bytes (CUDA driver API, "API
+synchronization behavior"), so the host table may be dropped then. Each stream has one device buffer for tables, which
+the next upload overwrites. A captured graph reads its table at each replay, so it owns a host copy, which is freed with
+the graph. The table of the last launch is not uploaded again unless such a graph may have been replayed since.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ _FREE = ctypes.cast(ctypes.pythonapi.PyMem_RawFree, ctypes.c_void_p).value
 
 
 class HostTable(NamedTuple):
-    """Bytes on the host, which nobody changes, and where they are. Of those that a kernel changes each launch takes a
-    copy."""
+    """Immutable bytes on the host and their address. A table that the kernel writes is uploaded for each launch."""
 
     content: np.ndarray
     address: int
@@ -35,20 +33,20 @@ class HostTable(NamedTuple):
 
     @staticmethod
     def of(*parts: np.ndarray, is_changed: bool = False) -> HostTable:
-        """A copy of arrays, one behind the other."""
+        """Return a table of the bytes of arrays, concatenated."""
         content = np.concatenate([part.reshape(-1).view(np.uint8) for part in parts])
         return HostTable(content, content.ctypes.data, content.nbytes, is_changed)
 
 
 class UploadedTable(NamedTuple):
-    """What the memory of a stream holds at an address: a table, or None where others may have come there since."""
+    """The content of a device buffer: a table, or None if something else may have been written there."""
 
     table: HostTable | None
     address: int
 
 
 def upload(device: int, stream: int, table: HostTable) -> int:
-    """The address of a copy of a table on a GPU, for the next launch on `stream`."""
+    """Upload a table for the next launch on `stream`, and return its device address."""
     source, size = table.address, table.bytes
     address, blocks = memory(device, stream, "tables", size, LEAST_BYTES), blocks_of(device, stream)
     last = blocks.table
@@ -66,13 +64,13 @@ def upload(device: int, stream: int, table: HostTable) -> int:
 
 
 def _is_plain(stream: int) -> bool:
-    """Whether a stream is not captured, as far as the context says in which the thread works."""
+    """Return True if the stream is not being captured, as far as the current context can tell."""
     status, capturing = driver.cuda.cuStreamIsCapturing(stream)
     return not status and not capturing
 
 
 def _owned_by_graph(table: np.ndarray, stream: int) -> int:
-    """The address of a copy of a table on the host, which the graph that a stream is captured into frees."""
+    """Return the address of a host copy of the table that is freed with the graph being captured."""
     doing, cuda = "keeping a table for a graph", driver.cuda
     _, _, graph, *_ = call(doing, cuda.cuStreamGetCaptureInfo, stream)
     address: int = _ALLOCATE(table.nbytes)

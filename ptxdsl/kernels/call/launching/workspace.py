@@ -1,9 +1,9 @@
-"""Memory that kernels need beside their arrays: sums of split-K, semaphores that are 0 between launches, tables.
+"""Workspaces: device memory for split-K accumulators, semaphores that are 0 between launches, and tables.
 
-On a GPU one stream has one workspace, which grows: launches on a stream follow each other. The workspaces of the first
-streams are kept for good, as a captured graph or a launch that is remembered may use them at any time; so are those of
-streams that are captured. Of all other streams the last ones are kept, and their launches are not remembered. Graphs
-that were captured on one stream share its workspace, so that they are not to be replayed at the same time.
+Each stream has one workspace, which grows; launches on a stream run one after another. The workspaces of the first
+streams are permanent, since a captured graph or a kept launch may use them at any time, and so are those of captured
+streams. Of other streams only the latest are kept, and their launches are not cached. Graphs captured on one stream
+share its workspace and must not be replayed at the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_STREAMS = 64  # that are kept for good, and as many others
 
 
 class Blocks(dict[str, tuple[int, int]]):
-    """Of a stream, by their use: address and bytes. `table` is what `upload` says of that for tables."""
+    """The buffers of a stream by use: address and bytes. `table` describes the buffer for tables, see `upload`."""
 
     table: Any = None
 
@@ -35,9 +35,10 @@ _PASSING: OrderedDict[tuple[int, int], Blocks] = OrderedDict()
 
 
 def workspace(device: int | None, stream: int, type: Type, elements: int, semaphores: int) -> tuple[Any, Any]:
-    """(memory for `elements`, as many semaphores): numpy arrays where `device` is None, else addresses.
+    """Return memory for `elements` and as many semaphores as asked for: numpy arrays if `device` is None, else
+    addresses.
 
-    Raises LaunchError where the GPU has no memory left.
+    Raises LaunchError if the GPU is out of memory.
     """
     if device is None:
         return np.empty(elements, type.dtype), np.zeros(semaphores, u32.dtype)
@@ -46,12 +47,12 @@ def workspace(device: int | None, stream: int, type: Type, elements: int, semaph
 
 
 def room(device: int | None, stream: int, use: str, bytes: int) -> Any:
-    """Memory of a stream for a use, as an address; a numpy array where `device` is None."""
+    """Return the memory of a stream for a use: an address, or a numpy array if `device` is None."""
     return np.zeros(bytes, np.uint8) if device is None else memory(device, stream, use, bytes)
 
 
 def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BYTES) -> int:
-    """The address of a stream's memory for a use. To work of the stream it is all 0 when it is new."""
+    """Return the address of a stream's memory for a use. New memory is zero for the work of the stream."""
     blocks = blocks_of(device, stream)
     address, size = blocks.get(use, (0, 0))
     if bytes > size:
@@ -63,12 +64,12 @@ def memory(device: int, stream: int, use: str, bytes: int, least: int = LEAST_BY
 
 
 def is_kept(device: int | None, stream: int | None) -> bool:
-    """Whether a launch may be remembered: it has no workspace, or that of a stream whose workspace stays."""
+    """Return True if a launch may be cached: it has no workspace, or a permanent one."""
     return stream is None or (device, stream) in _KEPT
 
 
 def blocks_of(device: int, stream: int) -> Blocks:
-    """The memory of a stream."""
+    """Return the buffers of a stream."""
     key = device, stream
     if key in _KEPT:
         return _KEPT[key]
@@ -85,14 +86,14 @@ def blocks_of(device: int, stream: int) -> Blocks:
 
 
 def _is_captured(device: int, stream: int) -> bool:
-    """Whether what is launched on a stream becomes part of a graph."""
+    """Return True if the stream is being captured into a graph."""
     with driver.on(device):
         return bool(call("asking whether a stream is captured", driver.cuda.cuStreamIsCapturing, stream))
 
 
 def _cleared(bytes: int, stream: int) -> int:
-    """New memory, all 0 for what a stream does from now on. A stream that is captured would clear it when the graph
-    runs, maybe after others have used it: then it is all 0 when this returns."""
+    """Allocate memory that is zero for all later work of a stream. A captured stream would clear it only when the graph
+    runs, so for such a stream it is zero on return."""
     doing = f"allocating {bytes} bytes of workspace"
     is_captured = call(doing, driver.cuda.cuStreamIsCapturing, stream)
     address = int(call(doing, driver.cuda.cuMemAlloc, bytes))
@@ -104,7 +105,7 @@ def _cleared(bytes: int, stream: int) -> int:
 
 
 def _clear_aside(doing: str, address: int, bytes: int) -> None:
-    """Clears memory on a stream that waits for no other, nor others for it."""
+    """Clear memory on a stream that does not synchronise with others."""
     aside = call(doing, driver.cuda.cuStreamCreate, driver.cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
     call(doing, driver.cuda.cuMemsetD8Async, address, 0, bytes, aside)
     call(doing, driver.cuda.cuStreamSynchronize, aside)
@@ -113,7 +114,7 @@ def _clear_aside(doing: str, address: int, bytes: int) -> None:
 
 @contextmanager
 def while_captured() -> Iterator[None]:
-    """Allows what is no work of a captured stream, such as to allocate, while a graph is captured."""
+    """Allow calls that are illegal during stream capture, such as allocations."""
     relaxed = driver.cuda.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
     before = call("allowing an allocation", driver.cuda.cuThreadExchangeStreamCaptureMode, relaxed)
     try:

@@ -1,1 +1,1 @@
-"""A call of gemm(): its arrays checked, its tiles and schedule chosen, its launch planned."""
+"""Calls of gemm(): arrays, configuration, launch plan."""

@@ -1,4 +1,4 @@
-"""The kernel of a call: what its caller chooses, what the arrays say, and what the GPU has."""
+"""From a configuration to the traits of a kernel: options of the caller, facts of the arrays, limits of the GPU."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SQUARE = 128, 128  # M and N of the tile of a configuration of wgmma that names 
 
 
 class Choice(NamedTuple):
-    """What a caller says of the kernel. The others replace what `config` says, and None leaves them to it; without a
-    config the rest is chosen."""
+    """The options of a caller. `schedule`, `split_k`, `reduction` and `epilogue` override those of `config`; without a
+    config, the rest is chosen."""
 
     config: GemmConfig | None = None
     schedule: Schedule | None = None
@@ -34,12 +34,12 @@ class Choice(NamedTuple):
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether it says which blocks compute a tile."""
+        """True if the caller assigns tiles to blocks."""
         return self.schedule is not None or self.split_k is not None
 
     def check(self) -> None:
-        """Raises LaunchError for values of types that no schedule, split of K or reduction has: they are looked up,
-        and decide about tiles, before a configuration has them."""
+        """Raise LaunchError for values of types that no schedule, split of K or reduction has: they are compared before
+        a configuration checks them."""
         if not _is_hashable(self.schedule):
             raise LaunchError(
                 f"schedule is {self.schedule!r}; it takes one schedule, a value of ptxdsl.schedule",
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
             GemmConfig(reduction=reduction)
 
     def of(self, config: GemmConfig) -> GemmConfig:
-        """A configuration with what is said beside it. Raises LaunchError for what is no such value."""
+        """Return a configuration with these options. Raises LaunchError for invalid values."""
         check_is_config(config)
         said = {"schedule": self.schedule, "split_k": self.split_k, "reduction": self.reduction}
         known = {field: value for field, value in said.items() if value is not None}
@@ -70,8 +70,8 @@ def _is_hashable(value: object) -> bool:
 def fused(
     arrays: tuple[Any, ...], config: Any, epilogue: Callable[..., Any] | None, operands: Sequence[object]
 ) -> tuple[tuple[Any, ...], Any, Callable[..., Any] | None, Sequence[object]]:
-    """The arrays of a call with those of its epilogue; the configuration without a function; the epilogue, one for all
-    that mean the same; its operands."""
+    """Return the arrays of a call with those of its epilogue operands, the configuration without its epilogue, the
+    epilogue, represented by one function for all equal ones, and its operands."""
     if operands is not NO_OPERANDS:
         operands = sequence_of(operands)
         arrays += tuple(map(array_of, operands))
@@ -82,8 +82,7 @@ def fused(
 
 
 def settled(config: GemmConfig | None) -> GemmConfig | None:
-    """A configuration of a call whose function is known by all that it reads now. Raises LaunchError for what is
-    none."""
+    """Return a configuration whose epilogue represents all equal functions. Raises LaunchError for anything else."""
     if config is None:
         return None
     check_is_config(config)
@@ -91,7 +90,7 @@ def settled(config: GemmConfig | None) -> GemmConfig | None:
 
 
 def check_not_split(slices: object) -> None:
-    """Raises LaunchError for so many blocks that share the K of tiles, of batches."""
+    """Raise LaunchError for a split of K in batches."""
     if type(slices) is int and slices > 1:
         raise LaunchError(
             f"split_k is {slices}, and the products are batches: each of them is computed by blocks of its own",
@@ -100,7 +99,7 @@ def check_not_split(slices: object) -> None:
 
 
 def for_batches(config: GemmConfig) -> GemmConfig:
-    """A configuration of batches: z of the grid counts them past 65535 too, where no other schedule is asked for."""
+    """Return a configuration for batches: by default the grid's z counts them, also past 65535."""
     if config.schedule != ROWS_OF_EIGHT:
         return config
     return specialise(config, schedule=BatchedIdentityThreadblockSwizzle())
@@ -113,9 +112,9 @@ def configure(
     takes_warpgroups: bool = False,
     shares_copies: bool = False,
 ) -> Traits:
-    """What the kernel is made for, by a configuration, on a GPU.
+    """Return the traits of a kernel for a configuration on a GPU.
 
-    Raises LaunchError for what that has not enough of, and for a path on which there is no such kernel.
+    Raises LaunchError if the GPU lacks resources, or if the path has no such kernel.
     """
     if not shares_copies:
         check_copies(config)
@@ -133,14 +132,14 @@ def configure(
 
 
 def _with_tile(config: GemmConfig, operands: Operands) -> GemmConfig:
-    """The same; with a square tile where its caller chooses wgmma, and nobody has chosen a tile."""
+    """Return the configuration, with a square tile if it asks for wgmma without a tile."""
     if config.atom != WGMMA or not isinstance(config.tile, LeftOut):
         return config
     return specialise(config, tile=(*SQUARE, LINE_BYTES // operands.inputs.bytes))
 
 
 def check_copies(config: GemmConfig) -> None:
-    """Raises LaunchError for clusters whose blocks share tensor copies, where no kernel does."""
+    """Raise LaunchError for multicast schedules, where no kernel supports them."""
     if config.tile_schedule.multicast != (1, 1):
         raise LaunchError(
             f"schedule is {config.schedule!r}, whose blocks share tensor copies, and this call has no such kernel",
@@ -149,7 +148,7 @@ def check_copies(config: GemmConfig) -> None:
 
 
 def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
-    """Why a product goes by wgmma, and how its help ends where there is another way for such types."""
+    """Return why a product uses wgmma, and the end of the help text if other instructions support its types."""
     if inputs in FP8:
         return f"`a` and `b` are {describe_type(inputs)}, which takes wgmma", ""
     if output in FP8:
@@ -158,18 +157,18 @@ def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
 
 
 def are_mappable(k: int, a: Matrix, b: Matrix) -> bool:
-    """Whether tensor copies can bring A and B as wgmma reads them."""
+    """Return True if TMA can load A and B in an order that wgmma reads."""
     return is_read_by_wgmma(a, b) and k > 0 and a.is_mappable and b.is_mappable
 
 
 def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
-    """Whether wgmma reads such types that lie so."""
+    """Return True if wgmma reads A and B of these types in this order."""
     return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
 
 
 def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> None:
-    """Raises LaunchError for A and B that tensor copies cannot address, or that wgmma does not read: the `first` factor
-    comes from registers, "a" or "b", where it is float32."""
+    """Raise LaunchError for A and B that TMA cannot address or wgmma cannot read. `first` is the operand that comes
+    from registers, "a" or "b", for float32."""
     cause, otherwise = by_wgmma(a.type, output)
     if k == 0:
         help = "leave atom out" if otherwise else "write to `out` what follows of products that are 0, without a launch"
@@ -213,7 +212,8 @@ def facts(
     extras: tuple[Extra, ...] = (),
     rounded: str = "none",
 ) -> Operands:
-    """What row-major arrays say of their kernel; `widths` are the bytes of a copy of a, b, and c and out."""
+    """Return the operand facts of row-major arrays; `widths` are the access widths in bytes of a, of b, and of c and
+    out."""
     a_bytes, b_bytes, out_bytes = widths
     return Operands(
         inputs=a.type,
@@ -234,12 +234,12 @@ def facts(
 
 
 def narrower(out: Matrix | Matrices, c: Matrix | Matrices | None, columns: Any) -> int:
-    """The bytes of a copy that suits both, with rows of so many columns."""
+    """Return the access width that suits C and out, with rows of this many columns."""
     return out.widest(columns) if c is None else min(out.widest(columns), c.widest(columns))
 
 
 def check_is_config(config: object) -> None:
-    """Raises LaunchError for what is no configuration; None is for one that is chosen."""
+    """Raise LaunchError for anything but a configuration or None."""
     if config is not None and not isinstance(config, GemmConfig):
         help = "pass a GemmConfig, such as GemmConfig(tile=(64, 64, 32))"
         if isinstance(config, str):

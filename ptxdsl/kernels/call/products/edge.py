@@ -1,4 +1,4 @@
-"""Products whose last tile along M ends before its last rows: tensor copies leave those out, in boxes of fewer rows."""
+"""Products whose last M tile has out-of-bounds rows: shorter TMA boxes leave them out."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LEAST_ROWS = 32  # of a box: fewer were not measured
 
 
 def ending_early(m: int, traits: Traits) -> Traits:
-    """The same kernel, or that whose tiles of A come in boxes of some rows each, where the last box of the last tile
-    would lie behind the `m` rows of A. Not where blocks leave sums in global memory, those of all rows; nor where tiles
-    are swapped, whose rows are chosen to be few more than there are."""
+    """Return the traits, with shorter boxes of A if the last box of the last tile would be past the `m` rows. Not for
+    split-K through global memory, which adds all rows, nor for swapped tiles, which are chosen to have few rows to
+    spare."""
     if not isinstance(traits, WarpgroupTraits) or traits.a.major != "k":
         return traits
     if traits.schedule.shares or traits.tiling.swap_ab or traits.from_registers:

@@ -1,5 +1,5 @@
-"""Products whose A has lines in the midst of sectors, as batches whose rows take turns: those of one batch begin at the
-same part of an L2 line."""
+"""Products whose rows of A are not 32-byte aligned, as batches of every eighth row: the rows of a batch start at the
+same offset of an L2 line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ptxdsl.kernels.traits.traits import Traits
 
 
 def may_interleave(problem: GemmProblem) -> bool:
-    """Whether rows of A begin in the midst of sectors, and all that has rows can be cut into classes of as many."""
+    """Return True if rows of A are not 32-byte aligned and M is a multiple of the number of classes."""
     a, c = problem.a, problem.c
     is_cut = problem.batches is None and problem.m % CLASSES == 0 and not problem.operands
     return is_cut and a.major == "row" and not a.is_in_sectors and (c is None or c.major == "row")
 
 
 def interleaved(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Traits]:
-    """A product and its kernel, as they are or, of a schedule that interleaves rows, as batches."""
+    """Return a product and its traits; as batches if its schedule interleaves rows."""
     schedule = traits.schedule.interleaved(problem.a.stride % traits.tile[2])
     if schedule is None or not isinstance(traits, WarpgroupTraits) or not may_interleave(problem):
         return problem, traits
@@ -31,7 +31,7 @@ def interleaved(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Trai
 
 
 def _classes(matrix: Matrix) -> Matrix:
-    """The rows of a class as one matrix of a batch."""
+    """Return the rows of a class as one matrix of a batch."""
     rows, columns = matrix.shape
     shape, stride = (rows // CLASSES, columns), CLASSES * matrix.stride
     return replace(matrix, shape=shape, stride=stride, batches=CLASSES, batch_stride=matrix.stride)

@@ -29,14 +29,14 @@ from ptxdsl.types import Type, f16, f64, s32
 
 @dataclass(frozen=True)
 class EpilogueOperand:
-    """An operand of the epilogue: one value a row, one a column, or a matrix."""
+    """An operand of the epilogue: one value per row, one per column, or a matrix."""
 
     argument: ArrayArgument
     extra: Extra
 
     @property
     def transposed(self) -> EpilogueOperand:
-        """Rows are columns then; a matrix lies to the output as before."""
+        """The operand of the transposed product."""
         if isinstance(self.argument, Matrix):
             return replace(self, argument=self.argument.transposed)
         return replace(self, extra=replace(self.extra, along={"m": "n", "n": "m"}[self.extra.along]))
@@ -44,10 +44,10 @@ class EpilogueOperand:
 
 @dataclass(frozen=True)
 class GemmProblem:
-    """The arrays of one GEMM, checked: A is m×k, B is k×n, C and out are m×n.
+    """The checked arrays of a GEMM: A is m×k, B is k×n, C and out are m×n.
 
-    Of batches, those that are one matrix for all have a batch stride of 0. `rounded` is the operand that a kernel
-    rounds to tf32, "a" or "b", where the other one is a copy that is rounded already; else "none".
+    A matrix that all batches share has a batch stride of 0. `rounded` is the operand that the kernel rounds to tf32,
+    "a" or "b", if the other one is a copy that is rounded already; else "none".
     """
 
     a: Matrix
@@ -77,12 +77,12 @@ class GemmProblem:
 
     @property
     def batches(self) -> int | None:
-        """None where out is a single matrix."""
+        """The number of batches, None for a single product."""
         return self.out.batches
 
     @property
     def row_major(self) -> GemmProblem:
-        """The same product with a row-major out: the transpose of a column-major one, which is bᵀ@aᵀ."""
+        """The product with a row-major out: a column-major one is the transpose bᵀ@aᵀ."""
         if self.out.major == "row":
             return self
         c = self.c.transposed if self.c else None
@@ -96,12 +96,12 @@ class GemmProblem:
 
     @property
     def is_in_workspace(self) -> bool:
-        """Whether A or B is memory of the stream."""
+        """True if A or B is in the workspace of the stream."""
         return self.a.owner is None or self.b.owner is None
 
     @property
     def in_place(self) -> bool:
-        """Whether C is the memory of out, element for element."""
+        """True if C is out, element for element."""
         c, out = self.c, self.out
         return c is not None and is_same(c, out)
 
@@ -115,7 +115,7 @@ def problem_of(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[object] = (),
 ) -> GemmProblem:
-    """The arrays of a call; out is made where it is not given. Raises LaunchError for what does not fit."""
+    """Check the arrays of a call; out is allocated if it is None. Raises LaunchError for arrays that do not fit."""
     left, right = matrix("a", a, batched=True), matrix("b", b, batched=True)
     _check_inputs(left, right)
     right = right.along_column if right.type.bits == 8 else right  # which is read along K alone, or quicker so
@@ -144,13 +144,13 @@ def problem_of(
 
 
 def check_added(c: object, beta: float) -> None:
-    """Raises LaunchError for a beta that has nothing to multiply."""
+    """Raise LaunchError for a beta without a C."""
     if c is None and beta != 0:
         raise LaunchError(f"beta is {beta}, and `c` is not given", help="pass the array that beta multiplies as c=")
 
 
 def is_same(one: Matrix, other: Matrix) -> bool:
-    """Whether two matrices of one shape are the same memory, element for element."""
+    """Return True if two matrices of one shape are the same memory, element for element."""
     return _memory(one) == _memory(other)
 
 
@@ -159,7 +159,7 @@ def _memory(matrix: Matrix) -> tuple[Any, ...]:
 
 
 def check_devices(arguments: Sequence[ArrayArgument]) -> None:
-    """Raises LaunchError for arrays of which one is elsewhere. An array that does not name its GPU is on any."""
+    """Raise LaunchError for arrays on different devices. An array that does not name its GPU may be on any."""
     first = arguments[0]
     for other in arguments:
         device, other_device = first.array.device, other.array.device
@@ -180,7 +180,7 @@ def _where(device: int | None) -> str:
 
 
 def check_written(out: ArrayArgument, others: Sequence[ArrayArgument]) -> None:
-    """Raises LaunchError for an output that may not be written, or that shares memory with what is read."""
+    """Raise LaunchError for an output that is read-only or overlaps an input."""
     if out.array.readonly:
         raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
     for other in others:
@@ -189,7 +189,7 @@ def check_written(out: ArrayArgument, others: Sequence[ArrayArgument]) -> None:
 
 
 def _apart(name: str) -> str:
-    """What may be done instead of writing to the memory of this array."""
+    """Return the help text for an output that overlaps this array."""
     if name in ("a", "b", "x", "w"):
         return "give the output memory of its own: its elements are written while others still read"
     return f"pass `{name}` as out itself, element for element, or give the output memory of its own"
@@ -207,7 +207,7 @@ def _check_inputs(left: Matrix, right: Matrix) -> None:
 
 
 def _batches(left: Matrix, right: Matrix) -> tuple[int, ...]:
-    """How many products there are, if a or b has three dimensions; a single matrix is for all of them."""
+    """Return the number of products as a tuple, () for two matrices. A 2-D matrix is shared by all batches."""
     counts = [operand.batches for operand in (left, right) if operand.batches is not None]
     several = {count for count in counts if count != 1}
     if len(several) > 1:
@@ -219,7 +219,7 @@ def _batches(left: Matrix, right: Matrix) -> tuple[int, ...]:
 
 
 def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written: Matrix) -> None:
-    """C and out: their shape, and types that the accumulators are rounded to. One C may be for all batches."""
+    """Check the shape and type of C or out. One C may be shared by all batches."""
     is_for_all = (
         operand is not written and operand.shape == shape[-2:] and operand.batches in (None, 1) and len(shape) == 3
     )
@@ -247,7 +247,7 @@ def _check_result(operand: Matrix, shape: tuple[int, ...], inputs: Type, written
 
 
 def _operand(name: str, operand: object, out: Matrix) -> EpilogueOperand:
-    """An operand of the epilogue, checked."""
+    """Check an operand of the epilogue."""
     if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
     vector_help = "per_row(…) or per_column(…) says along what one of (M,) or (N,) lies"
@@ -260,7 +260,7 @@ def _operand(name: str, operand: object, out: Matrix) -> EpilogueOperand:
 
 
 def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
-    """An operand of the epilogue that has the shape of the output. Raises LaunchError for its type."""
+    """Return an epilogue operand with the shape of the output. Raises LaunchError for its type."""
     _check_operand_type(operand.name, operand.type, out.type)
     if is_same(operand, out):
         return EpilogueOperand(operand, Extra(operand.type, "mn", in_place=True))
@@ -276,8 +276,9 @@ def vector_operand(
     groups: int | None = None,
     in_matrices: bool = False,
 ) -> EpilogueOperand:
-    """An operand of the epilogue with one value a row or column; of `groups` of `rows`, a column may have one for each
-    group, and with `in_matrices` each group has so many rows of its own. Raises LaunchError for what does not fit."""
+    """Return an epilogue operand with one value per row or column. With `groups` of `rows`, a per_column operand may
+    have values for each group; with `in_matrices`, each group has rows of its own. Raises LaunchError for operands that
+    do not fit."""
     lengths = {"m": out.shape[0] if rows is None else rows, "n": out.shape[1]}
     along = "m" if isinstance(operand, per_row) else "n"
     length = lengths[along]
@@ -306,7 +307,7 @@ def vector_operand(
 
 
 def types_read(output: Type) -> tuple[Type, ...]:
-    """What the operands of an epilogue may be: those of an int32 output are computed with as integers."""
+    """Return the types of epilogue operands: integers for an int32 output."""
     return (s32,) if output is s32 else (*outputs(f16), f64, s32)
 
 

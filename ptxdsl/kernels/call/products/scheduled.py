@@ -1,4 +1,4 @@
-"""A schedule and a problem make a launch: the grid, the workspace, and what the kernel is told beside its matrices."""
+"""From a schedule and a problem to a launch: the grid, the workspace, and the schedule's parameters."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NO_WORKSPACE = 0, 0  # null addresses: nothing is shared
 
 
 class Scheduled(NamedTuple):
-    """`traits` are those of the kernel, which serves any plan; `fields` is what it takes for its schedule. A launch
-    with a workspace belongs to `stream`."""
+    """`traits` of the kernel, which serves any plan, and `fields`, the parameters of its schedule. A launch with a
+    workspace is bound to `stream`."""
 
     traits: Traits
     grid: tuple[int, int, int]
@@ -27,9 +27,10 @@ class Scheduled(NamedTuple):
 
 
 def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel, **constants: Any) -> Scheduled:
-    """The launch of a kernel for a row-major problem, made for some `constants` beside its traits.
+    """Plan the launch of a kernel for a row-major problem; `constants` are those besides its traits.
 
-    Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for others that cannot run.
+    Raises ScheduleError for a grid that cannot be launched, or whose blocks would wait for blocks that are not
+    resident.
     """
     device, stream = problem.device_stream
     shape = ProblemShape(GemmShape(problem.m, problem.n, problem.k), problem.batches)
@@ -45,5 +46,5 @@ def schedule(problem: GemmProblem, traits: Traits, kernel: Kernel, **constants: 
 
 
 def resident_blocks(kernel: Kernel, traits: Traits, device: int | None, **constants: Any) -> int:
-    """How many blocks of a kernel run at the same time, says the driver; of an H200, by arithmetic, without a GPU."""
+    """Return how many blocks of a kernel are resident, by arithmetic for an H200 if there is no GPU."""
     return residency.resident_blocks(kernel, traits.threads, device, traits=traits, **constants)

@@ -1,6 +1,6 @@
-"""Products of few rows or columns: the larger operand is read once, and leaves the L2 cache to what is used again.
+"""Products with few rows or columns: the larger operand is read once and loaded with evict_first.
 
-A line that comes to the cache drives another one out: those of the operand itself, if they are the first to leave.
+Its lines then replace each other in the L2 cache, and not those that are used again.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ MOST_COLUMNS = 32768  # of more the outputs count: what is driven out then are l
 
 
 def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Traits:
-    """The same kernel, or that whose tensor copies of the larger operand are the first to leave an L2 cache of so many
-    bytes."""
+    """Return the traits, with evict_first loads of the larger operand if it does not fit an L2 cache of this size."""
     if not isinstance(traits, WarpgroupTraits) or problem.batches is not None:
         return traits
     extents = {"b": (problem.m, problem.n), "a": (problem.n, problem.m)}
@@ -33,7 +32,7 @@ def streaming(problem: GemmProblem, traits: Traits, cache_bytes: float) -> Trait
 
 
 def _is_streamed(rows: int, columns: int, line_bytes: int, cache_bytes: float) -> bool:
-    """Whether an operand of so many columns is, beside one of so many rows."""
+    """Return True if an operand with this many columns is streamed, next to one with this many rows."""
     bytes = columns * line_bytes
     if not LEAST_COLUMNS <= columns <= MOST_COLUMNS or bytes < LEAST_BYTES:
         return False

@@ -1,4 +1,4 @@
-"""The parameters of a kernel, filled from the arrays of a call. Where they have arrays, these are Tensors yet."""
+"""The parameters of a kernel, filled with the arguments of a call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ptxdsl.kernels.traits.traits import Traits
 def gemm_values(
     problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> Parameters:
-    """Those of `gemm_kernel` for a row-major problem; with `batches`, whose addresses are in a table, no pointers."""
+    """Return the parameters of the GEMM kernels for a row-major problem. With `batches`, addresses are in a table and
+    pointers are null."""
     traits = scheduled.traits
     group = tensor_parameters(traits) if isinstance(traits, WarpgroupTraits) else parameters(traits)
     return group(**product_values(problem, scheduled, factors, batches))
@@ -27,7 +28,7 @@ def gemm_values(
 def product_values(
     problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
 ) -> dict[str, Any]:
-    """The same by name, as all kernels take them that compute products."""
+    """Return the parameters that all kernels of products share, by name."""
     operands = scheduled.traits.operands
     return {
         **_matrices(scheduled.traits, problem, listed=batches is not None),
@@ -43,7 +44,7 @@ def product_values(
 
 
 def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, Any]:
-    """A, B, C and out as the kernel of a path takes them."""
+    """Return A, B, C and out in the form that the kernel of a path takes."""
     matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
     if problem.c is not None and traits.operands.c == "separate":
         matrices["c"] = problem.c
@@ -63,7 +64,7 @@ def _view(matrix: Matrix, listed: bool) -> Parameters:
 
 
 def _batches(problem: GemmProblem, operands: Operands) -> Parameters:
-    """Where batches in one array lie."""
+    """Return the strides of the batches of an array."""
     if operands.batches == "none":
         return BATCHES["none"]()
     c = problem.c.batch_stride if problem.c and operands.c == "separate" else 0
@@ -72,7 +73,7 @@ def _batches(problem: GemmProblem, operands: Operands) -> Parameters:
 
 
 def extra_values(extra: tuple[EpilogueOperand, ...], operands: Operands) -> Parameters:
-    """The operands of the epilogue."""
+    """Return the operands of the epilogue."""
     groups = {f"of_{n}": _extra(operand) for n, operand in enumerate(extra) if not operand.extra.in_place}
     return extras(operands)(**groups)
 
@@ -86,7 +87,7 @@ def _extra(operand: EpilogueOperand) -> Parameters:
 
 
 def shared_values(problem: GemmProblem, scheduled: Scheduled) -> dict[str, Parameters]:
-    """What kernels take beside a single product: for the schedule, and the epilogue."""
+    """Return the parameters of the schedule and the epilogue of a single product."""
     traits: Traits = scheduled.traits
     return {
         "schedule": scheduled.fields,

@@ -21,12 +21,12 @@ from typing import Any, BinaryIO, cast
 
 from protocols import Contender, Gpu, Local, Run
 
-Case = tuple[Any, ...]  # numbers, texts and tuples of such
+Case = tuple[Any, ...]  # numbers, texts and tuples of these
 Make = Callable[[Case], dict[str, Run]]
 
 
 class Tree:
-    """A child process that has the ptxdsl of another directory."""
+    """A child process with the ptxdsl of another directory."""
 
     def __init__(self, directory: pathlib.Path, script: pathlib.Path) -> None:
         self.directory = directory.resolve()
@@ -39,20 +39,20 @@ class Tree:
             [sys.executable, str(script), "--serve", str(answers_of_child)],
             env={**os.environ, "PYTHONPATH": path},
             stdin=subprocess.PIPE,
-            pass_fds=[answers_of_child],  # not stdout, to which libraries may print
+            pass_fds=[answers_of_child],  # not stdout, which libraries print to
             bufsize=0,
         )
         os.close(answers_of_child)
         self._requests = cast(BinaryIO, self._process.stdin)
 
     def check_origin(self) -> None:
-        """Waits until the process has started. Raises SystemExit where its ptxdsl is that of another directory."""
+        """Wait until the process has started. Raises SystemExit if it imported the ptxdsl of another directory."""
         origin = pathlib.Path(self.ask("origin")).resolve()
         if self.directory not in origin.parents:
             raise SystemExit(f"--against {self.directory}: that process imported {origin}")
 
     def ask(self, command: str, *arguments: object) -> Any:
-        """What the child answers; an error of the child is one here."""
+        """Send a request and return the child's answer; an error of the child is raised here."""
         with contextlib.suppress(BrokenPipeError):  # the answer says so
             self._requests.write(json.dumps([command, *arguments]).encode() + b"\n")
         answer = json.loads(self._answers.readline() or '{"error": "it ended"}')
@@ -61,11 +61,11 @@ class Tree:
         return answer["result"]
 
     def contenders(self, case: Case) -> dict[str, Contender]:
-        """The contenders of a case, by their names there; those of the case before are gone."""
+        """Return the names of the contenders of a case in the child; the previous case is freed."""
         return {name: Remote(self, name) for name in self.ask("make", case)}
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._requests.close()
         self._process.wait()
         self._answers.close()
@@ -89,14 +89,14 @@ class Remote:
 
 
 class Server:
-    """The side of the child."""
+    """The child's side."""
 
     def __init__(self, gpu: Gpu, make: Make, origin: str, wait_cycles: int = 0) -> None:
         self._gpu, self._make, self._origin, self._wait_cycles = gpu, make, origin, wait_cycles
         self._contenders: dict[str, Local] = {}
 
     def answer(self, line: str) -> dict[str, object]:
-        """What to send back for a line that Tree.ask() wrote."""
+        """Answer a line that Tree.ask() wrote."""
         command, *arguments = json.loads(line)
         try:
             return {"result": getattr(self, f"_answer_{command}")(*arguments)}
@@ -123,7 +123,7 @@ class Server:
 
 
 def serve(server: Server, answers_fd: int) -> None:
-    """Answers until the parent closes stdin."""
+    """Answer until the parent closes stdin."""
     with os.fdopen(answers_fd, "w") as answers:
         for line in sys.stdin:
             print(json.dumps(server.answer(line)), file=answers, flush=True)

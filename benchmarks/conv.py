@@ -27,7 +27,7 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 
 
 class Layer(NamedTuple):
-    """Pixels along a side of the images, channels, filters, pixels along a side of the window, stride."""
+    """A layer: image side in pixels, channels, filters, window side in pixels, stride."""
 
     side: int
     channels: int
@@ -44,7 +44,7 @@ class Layer(NamedTuple):
         return f"{self.side}² {self.channels}→{self.filters} {self.window}x{self.window}{stride}"
 
 
-WAIT_CYCLES = 200_000  # 0.1 ms, in which the host launches: a call of cuDNN takes it longer than a flush takes the GPU
+WAIT_CYCLES = 200_000  # 0.1 ms for the host to launch: a cuDNN call takes it longer than a flush takes the GPU
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 LAYERS = [
     Layer(224, 3, 64, 7, 2),
@@ -101,7 +101,7 @@ def by_torch(case: Case) -> dict[str, Run]:
 
 
 def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
-    """Results are compared with that of cuDNN."""
+    """Return the contenders of ptxdsl, compared with the result of cuDNN."""
     case = Case(Layer(*case[0]), *case[1:])
     layer, (x, w, bias) = case.layer, arrays(case)
     expected = by_torch(case)["cudnn"]().permute(0, 2, 3, 1)
@@ -119,7 +119,7 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
 
 
 def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
-    """Those of the sm_90a path that a layer has filters for, each with as many stages as fit."""
+    """Yield the tiles of the sm_90a path that a layer has filters for, each with as many stages as fit."""
     for shape in TILES:
         is_matrix = layer.window == layer.stride == 1
         if shape.n <= max(layer.filters, 64) and (is_matrix or not shape.streamed):

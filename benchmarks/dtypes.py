@@ -31,13 +31,15 @@ PRODUCT, GELU, RESIDUAL = "product", "gelu(a@b + bias)", "relu(a@b + bias) + res
 
 
 def scaled_mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Of 8-bit floats, with scales of 1."""
+    """Multiply 8-bit floats with scales of 1."""
     one = torch.ones((), device="cuda")
     return torch._scaled_mm(a, b, one, one, out_dtype=out.dtype, out=out, use_fast_accum=True)
 
 
 def copied_mm(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """The same of matrices that do not lie along K: cuBLAS takes 8-bit floats that do, so torch users copy them."""
+    """Copy the matrices to K-major order and multiply: cuBLAS takes only K-major 8-bit floats, so torch users copy
+    them.
+    """
     return scaled_mm(a.contiguous(), b.T.contiguous().T, out)
 
 
@@ -61,7 +63,7 @@ class Matrices(NamedTuple):
 
 
 def values(dtype: torch.dtype, *shape: int) -> torch.Tensor:
-    """N(0,1), or all values of int8."""
+    """Return N(0,1) values, or random values of all of int8."""
     if dtype is torch.int8:
         return torch.randint(-128, 128, shape, device="cuda", dtype=dtype)
     return torch.randn(*shape, device="cuda", dtype=torch.float32).to(dtype)
@@ -77,7 +79,7 @@ def matrices(case: Case) -> Matrices:
 
 
 def by_torch(case: Case) -> dict[str, Run]:
-    """The product by cuBLAS; an epilogue as torch users write it, and by addmm alone."""
+    """Return the product by cuBLAS; an epilogue as torch users write it, and with addmm alone."""
     torch.backends.cuda.matmul.allow_tf32 = True
     a, b, bias, residual, out = matrices(case)
     if case.function == PRODUCT:

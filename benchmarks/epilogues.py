@@ -19,7 +19,7 @@ SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (6144, 4096, 4096)]
 
 @functools.lru_cache(maxsize=1)
 def matrices(m: int, n: int, k: int) -> list[torch.Tensor]:
-    """A, B, an addend, a bias, and room for the product."""
+    """Make A, B, an addend, a bias and an output."""
     options = {"device": "cuda", "dtype": torch.bfloat16}
     a, b, c = torch.randn(m, k, **options), torch.randn(n, k, **options).T, torch.randn(m, n, **options)
     return [a, b, c, torch.randn(n, **options), torch.empty(m, n, **options)]

@@ -27,7 +27,7 @@ IMAGES = 32
 
 @pd.kernel
 def scaled(x: ptr[f32], y: ptr[f32], a: f32, n: u32) -> None:
-    """y = a·x."""
+    """Compute y = a·x."""
     i = pd.ctaid.x * 128 + pd.tid.x
     with pd.if_(i < n):
         y[i] = a * x[i]
@@ -117,7 +117,7 @@ def convolutions() -> list[common.Row]:
 
 
 def passes(torch: Any, side: int, channels: int, filters: int, window: int, stride: int) -> list[common.Row]:
-    """A row for forward, and for the gradients of images and of filters."""
+    """Yield a row for the forward pass, and for the gradients of images and of filters."""
     pt = importlib.import_module("ptxdsl.torch.convolution")
     pad, strides = window // 2, [stride] * 2
     x = torch.randn(IMAGES, side, side, channels, device="cuda", dtype=torch.bfloat16)
@@ -126,7 +126,7 @@ def passes(torch: Any, side: int, channels: int, filters: int, window: int, stri
     dy_nchw, x_nchw, w_nchw = (each.permute(0, 3, 1, 2) for each in (dy, x, w))
 
     def by_torch(number: int) -> Any:
-        """The gradient of images, or of filters."""
+        """Return the gradient of images, or of filters."""
         matrices, mask = (dy_nchw, x_nchw, w_nchw), [number == 0, number == 1, False]
         return torch.ops.aten.convolution_backward(*matrices, None, strides, [pad] * 2, [1, 1], False, [0, 0], 1, mask)[
             number

@@ -35,7 +35,7 @@ class Case(NamedTuple):
 
 
 def matrix(rows: int, columns: int, major: str, dtype: torch.dtype) -> torch.Tensor:
-    """N(0,1), row-major or column-major."""
+    """Return an N(0,1) matrix, row-major or column-major."""
     if major == "row":
         return torch.randn(rows, columns, device="cuda", dtype=dtype)
     return torch.randn(columns, rows, device="cuda", dtype=dtype).T
@@ -43,7 +43,7 @@ def matrix(rows: int, columns: int, major: str, dtype: torch.dtype) -> torch.Ten
 
 @functools.lru_cache(maxsize=1)
 def matrices(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A, B and room for the product."""
+    """Make A, B and out."""
     dtype = DTYPES[case.dtype]
     a = matrix(case.m, case.k, "row" if case.layout[0] == "t" else "column", dtype)
     b = matrix(case.k, case.n, "column" if case.layout[1] == "n" else "row", dtype)
@@ -51,7 +51,7 @@ def matrices(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 
 def others(case: Case) -> dict[str, Run]:
-    """cuBLAS, and Triton where its kernel takes such matrices."""
+    """Return cuBLAS, and Triton if its kernel supports the matrices."""
     torch.backends.cuda.matmul.allow_tf32 = True
     a, b, out = matrices(case)
     runs: dict[str, Run] = {"cublas": lambda: torch.mm(a, b, out=out)}

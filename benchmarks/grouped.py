@@ -28,7 +28,7 @@ from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.schedule import GroupedProblemVisitor, PersistentScheduler
 
-WAIT_CYCLES = 3_000_000  # of the GPU, while the host sends off a loop
+WAIT_CYCLES = 3_000_000  # the GPU waits while the host enqueues a loop
 STREAMS = 8
 Sizes = list[tuple[int, int, int]]
 Lists = tuple[list[torch.Tensor], ...]
@@ -49,7 +49,7 @@ SCHEDULES: dict[str, dict[str, Any]] = {
 
 
 def host_us(run: Run, repeats: int = 50) -> float:
-    """Median microseconds until a call returns."""
+    """Return the median microseconds until a call returns."""
     run()
     times = []
     for _ in range(repeats):
@@ -71,7 +71,7 @@ def in_order(tensor: torch.Tensor, order: str) -> torch.Tensor:
 
 
 def make(sizes: Sizes, orders: tuple[str, str, str], data: str) -> Lists:
-    """Lists a, b and out; problems of one size lie one behind the other, so that cuBLAS can take them as a batch."""
+    """Make lists of a, b and out; problems of one size are contiguous, so that cuBLAS can take them as a batch."""
     stacks: dict[tuple[int, int, int], list[torch.Tensor]] = {}
     for m, n, k in dict.fromkeys(sizes):
         count, shapes = sizes.count((m, n, k)), ((m, k), (k, n), (m, n))
@@ -83,7 +83,7 @@ def make(sizes: Sizes, orders: tuple[str, str, str], data: str) -> Lists:
 
 
 def batches(sizes: Sizes, lists: Lists) -> list[tuple[torch.Tensor, ...]]:
-    """The same memory as one 3-D tensor for each size."""
+    """Return the same memory as one 3-D tensor for each size."""
     stacks = []
     for size in dict.fromkeys(sizes):
         first, count = sizes.index(size), sizes.count(size)
@@ -96,7 +96,7 @@ def stacked(first: torch.Tensor, count: int) -> torch.Tensor:
 
 
 class OnStreams:
-    """The loop, its launches dealt to several streams."""
+    """The loop, with its launches distributed over several streams."""
 
     def __init__(self) -> None:
         self.streams = [torch.cuda.Stream() for _ in range(STREAMS)]
@@ -134,7 +134,9 @@ def lists_of(name: str, orders: tuple[str, str, str], data: str) -> Lists:
 
 
 def set_by_cublas(name: str, orders: tuple[str, str, str], data: str) -> dict[str, Run]:
-    """A loop, streams, batches where sizes repeat, and reading as many bytes where memory is what bounds it."""
+    """Return the contenders of cuBLAS: a loop, streams, batches for repeated sizes, and a copy of the same bytes as a
+    memory bound.
+    """
     sizes, lists = GROUPED[name], lists_of(name, orders, data)
     on_streams, stacks = OnStreams(), batches(sizes, lists)
     runs: dict[str, Run] = {"cuBLAS loop": lambda: loop(*lists), "cuBLAS on streams": lambda: on_streams(*lists)}
@@ -147,7 +149,7 @@ def set_by_cublas(name: str, orders: tuple[str, str, str], data: str) -> dict[st
 
 
 def set_by_us(name: str, orders: tuple[str, str, str], data: str) -> dict[str, Run]:
-    """All schedules, their products checked."""
+    """Return all schedules of ptxdsl; their products are checked."""
     a, b, out = lists_of(name, orders, data)
     runs: dict[str, Run] = {}
     for schedule, options in SCHEDULES.items():
@@ -169,7 +171,7 @@ def set_operations(name: str, *_: object) -> float:
 
 @functools.lru_cache(maxsize=1)
 def ragged(groups: int, rows: int, n: int, k: int) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
-    """A and B in bf16, and where the groups end; the rows are spread over them at random."""
+    """Return A and B in bf16 and the ends of the groups, with rows spread over the groups at random."""
     generator = np.random.default_rng(3)
     ends = generator.multinomial(rows, generator.dirichlet(np.full(groups, 4.0))).cumsum()
     a = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
@@ -197,7 +199,7 @@ def ragged_by_us(*shape: int) -> dict[str, Run]:
 
 @functools.lru_cache(maxsize=1)
 def gathered(groups: int, rows: int, n: int, k: int) -> tuple[Any, ...]:
-    """A of half as many tokens as rows, B, the token of each row, and where the groups end."""
+    """Return A with half as many tokens as rows, B, the token of each row, and the ends of the groups."""
     a, b, ends = ragged(groups, rows, n, k)
     index = torch.randint(rows // 2, (rows,), device="cuda", dtype=torch.int32)
     return a[: rows // 2], b, index, torch.tensor(ends, device="cuda", dtype=torch.int32)
@@ -212,7 +214,9 @@ def gathered_by_torch(*shape: int) -> dict[str, Run]:
 
 
 def gathered_by_us(*shape: int) -> dict[str, Run]:
-    """As chosen; gathered and copied before by the same tile; and the same number of rows as they lie."""
+    """Return the chosen kernel, gathered and copied-before kernels with the same tile, and the product of contiguous
+    rows.
+    """
     a, b, index, offsets = gathered(*shape)
     out, rows = torch.empty(shape[1], shape[2], device="cuda", dtype=torch.bfloat16), a[index]
     exact = torch._grouped_mm(rows, b, offsets)
@@ -234,7 +238,7 @@ def gathered_by_us(*shape: int) -> dict[str, Run]:
 
 
 def tiles_of_rows(average: float) -> dict[str, GemmConfig]:
-    """Tiles for groups of so many rows."""
+    """Return tiles for groups of this many rows."""
     tile = functools.partial(GemmConfig, atom="wgmma")
     if average < FEW_ROWS:
         few = {f"{m}x128": tile(tile=(m, 128, 64), stages=8, swap_ab=True) for m in (16, 32)}
@@ -260,7 +264,7 @@ def ragged_operations(groups: int, rows: int, n: int, k: int) -> float:
 
 @functools.lru_cache(maxsize=1)
 def along_k(groups: int, rows: int, m: int, n: int) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
-    """A and B in bf16, and where the groups end, which are about as long."""
+    """Return A and B in bf16 and the ends of groups of about equal length."""
     a, b = (torch.randn(rows, extent, device="cuda", dtype=torch.bfloat16) for extent in (m, n))
     return a, b, [rows // groups * (i + 1) - 17 * (i + 1 < groups) for i in range(groups)]
 
@@ -289,7 +293,7 @@ def along_k_label(groups: int, rows: int, m: int, n: int) -> common.Row:
 
 
 def visitor_by_us() -> dict[str, Run]:
-    """One large problem on the same tiles, by grouped_gemm and by gemm with persistent blocks."""
+    """Return one large problem with the same tiles, by grouped_gemm and by gemm with persistent blocks."""
     config = GemmConfig(tile=(128, 256, 64), stages=3)
     a, b, out = make([VISITED], ("row", "column", "row"), "N(0,1)")
     persistent = PersistentScheduler(max_swizzle=8)
@@ -302,7 +306,7 @@ def visitor_by_us() -> dict[str, Run]:
 
 
 class Kind(NamedTuple):
-    """Functions of the arguments of a case."""
+    """The functions that make the arrays and contenders of a kind of case."""
 
     others: Callable[..., dict[str, Run]]
     ours: Callable[..., dict[str, Run]]
@@ -327,7 +331,7 @@ BENCHMARK = common.Benchmark(
 
 
 def host_cost(name: str) -> dict[str, object]:
-    """Microseconds of the host: a call, and the table of schedule="host" for sizes that were not seen before."""
+    """Measure the host microseconds of a call, and of the table of schedule="host" for new sizes."""
     sizes = GROUPED[name]
     a, b, out = make(sizes, ("row", "column", "row"), "N(0,1)")
     problems = np.array(sizes, np.int64)
@@ -340,7 +344,7 @@ def host_cost(name: str) -> dict[str, object]:
 
 
 def cases(shapes: list[str]) -> Iterator[tuple[Any, ...]]:
-    """Those of the named sets, of "ragged", "gathered", "along k" and "visitor"."""
+    """Return the cases of the named sets, of "ragged", "gathered", "along k" and "visitor"."""
     columns = ("column", "column", "column")
     for name in GROUPED:
         if name in shapes:

@@ -36,7 +36,7 @@ from ptxdsl.lower import lower
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 
 CALLS = 1000  # of a timing
-WITHOUT_OUT = 12  # microseconds of a call that makes its output
+WITHOUT_OUT = 12  # microseconds of a call that allocates its output
 TARGETS = {
     "choose tiles, ms": 2,
     "import ptxdsl, ms": 100,
@@ -48,7 +48,7 @@ TARGETS = {
 
 
 def milliseconds(run: Callable[[], object], rounds: int) -> float:
-    """Median of a few runs, after one that is not counted."""
+    """Return the median of a few runs, after one that is not counted."""
     run()
     times = []
     for _ in range(rounds):
@@ -72,19 +72,19 @@ def traced() -> None:
 
 
 def chosen() -> Callable[[], object]:
-    """The choice for a shape that comes for the first time."""
+    """Choose a configuration for a new shape."""
     number = itertools.count()
     return lambda: choose(1000 + next(number), 3000, 4000)
 
 
 def assembled(text: str) -> Callable[[], object]:
-    """The assembler on a text that no cache has."""
+    """Assemble a text that is not cached."""
     number = itertools.count()
     return lambda: pd.assemble.assemble(f"{text}\n// {os.getpid()}.{next(number)}", "sm_90")
 
 
 def emulated(size: int, checks: bool) -> Callable[[], object]:
-    """A GEMM of size^3 in 128x128x32 tiles, in f16."""
+    """Emulate a GEMM of size^3 in 128x128x32 tiles, in f16."""
     rng = np.random.default_rng(size)
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     out = np.empty((size, size), np.float16)
@@ -93,7 +93,7 @@ def emulated(size: int, checks: bool) -> Callable[[], object]:
 
 
 def public_calls() -> dict[str, Callable[[], object]]:
-    """Calls of the public functions with arrays that take the GPU less time than the host."""
+    """Return calls of the public functions with arrays that take the GPU less time than the host."""
     torch = importlib.import_module("torch")
 
     def half(*shape: int) -> object:
@@ -140,7 +140,7 @@ def public_calls() -> dict[str, Callable[[], object]]:
 
 
 def microseconds(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Medians over interleaved rounds of the mean of many calls, with the queue of the GPU emptied in between."""
+    """Return medians over interleaved rounds of the mean of many calls; the queue of the GPU is empty before each."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds + 1):
         for name, run in runs.items():
@@ -153,7 +153,7 @@ def microseconds(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str
 
 
 def on_hopper() -> bool:
-    """Whether the GPU has wgmma."""
+    """True if the GPU has wgmma."""
     return driver.device_arch(0) == ARCH
 
 
@@ -162,7 +162,7 @@ def has_torch_on_a_gpu() -> bool:
 
 
 def on_the_host(rounds: int) -> dict[str, float]:
-    """What needs no GPU, in the unit that its name says."""
+    """Return the measurements that need no GPU; their names give the unit."""
     text = gemm_kernel.ptx(traits=MEDIUM.traits())
     long = text + "".join(text[text.index(".visible") :].replace("gemm_kernel", f"gemm_{i}") for i in range(20))
     few = max(3, rounds // 3)

@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
 
 def configs(epilogue: str) -> dict[str, GemmConfig]:
-    """By name; boxes of C take memory of the ring."""
+    """Return the configurations by name; boxes of C take memory of the ring."""
     known = {}
     for pingpong, stagger, tiles in ((False, 0, SHARED), (False, STAGGER, SHARED), (True, 0, TURNS)):
         for columns, stages in tiles:

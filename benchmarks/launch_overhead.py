@@ -58,7 +58,7 @@ KINDS: dict[Any, list[Any]] = {
 
 
 class TorchStream:
-    """torch's current stream, by the protocol that cuda.core asks for."""
+    """torch's current stream, with the protocol of cuda.core."""
 
     def __cuda_stream__(self) -> tuple[int, int]:
         return 0, torch.cuda.current_stream().cuda_stream
@@ -69,7 +69,7 @@ def addresses(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 def through_bindings(image: bytes, name: str, arguments: tuple[Any, ...]) -> Run:
-    """cuLaunchKernel with parameters packed once."""
+    """cuLaunchKernel with parameters that are packed once."""
     _, module = cuda.cuModuleLoadData(image)
     _, function = cuda.cuModuleGetFunction(module, name.encode())
     slots = [ctypes.c_float(a) if isinstance(a, float) else ctypes.c_uint64(a) for a in addresses(arguments)]
@@ -83,7 +83,7 @@ def through_bindings(image: bytes, name: str, arguments: tuple[Any, ...]) -> Run
 
 
 def through_cuda_core(image: bytes, name: str, arguments: tuple[Any, ...]) -> Run:
-    """cuda.core's launch, given addresses."""
+    """The launch of cuda.core, given addresses."""
     device = Device(0)
     device.set_current()
     kernel = ObjectCode.from_cubin(image).get_kernel(name)
@@ -119,7 +119,7 @@ def launches_by_us(kernel: Any) -> dict[str, Run]:
 
 
 def products_by_others() -> dict[str, Run]:
-    """Of matrices that take the GPU less time than the host."""
+    """Return products of matrices that take the GPU less time than the host."""
     a, b, out = matrices()
     return {"torch mm": lambda: torch.mm(a, b, out=out)}
 
@@ -147,7 +147,7 @@ Medians = dict[str, float]  # of contenders, in µs
 
 
 def runs(gpu: Gpu, options: argparse.Namespace) -> Iterator[dict[Case, Medians]]:
-    """What is measured in each process, or pair of processes, by the cases; each is printed when it is there."""
+    """Yield the measurements of each process, or pair of processes, by case; each is printed at once."""
     for number in range(options.processes):
         with common.versions(options.against, apart=options.processes > 1) as children:
             run = {

@@ -27,7 +27,7 @@ Times = dict[str, dict[str, float]]  # protocol, contender: milliseconds of a la
 PROTOCOLS = ("rest", "held")
 REST_SECONDS = 0.5
 SLICE_SECONDS = 0.15
-COUNTED_SLICES = 6  # of a turn, behind the one that is dropped
+COUNTED_SLICES = 6  # of a turn, after the part that is discarded
 LEAST_ROUNDS, LEAST_TURNS = 3, 1
 FLUSHED_BYTES = 256 << 20  # more than the L2 cache of any GPU
 
@@ -45,13 +45,13 @@ class Gpu(Protocol):
         """Flush the L2 cache."""
 
     def wait(self, cycles: int) -> None:
-        """Lets the GPU wait, while the host launches what comes next."""
+        """Make the GPU wait while the host launches."""
 
     def rest(self, seconds: float) -> None:
-        """Nothing runs for so long."""
+        """Idle for some seconds."""
 
     def now(self) -> float:
-        """Seconds on the host's clock."""
+        """Return the seconds of the host's clock."""
 
 
 class TorchGpu:
@@ -144,7 +144,7 @@ class Extent:
     def seconds(self, launch_seconds: float, contenders: int) -> float:
         """Return an upper bound; `launch_seconds` is the time of one flushed launch of every contender."""
         at_rest = REST_SECONDS + (self.rounds + 1) * launch_seconds if self.rounds else 0.0
-        # A slice is a whole number of launches; one of each tells how many.
+        # a slice is a whole number of launches; one launch of each contender gives the number
         turn = (1 + COUNTED_SLICES) * (contenders * SLICE_SECONDS + launch_seconds)
         return at_rest + self.turns * turn + launch_seconds
 

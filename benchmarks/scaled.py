@@ -34,7 +34,7 @@ from ptxdsl.types import bf16, e4m3
 SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192), (4096, 7168, 16384)]
 BLOCK = 128
 KINDS = "tensors", "rows", "blocks"
-FEW = [(4096, 7168), (7168, 2048), (24576, 1536), (7168, 16384), (4096, 4096)]  # N and K of models that decode
+FEW = [(4096, 7168), (7168, 2048), (24576, 1536), (7168, 16384), (4096, 4096)]  # N and K of models during decoding
 FEW_SHAPES = [(m, n, k) for n, k in FEW for m in (1, 16, 64, 128)]
 SECONDS = 0.15  # of the turns of a product of few rows
 Arrays = dict[str, Any]
@@ -43,12 +43,12 @@ Launch = Callable[[Arrays], torch.Tensor]
 
 @functools.lru_cache(maxsize=1)
 def operands(m: int, n: int, k: int) -> Arrays:
-    """Those of a case, for all contenders."""
+    """Return the operands of a case, shared by all contenders."""
     return new_operands(m, n, k)
 
 
 def new_operands(m: int, n: int, k: int) -> Arrays:
-    """A, B, out and scales of each kind."""
+    """Make A, B, out and the scales of each kind."""
     a, b = (torch.randn(lines, k, device="cuda").to(torch.float8_e4m3fn) for lines in (m, n))
     shapes = {
         "tensors": ((), ()),
@@ -72,7 +72,7 @@ def by_torch(m: int, n: int, k: int) -> dict[str, Run]:
 
 
 def whole(scale: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    """A scale for each element of a matrix."""
+    """Expand scales to one per element of a matrix."""
     for axis, extent in enumerate(shape):
         if scale.ndim == len(shape) and 1 < scale.shape[axis] < extent:
             scale = scale.repeat_interleave(BLOCK, axis)
@@ -80,7 +80,7 @@ def whole(scale: torch.Tensor, shape: torch.Size) -> torch.Tensor:
 
 
 def by_us(m: int, n: int, k: int) -> dict[str, Run]:
-    """All kinds of scales, their products checked."""
+    """Return the contenders for all kinds of scales; their products are checked."""
     known, runs = operands(m, n, k), {}
     a, b = known["a"], known["b"]
     for kind in KINDS:
@@ -94,18 +94,18 @@ def by_us(m: int, n: int, k: int) -> dict[str, Run]:
 
 
 def of_torch(kind: str, arrays: Arrays) -> torch.Tensor:
-    """A launch of torch."""
+    """Return a launch of torch."""
     return torch._scaled_mm(arrays["a"], arrays["b"], *arrays[kind], out_dtype=torch.bfloat16, use_fast_accum=True)
 
 
 def of_ours(kind: str, config: GemmConfig | None, arrays: Arrays) -> torch.Tensor:
-    """A launch of ours."""
+    """Return a launch of ptxdsl."""
     out: torch.Tensor = scaled_gemm(arrays["a"], arrays["b"], *arrays[kind], out=arrays["out"], config=config)
     return out
 
 
 def few_contenders(m: int, n: int, k: int, count: int) -> dict[str, Launch]:
-    """Launches by name: of torch, what is chosen, and so many others for each kind of scales."""
+    """Return launches by name: torch, the chosen configuration, and further candidates for each kind of scales."""
     facts, model = ProductFacts(m, n, k, 1, Operands(e4m3, bf16)), model_of(0)
     known: dict[str, Launch] = {f"torch, {kind}": functools.partial(of_torch, kind) for kind in KINDS[:2]}
     for kind in KINDS:
@@ -117,7 +117,7 @@ def few_contenders(m: int, n: int, k: int, count: int) -> dict[str, Launch]:
 
 
 def is_right(name: str, launch: Launch, arrays: Arrays) -> bool:
-    """Whether a product is what torch computes in float32."""
+    """True if a product agrees with torch in float32."""
     kind = next(kind for kind in KINDS if kind in name.split(", "))
     scale_a, scale_b = arrays[kind]
     exact = (arrays["a"].float() * whole(scale_a, arrays["a"].shape)) @ (
@@ -128,7 +128,7 @@ def is_right(name: str, launch: Launch, arrays: Arrays) -> bool:
 
 
 def few_rows(cases: Sequence[tuple[int, int, int]], count: int) -> Iterator[common.Row]:
-    """A row for each contender of each product."""
+    """Yield a row for each contender of each product."""
     for m, n, k in cases:
         size = (m + n) * k + 2 * m * n
         copies = max(2, min(variants.MOST_COPIES["product"], ceil(variants.ROTATED_BYTES / size)))
@@ -155,7 +155,7 @@ def few_rows(cases: Sequence[tuple[int, int, int]], count: int) -> Iterator[comm
 
 
 def rotating(launch: Launch, arrays: Sequence[Arrays]) -> torch.cuda.CUDAGraph:
-    """A launch for each copy of the operands, one behind the other."""
+    """Launch once for each copy of the operands."""
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):
         launch(arrays[0])

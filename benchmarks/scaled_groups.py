@@ -25,8 +25,9 @@ BLOCK = 128
 
 
 class Case(NamedTuple):
-    """`rows` are those of all groups; of masked ones those of each matrix, of which three quarters count on average;
-    along K they are M."""
+    """A case. `rows` is the total of all groups; for masked groups, the rows of each matrix, of which three quarters
+    count on average; along K, it is M.
+    """
 
     form: str
     groups: int
@@ -44,8 +45,10 @@ SHAPES = [
 
 
 class Groups(NamedTuple):
-    """A, B, where groups end or how many rows count, and scales of each kind; the products of which groups are exact
-    begin and end at `parts` of the rows, or of K."""
+    """A, B, the ends or row counts of groups, and the scales of each kind.
+
+    The groups whose products are checked begin and end at `parts` of the rows, or of K.
+    """
 
     a: torch.Tensor
     b: torch.Tensor
@@ -56,7 +59,7 @@ class Groups(NamedTuple):
 
 
 def floats(*shape: int) -> torch.Tensor:
-    """Of 8 bits."""
+    """Return 8-bit floats."""
     return torch.stack([torch.randn(shape[1:], device="cuda").to(torch.float8_e4m3fn) for _ in range(shape[0])])
 
 
@@ -69,7 +72,7 @@ def blocks_of(extent: int) -> int:
 
 
 def shares(groups: int, total: int) -> np.ndarray:
-    """What each group has of so many, at random."""
+    """Split a total into random shares of the groups."""
     generator = np.random.default_rng(3)
     return generator.multinomial(total, generator.dirichlet(np.full(groups, 4.0)))
 
@@ -112,7 +115,7 @@ def by_torch(case: Case) -> dict[str, Run]:
 
 
 def loop(case: Case, known: Groups, fast: bool) -> None:
-    """A product a group, of the rows or of the K that it has."""
+    """Multiply each group by itself, with its rows or its part of K."""
     for group, (begin, end) in enumerate(known.parts):
         a, b = (known.a[:, begin:end], known.b[begin:end]) if case.form == ALONG_K else (None, known.b[group])
         scale_a, scale_b = known.rows[0][group], known.rows[1][group]
@@ -130,7 +133,7 @@ OURS: dict[str, Callable[..., Any]] = {
 
 
 def by_us(case: tuple[str, int, int, int, int]) -> dict[str, Run]:
-    """Both kinds of scales, their products checked."""
+    """Return the contenders for both kinds of scales; their products are checked."""
     case, runs = Case(*case), {}
     known = operands(case)
     for kind in ("rows", "blocks"):
@@ -147,7 +150,7 @@ def by_us(case: tuple[str, int, int, int, int]) -> dict[str, Run]:
 def products(
     case: Case, known: Groups, pair: tuple[torch.Tensor, torch.Tensor], out: torch.Tensor
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Of each group: what was computed, and what is right."""
+    """Yield the computed and the exact product of each group."""
     a, (of_a, of_b) = known.a, pair
     for group, (begin, end) in enumerate(known.parts):
         if case.form == ALONG_K:
@@ -162,14 +165,14 @@ def products(
 
 
 def spread(scale: torch.Tensor, axis: int, extent: int) -> torch.Tensor:
-    """Scales of blocks along an axis, one for each element; one of all, or one of each, stays."""
+    """Expand scales of blocks along an axis to one per element; a single scale or one per element stays unchanged."""
     if scale.shape[axis] in (1, extent):
         return scale
     return scale.repeat_interleave(BLOCK, axis).narrow(axis, 0, extent)
 
 
 def operations(case: Case) -> float:
-    """Of what counts."""
+    """Return the operations of the rows that count."""
     rows = sum(end - begin for begin, end in operands(case).parts)
     return 2.0 * case.n * (case.rows * rows if case.form == ALONG_K else rows * case.k)
 

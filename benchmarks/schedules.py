@@ -34,12 +34,12 @@ Options = dict[str, Any]  # of gemm()
 
 
 def by_warpgroups() -> bool:
-    """Whether the GPU has wgmma: its tiles then are those that take part, else those of mma.sync."""
+    """True if the GPU has wgmma, whose tiles are then timed instead of those of mma.sync."""
     return torch.cuda.get_device_capability()[0] == 9
 
 
 def schedules() -> Iterator[tuple[str, Options]]:
-    """Tiles and schedules for gemm(). A block of MEDIUM shares a multiprocessor with another one, others are alone."""
+    """Return tiles and schedules for gemm(). Two MEDIUM blocks share a multiprocessor, others use one each."""
     tiles: list[tuple[GemmConfig, int]] = [(LARGE, 1), (MEDIUM, 2)]
     if by_warpgroups():
         tiles = [(config, 1) for config in WGMMA]
@@ -73,7 +73,7 @@ def batched() -> Iterator[tuple[str, Options]]:
 
 @functools.lru_cache(maxsize=1)
 def matrices(*shape: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """A, B and room for the product, of (M, N, K) or (batch, M, N, K)."""
+    """Make A, B and out of (M, N, K) or (batch, M, N, K)."""
     *batch, m, n, k = shape
     a = torch.randn(*batch, m, k, device="cuda", dtype=torch.float16)
     b = torch.randn(*batch, n, k, device="cuda", dtype=torch.float16).transpose(-1, -2)

@@ -19,7 +19,7 @@ ALIGNED = [shape for name, of_table in SHAPES.items() if name != "unaligned" for
 
 
 def mixed() -> list[tuple[int, int, int]]:
-    """32 problems of 128 to 1024 along each of M, N and K; one of them has a K of 16384."""
+    """Return 32 problems of 128 to 1024 along each of M, N and K; one of them has a K of 16384."""
     sizes = (64 * np.random.default_rng(24).integers(2, 17, (31, 3))).tolist()
     return [*map(tuple, sizes[:20]), (1024, 1024, 16384), *map(tuple, sizes[20:])]
 

@@ -26,7 +26,7 @@ Row = dict[str, Any]
 
 
 def table(rows: list[Row], value: str) -> str:
-    """Markdown."""
+    """Return a Markdown table."""
     measured = [row for row in rows if any(f"{value}, {protocol}" in row for protocol in PROTOCOLS)]
     contenders = list(dict.fromkeys(row["contender"] for row in measured))
     cells: dict[str, dict[str, str]] = {}
@@ -42,13 +42,13 @@ def label(row: Row) -> str:
 
 
 def cell(row: Row, value: str) -> str:
-    """Three digits; – for a protocol that was not run."""
+    """Format three digits; – for a protocol that was not run."""
     figures = [row.get(f"{value}, {protocol}") for protocol in PROTOCOLS]
     return "" if figures == [None, None] else " / ".join("–" if f is None else digits(f) for f in figures)
 
 
 def digits(figure: float) -> str:
-    """Three significant digits, without an exponent."""
+    """Format three significant digits, without an exponent."""
     return f"{figure:.0f}" if figure >= 100 else f"{figure:#.3g}"
 
 

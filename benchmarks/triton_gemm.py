@@ -19,7 +19,7 @@ GROUP, ROUNDS, WORD_BYTES = 8, 3, 16
 
 
 class Config(NamedTuple):
-    """A tile of M, N and K, stages of its ring, and warps."""
+    """A tile of M, N and K, the stages of its ring, and its warps."""
 
     tile: tuple[int, int, int]
     stages: int
@@ -39,7 +39,7 @@ def persistent_kernel(
     a, b, out, m, n, k,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr, PROGRAMS: tl.constexpr,
 ):  # fmt: skip
-    """out = a @ b.T by tiles of M×N, in groups of ROWS of them down; a is m×k, b n×k."""
+    """Compute out = a @ b.T by tiles of M×N, in groups of ROWS tiles down; a is m×k, b n×k."""
     tiles_m, tiles_n = tl.cdiv(m, M), tl.cdiv(n, N)
     in_group = ROWS * tiles_n
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, PROGRAMS, flatten=True):
@@ -55,7 +55,7 @@ def persistent_kernel(
 
 
 def takes(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether it is written for matrices: contiguous along K, of 16 bits, with lines that TMA can address."""
+    """True if the kernel supports the matrices: contiguous along K, 16 bits, rows that TMA can address."""
     return all(
         x.element_size() == 2 and x.stride(-1) == 1 and x.stride(0) * x.element_size() % WORD_BYTES == 0
         for x in (a, b.T)
@@ -63,7 +63,7 @@ def takes(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def launch_of(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, config: Config) -> Callable[[], Any]:
-    """A launch by one configuration, whose descriptors are made once."""
+    """Return a launch of one configuration, whose descriptors are made once."""
     (m, k), n = a.shape, b.shape[1]
     tile_m, tile_n, tile_k = config.tile
     maps = (
@@ -80,7 +80,7 @@ def launch_of(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, config: Confi
 
 
 def milliseconds(launch: Callable[[], Any]) -> float:
-    """Of a launch, the mean of ROUNDS after one."""
+    """Return the mean milliseconds of ROUNDS launches after a first one."""
     launch()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
@@ -92,7 +92,7 @@ def milliseconds(launch: Callable[[], Any]) -> float:
 
 
 def tuned(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callable[[], Any]:
-    """The fastest launch of those that fit the GPU."""
+    """Return the fastest launch of the configurations that fit the GPU."""
     timed = []
     for config in CONFIGS:
         launch = launch_of(a, b, out, config)

@@ -1,8 +1,9 @@
-"""Public functions on the host: look up a known launch, or check, choose, plan and launch.
+"""Public functions on the host: launch a known call, or check, choose, plan and launch.
 
+- call: this sequence, and the base class of the checked calls
 - gemm, products: one product
 - groups, scaled, convolutions: grouped GEMM, scaled GEMM, convolutions
-- launching: known launches, plans, workspaces
+- launching: launch plans, kept launches, workspaces
 - matrix, matrices: arrays of any library
-- tuned, elsewhere: `config="tune"`; arguments known from other libraries
+- tuned, elsewhere: `config="tune"`; argument names of other libraries
 """

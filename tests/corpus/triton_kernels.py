@@ -1,6 +1,7 @@
 # makes: atomics-sm_80; attention-sm_80; attention-sm_90; control-sm_80; dropout-sm_90; embedding-sm_80;
 #   layer_norm-sm_90; math-sm_80; matmul_bf16-sm_100; matmul_bf16-sm_80; matmul_f16-sm_80; matmul_f16-sm_90;
-#   matmul_f64-sm_80; matmul_fp8-sm_90; matmul_i8-sm_80; matmul_tf32-sm_80; persistent-sm_100; persistent-sm_90;
+#   matmul_f64-sm_80; matmul_fp8-sm_90; matmul_i8-sm_80; matmul_tf32-sm_80; matmul_tma-sm_90; persistent-sm_100;
+#   persistent-sm_90;
 #   scans-sm_80; softmax-sm_100; softmax-sm_80; transpose-sm_80; vector_add-sm_80; vector_add-sm_90;
 #   vector_add_bf16-sm_90; vector_add_i64-sm_80
 """Triton kernels, compiled to PTX with no GPU: `python triton_kernels.py DIRECTORY` writes one file a build."""
@@ -116,6 +117,15 @@ def persistent_matmul(a, b, c, m, n, k, M: tl.constexpr, N: tl.constexpr, K: tl.
         for start in range(0, k, K):
             total = tl.dot(a_map.load([row, start]), b_map.load([column, start]).T, total)
         c_map.store([row, column], total.to(tl.float16))
+
+
+@triton.jit
+def mapped_matmul(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    row, column = tl.program_id(0) * M, tl.program_id(1) * N
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, k, K):
+        total = tl.dot(a.load([row, start]), b.load([column, start]).T, total)
+    c.store([row, column], total.to(tl.float16))
 
 
 @triton.jit
@@ -271,6 +281,13 @@ BUILDS = {
         {"M": 128, "N": 128, "K": 64, "BLOCKS": 132},
         (90, 100),
         {"num_warps": 8},
+    ),
+    "matmul_tma": (
+        mapped_matmul,
+        dict(a="tensordesc<fp16[128,64]>", b="tensordesc<fp16[64,64]>", c="tensordesc<fp16[128,64]>", k="i32"),
+        {"M": 128, "N": 64, "K": 64},
+        (90,),
+        {"num_stages": 3},
     ),
     "attention": (
         attention,

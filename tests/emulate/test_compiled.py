@@ -3,21 +3,28 @@
 import tempfile
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
+import ptxdsl as pd
 from tests.corpus import make
 from tests.emulate.support import clean, launch, only
 
+BF16 = np.dtype(ml_dtypes.bfloat16)
 
-def compiled(name, *arguments, kernel=None, **options):
+
+def text_of(name):
     directory = Path(tempfile.gettempdir(), "ptxdsl-corpus")
     directory.mkdir(exist_ok=True)
     try:
-        text = make.ptx_text(name, directory)
+        return make.ptx_text(name, directory)
     except make.Unavailable as reason:
         pytest.skip(str(reason))
-    return launch(text, *arguments, name=kernel, **options)
+
+
+def compiled(name, *arguments, kernel=None, **options):
+    return launch(text_of(name), *arguments, name=kernel, **options)
 
 
 @pytest.mark.parametrize("build", ["sm_80", "sm_90-G"])
@@ -330,6 +337,58 @@ def test_matrix_products_of_triton(name, rng):
     grid = -(-m // tile) * -(-n // tile)
     clean(compiled(name, a, b, c, m, n, k, k, n, n, *SCRATCH, grid=grid, block=128, shared_bytes=65536))
     np.testing.assert_allclose(c, a.astype(np.float64) @ b.astype(np.float64), rtol=rtol, atol=rtol * 10)
+
+
+class Problem(pd.Parameters):
+    """The struct of tma_gemm.cu."""
+
+    a: pd.TensorMap(pd.bf16, (64, 64), swizzle=128)
+    b: pd.TensorMap(pd.bf16, (64, 64), swizzle=128)
+    out: pd.TensorMap(pd.f32, (64, 64))
+    k: pd.u32
+
+
+@pytest.mark.parametrize("build", ["sm_90a", "sm_90a-lineinfo"])
+def test_a_product_by_tma_and_wgmma_in_the_style_of_deepgemm(build, rng):
+    """Tensor maps inside of a struct; a bulk store is in flight when its block ends, which is a strict finding."""
+    m, n, k = 128, 192, 320
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(BF16) for rows in (m, n))
+    exact = a.astype(np.float32) @ b.astype(np.float32).T
+    kernel = pd.parse(text_of(f"cuda-tma_gemm-{build}"))["tma_gemm"]
+    for schedule in ("lockstep", "random:1"):
+        out = np.zeros((m, n), np.float32)
+        problem = Problem(a=a, b=pd.tensor_map(b, (64, 64), swizzle=128), out=out, k=k)
+        report = pd.emulate(kernel, (3, 2), 160, problem, shared_bytes=4 * 16384, schedule=schedule)
+        assert not report.errors and {f.kind for f in report.findings} <= {"unwaited-async"}
+        assert (out == exact).all()
+    out[:] = 0
+    kernel[(3, 2), 160, 4 * 16384](problem)
+    assert (out == exact).all()
+
+
+def tensor_descriptor(array, box):
+    """The arguments that Triton passes for a tensor descriptor of the host."""
+    return pd.tensor_map(array, box, swizzle=128), *array.shape, *(s // array.itemsize for s in array.strides)
+
+
+@pytest.mark.parametrize("name", ["triton-matmul_tma-sm_90", "triton-persistent-sm_90"])
+def test_products_by_tma_of_triton(name, rng):
+    """By tensor maps of the host, and by those that the kernel makes in a workspace."""
+    m, n, k, workspace = 256, 128, 192, np.zeros(3 * 128 * 4, np.uint8)
+    a, b = (rng.integers(-2, 3, (rows, k)).astype(np.float16) for rows in (m, n))
+    c = np.zeros((m, n), np.float16)
+    arguments, grid, block = (a, b, c, m, n, k), 2, 256
+    if name == "triton-matmul_tma-sm_90":
+        arguments = (
+            *tensor_descriptor(a, (128, 64)),
+            *tensor_descriptor(b, (64, 64)),
+            *tensor_descriptor(c, (128, 64)),
+            k,
+        )
+        grid, block = (2, 2), 128
+    (kernel,) = (module := pd.parse(text_of(name))).ir.kernels
+    module[kernel.name][grid, block, 200_000](*arguments, workspace, None)
+    assert (c == (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)).all()
 
 
 def test_a_softmax_of_triton(rng):

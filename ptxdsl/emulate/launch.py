@@ -27,7 +27,7 @@ from .stream import HeldArray, Stream
 
 _PARAMETER_ZONE = 16
 _WORKSPACE_BYTES = 64
-_MOST_BYTES = 1 << 47  # of a variable: no address space has more
+_MOST_BYTES = 1 << 47  # bytes of a variable: no address space has more
 
 now = monotonic
 """The clock of limits of seconds."""
@@ -56,16 +56,16 @@ def emulate(
     strict: bool = True,
     started: float | None = None,
 ) -> Report:
-    """Runs a kernel and reports what it did wrong; arrays are written only if that is nothing.
+    """Run a kernel and return its report; arrays are written only if there are no errors.
 
     An argument is a numpy array or an `arrays.Array` in host memory for a pointer, a number for a scalar, or bytes for
-    a struct. Bounds and alignment are always checked; `checks` adds reads of what was never written and of copies not
-    waited for. `resident` limits how many blocks run at once; without it, as many as an H200 holds. `variables` keeps
-    what the module's variables hold from one launch to the next. `traffic` counts what each line does. `cluster`
-    counts the blocks of a cluster, into which the grid divides; without it the kernel's own promise holds. `watchers`
-    see each step. `stream` has the launch before, beside which a `dependent` one may run, and remembers this one.
-    `extents` are the bytes of arrays in shared memory whose variables may be longer. A limit of seconds counts from
-    `started`, or else from now.
+    a struct. Bounds and alignment are always checked; `checks` adds uninitialised reads, races and missing waits.
+    `resident` limits the number of blocks that run at once; by default, as many as fit on an H200. `variables` keeps
+    the contents of module variables from one launch to the next. `traffic` counts accesses by line. `cluster` is the
+    number of blocks of a cluster, which divides the grid; by default, the kernel's own. `watchers` see each step.
+    `stream` holds the previous launch, which a `dependent` launch may overlap, and remembers this one. `extents` are
+    the bytes of arrays in shared memory whose variables may be longer. A limit of seconds counts from `started`, or
+    else from now.
     """
     with _enough_memory(function, module):
         emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents, started)
@@ -92,7 +92,7 @@ def run(
     strict: bool = True,
     started: float | None = None,
 ) -> Report:
-    """Runs a kernel. Raises EmulationError with the first thing it does wrong, and then leaves all arrays alone."""
+    """Run a kernel. Raises EmulationError with the first error, and then leaves all arrays unchanged."""
     with _enough_memory(function, module):
         emulation = _Emulation(function, module, arguments, shared_bytes, variables, notes, extents, started)
         beside = emulation.enter(stream, dependent)
@@ -109,7 +109,7 @@ def run(
 
 @contextmanager
 def _enough_memory(function: ir.Function, module: ir.PtxModule) -> Iterator[None]:
-    """Raises EmulationError for variables that nothing can hold, and where memory runs out."""
+    """Raise EmulationError for variables that no memory can hold, and when memory runs out."""
     text = f"not enough memory to emulate {function.name}"
     for variable in (*module.globals, *ir.items(function.body or [])):
         if isinstance(variable, ir.Variable) and variable.bytes > _MOST_BYTES:
@@ -121,7 +121,7 @@ def _enough_memory(function: ir.Function, module: ir.PtxModule) -> Iterator[None
 
 
 class _Emulation:
-    """Memory made of arguments and module variables."""
+    """The memory of arguments and module variables."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class _Emulation:
         except FirstFinding:
             pass
         finally:
-            memory.observers.clear()  # they know the machine: memory shall not wait for the collection of garbage
+            memory.observers.clear()  # they refer to the machine; its memory must not wait for the garbage collector
             print(machine.report.output, end="")
         if not machine.report.errors:
             self._write_back(memory)
@@ -190,7 +190,7 @@ class _Emulation:
         return lambda offset: self.notes().element(variable, offset)
 
     def enter(self, stream: Stream | None, dependent: bool) -> GridBeside | None:
-        """The grid before, if this one may run beside it."""
+        """Return the previous grid if this one may overlap it."""
         if stream is None:
             return None
         before = stream.beside(self.arrays) if dependent else None
@@ -198,7 +198,7 @@ class _Emulation:
         return before
 
     def leave(self, stream: Stream | None, report: Report) -> None:
-        """The stream remembers this grid, if one that is its dependent may begin before it has ended."""
+        """Remember this grid in the stream if its dependent may start before it has ended."""
         if stream is not None and self.program.lets_grids_begin and not report.errors:
             stream.remember(self.function.name, self.arrays)
 
@@ -210,7 +210,7 @@ class _Emulation:
         return {"global": everything, "const": everything, "param": parameters}
 
     def _write_back(self, memory: Memory) -> None:
-        """Arrays that the kernel wrote get their new bytes."""
+        """Copy the bytes that the kernel wrote back to the arrays."""
         data = memory.spaces["global"].data
         for held in self.arrays:
             target = held.allocation
@@ -222,7 +222,7 @@ class _Emulation:
                 copy_blocks(data[target.offset : target.offset + target.bytes], kept)
 
     def _place_variables(self) -> None:
-        """Addresses of module variables; contents follow when all addresses are known."""
+        """Place module variables; contents follow when all addresses are known."""
         shared, _, _ = shared_allocations(self.program.of_space("shared"), self.dynamic_bytes)
         allocations = self.variables
         for variable in self.program.of_space("global", "const"):
@@ -249,7 +249,7 @@ class _Emulation:
         raise EmulationError(f"{symbol} is declared but not defined")
 
     def _place_arguments(self, arguments: Sequence[object]) -> None:
-        """Arrays get addresses, and parameters their bytes."""
+        """Place arrays, and return the bytes of the parameters."""
         formals = [p for p in self.function.parameters if isinstance(p, ir.Variable)]
         if len(arguments) != len(formals):
             raise EmulationError(f"{self.function.name} takes {len(formals)} arguments, {len(arguments)} given")
@@ -283,7 +283,7 @@ class _Emulation:
         ]
 
     def _place_arrays(self, arrays: dict[Key, tuple[str, Array]]) -> dict[Key, bytes]:
-        """Each array's address as the bytes of a parameter; arrays that share memory lie in one allocation."""
+        """Return the bytes of each array's address; arrays that share memory are in one allocation."""
         addresses = {}
         for members in _sharing(arrays):
             low = min(arrays[n][1].span[0] for n in members)
@@ -310,7 +310,7 @@ def _array(value: object) -> Array | None:
 
 
 def _sharing(arrays: dict[Key, tuple[str, Array]]) -> list[list[Key]]:
-    """Arrays, those whose extents overlap together."""
+    """Group arrays whose extents overlap."""
     groups: list[tuple[int, list[Key]]] = []
     for number in sorted(arrays, key=lambda n: arrays[n][1].span):
         low, high = arrays[number][1].span
@@ -323,14 +323,14 @@ def _sharing(arrays: dict[Key, tuple[str, Array]]) -> list[list[Key]]:
 
 
 def _octets(address: int, count: int) -> np.ndarray:
-    """The bytes at an address of this process."""
+    """Return the bytes at an address of this process."""
     if not count:
         return np.empty(0, np.uint8)
     return np.ctypeslib.as_array((ctypes.c_uint8 * count).from_address(address))
 
 
 def _misalignment(address: int, array: Array) -> int:
-    """How far an array starts behind the array whose memory it is; that would lie at a multiple of 256 on a GPU."""
+    """Return the distance of an array from the start of its owner's memory, which a GPU aligns to 256 bytes."""
     base = array.owner
     while isinstance(base, np.ndarray) and isinstance(base.base, np.ndarray):
         base = base.base
@@ -338,7 +338,7 @@ def _misalignment(address: int, array: Array) -> int:
 
 
 def argument_bytes(formal: ir.Variable, argument: Any) -> bytes:
-    """A number, or bytes, as the bytes of a parameter."""
+    """Return a number, or bytes, as the bytes of a parameter."""
     if argument is None:
         return bytes(formal.bytes)
     if isinstance(argument, bytes | bytearray):

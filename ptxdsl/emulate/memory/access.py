@@ -1,4 +1,4 @@
-"""Accesses to memory and what orders them, as observers see them: bounds, initialised bytes, races, counters."""
+"""Accesses to memory and the events that order them, for observers: bounds, initialisation, races, counters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITE_FIRST = "write it first, for example with zeros"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Origin:
-    """An instruction that makes accesses, as findings name it.
+    """An instruction that makes accesses, as named in findings.
 
     `number` is its position in the function, and `loops_to` the last position of the loops that start at or before it.
     """
@@ -39,7 +39,7 @@ class Origin:
 
 
 class Requester(Protocol):
-    """Lanes that run an instruction which makes accesses."""
+    """The lanes of an instruction that makes accesses."""
 
     residents: Residents
     alive: np.ndarray
@@ -47,11 +47,11 @@ class Requester(Protocol):
 
     @property
     def origin(self) -> Origin:
-        """The instruction that runs."""
+        """The current instruction."""
 
     @property
     def collective(self) -> bool:
-        """Whether the lanes of a warp run it together."""
+        """True if the lanes of a warp run it together."""
 
     @property
     def name(self) -> str: ...
@@ -61,7 +61,7 @@ class Requester(Protocol):
 
     @property
     def notes(self) -> KernelNotes:
-        """What Python says of the kernel."""
+        """The Python facts about the kernel."""
 
     @property
     def phases(self) -> PhaseCounts:
@@ -75,22 +75,22 @@ class Requester(Protocol):
         """Return the 64-bit word at an offset of the shared memory of the block in a slot."""
 
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The lane of each access of an array of them."""
+        """Return the lane of each access in an array of accesses."""
 
     def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Values of an array over all lanes, for accesses of a shape."""
+        """Expand values per lane to the shape of accesses."""
 
     def only(self, which: np.ndarray) -> AbstractContextManager[None]:
-        """Narrows the current lanes to those of a mask of the shape of an access."""
+        """Narrow the current lanes to those of a mask of the shape of an access."""
 
     def note_unwritten(self, which: np.ndarray, text: str) -> None:
-        """Lanes of a mask read what nobody wrote, as the text says."""
+        """Record that lanes of a mask read uninitialised bytes; `text` is the message."""
 
     def whole_warps(self, flags: np.ndarray) -> np.ndarray:
-        """All lanes of warps of which one is flagged."""
+        """Return all lanes of warps with a flagged lane."""
 
     def refuse_carried(self, which: np.ndarray) -> None:
-        """Reports lanes of a mask that write what nobody wrote to where it is a result."""
+        """Report lanes of a mask that write uninitialised values to results."""
 
     def finding(
         self,
@@ -107,19 +107,21 @@ class Requester(Protocol):
         """
 
     def note_race(self, which: np.ndarray, number: int) -> None:
-        """Lanes of a mask read what another thread writes, unordered; `number` is that of the finding."""
+        """Record that lanes of a mask read what another thread writes, unordered; `number` is the number of the
+        finding.
+        """
 
 
 @dataclass(eq=False, slots=True)
 class Access:
-    """What lanes do to memory in one step: they read, write or update `size` bytes at each address.
+    """An access of lanes in one step: a read, write or update of `size` bytes at each address.
 
-    `address` are addresses in `space`, int64, (lanes,), (warps, …) or with the instructions of a batch in front.
-    `flat` are the places of the bytes in the data of `region`, `allowed` says which accesses may be made (None: all);
-    both stand once the bounds were looked at, and `holder`, the allocation if all are to one. `items` are what a store
-    will write. An `asynchronous` access is only issued now. `unwritten` marks stores of values that nobody wrote.
-    `slots` says whose shared memory it is, where that may be of another block of the cluster. `mbarrier` are the
-    addresses, (lanes,), of the mbarriers at which copies into shared memory complete.
+    `address` are addresses in `space`, int64, (lanes,), (warps, …) or with the instructions of a batch in front. `flat`
+    are the offsets of the bytes in the data of `region`, `allowed` the flags of valid accesses (None: all); both are
+    set by the bounds check, and so is `holder`, the allocation if all accesses are to one. `items` are the values of a
+    store. An `asynchronous` access is only issued now. `unwritten` marks stores of uninitialised values. `slots` are
+    the blocks that own the shared memory, if it may be in another block of the cluster. `mbarrier` are the addresses,
+    (lanes,), of the mbarriers at which copies into shared memory complete.
     """
 
     kind: str
@@ -150,13 +152,13 @@ class Access:
 
     @property
     def tells_what_was_there(self) -> bool:
-        """Whether the threads learn what they update: `atom` gives them the value, `red` does not."""
+        """True if the threads receive the old value: `atom` returns it, `red` does not."""
         return self.kind == UPDATES and self.by.name.startswith("atom.")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Convergence:
-    """Lanes of warps meet at a collective: `active`, bool (warps, 32), of the warps `rows` (None: of all)."""
+    """The convergence of lanes at a collective: `active`, bool (warps, 32), of the warps `rows` (None: all)."""
 
     rows: np.ndarray | None
     active: np.ndarray
@@ -164,7 +166,9 @@ class Convergence:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BarrierArrival:
-    """Warps come to barriers of their blocks; None for all warps of all blocks to one barrier, which completes it."""
+    """The arrival of warps at barriers of their blocks; None for all warps of all blocks at one barrier, which
+    completes it.
+    """
 
     slot: np.ndarray | None
     warp: np.ndarray | None
@@ -173,7 +177,7 @@ class BarrierArrival:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BarrierCompletion:
-    """Barriers of blocks complete, `done` (slots, barriers): those warps go on that waited there."""
+    """The completion of barriers of blocks, `done` (slots, barriers): the waiting warps continue."""
 
     done: np.ndarray
     slot: np.ndarray
@@ -183,7 +187,7 @@ class BarrierCompletion:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClusterArrival:
-    """Lanes arrive at the barriers of their clusters; what they did is released, or not."""
+    """The arrival of lanes at the barriers of their clusters, with or without release."""
 
     lanes: np.ndarray
     releases: bool
@@ -191,21 +195,21 @@ class ClusterArrival:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClusterCompletion:
-    """The barriers of resident clusters, `done` (clusters,), are complete."""
+    """The completion of the barriers of resident clusters, `done` (clusters,)."""
 
     done: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClusterWait:
-    """Lanes have waited for the barriers of their clusters, and acquire."""
+    """The end of the wait of lanes for the barriers of their clusters, with acquire."""
 
     lanes: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlockExit:
-    """All threads of the blocks in these slots have ended: their shared memory is gone."""
+    """The end of all threads of the blocks in these slots: their shared memory is gone."""
 
     slots: np.ndarray
 
@@ -222,10 +226,10 @@ class CopyStart:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Landing:
-    """An asynchronous copy ends: `bytes` at each place of global memory are read and written to shared memory.
+    """The end of an asynchronous copy: `bytes` at each global offset are read and written to shared memory.
 
-    Of these bytes `used` are read (None: all); the others become zero. Without `source` all do. `serial` is that of
-    its start.
+    `used` of these bytes are read (None: all); the others become zero. Without `source` all become zero. `serial` is
+    the number of its start.
     """
 
     serial: int
@@ -240,7 +244,9 @@ class Landing:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ReadingEnd:
-    """The async proxy has read 16 bytes at each place of shared memory, (chunks, …), for lanes, or their warps."""
+    """The end of the async proxy's read of 16 bytes at each offset of shared memory, (chunks, …), for lanes or their
+    warps.
+    """
 
     lanes: np.ndarray
     chunks: np.ndarray
@@ -250,11 +256,10 @@ class ReadingEnd:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BulkLanding:
-    """Bulk copies of lanes end: 16 bytes at each place of shared memory, (chunks, lanes), are written.
+    """The end of bulk copies of lanes: 16 bytes at each offset of shared memory, (chunks, lanes), are written.
 
-    Their bytes are complete at `mbarrier`, (lanes,); `phases` are the mbarriers whose phases are complete with them.
-    `sources` are items of `unit` bytes that were read, (items,), and by which of the lanes. `serial` is that of their
-    start.
+    Their bytes are completed at `mbarrier`, (lanes,); `phases` are the mbarriers whose phases complete. `sources` are
+    the items of `unit` bytes that were read, (items,), with their lanes. `serial` is the number of their start.
     """
 
     serial: int
@@ -271,9 +276,10 @@ class BulkLanding:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ProductsEnd:
-    """Warps know that a product of their warpgroup has ended: `rows`, (warpgroups, warps of each), their numbers.
+    """The end of a product of a warpgroup, as seen by its warps: `rows`, (warpgroups, warps of each), are their
+    numbers.
 
-    It needed all of them, so that each knows then what the others have done up to that.
+    The product needed all of them, so each then knows what the others did before it.
     """
 
     rows: np.ndarray
@@ -286,19 +292,21 @@ Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | A
 
 
 class Observer:
-    """Sees every access before it is made, and every event that orders accesses."""
+    """An observer of every access before it is made, and of every event that orders accesses."""
 
     def access(self, access: Access) -> None:
-        """Lanes are about to make an access; reports what is wrong with it."""
+        """Check an access before lanes make it, and report errors."""
 
     def order(self, event: Event, by: Requester) -> None:
-        """Something orders accesses."""
+        """Handle an event that orders accesses."""
 
     def settle(self, residents: Residents) -> None:
-        """Blocks start; all that ran before have ended."""
+        """Handle the start of blocks after all earlier blocks have ended."""
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
-        """Blocks start beside others, whose lanes and slots have other numbers now; -1 for those that are gone."""
+        """Handle the start of blocks next to others, whose lanes and slots are renumbered; -1 for those that have
+        ended.
+        """
 
 
 def bytes_text(count: int) -> str:

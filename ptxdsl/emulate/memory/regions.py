@@ -1,4 +1,4 @@
-"""The bytes of the state spaces: allocations with red zones around them, and what is known of each byte."""
+"""The bytes of the state spaces: allocations with red zones between them, and flags for each byte."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _ITEMS: dict[int, np.dtype] = {
     16: np.dtype("c16"),
 }
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
-CHUNK = 16  # bytes that a bulk copy moves, or a product of matrices reads, at a time
-PAGE = 1024  # the shared memory of a block is a multiple of so many bytes
-_WORD = 4  # the least size of an asynchronous copy: bytes for each flag of `Region.flying`
+CHUNK = 16  # bytes that a bulk copy moves, or a matrix product reads, at a time
+PAGE = 1024  # the shared memory of a block is a multiple of this
+_WORD = 4  # the smallest asynchronous copy: bytes for each flag of `Region.flying`
 
 
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A named piece of memory: `start` is its address in its space, `offset` where its bytes lie in the region.
+    """A named piece of memory: `start` is its address in its space, `offset` the offset of its bytes in the region.
 
-    `written` and `read` say what was done to it; reads are noted where all of an access lies in it. `named` gives the
-    element that has a byte of it as Python indexes it, where Python has arrays in there.
+    `written` and `read` record accesses; reads are recorded for accesses that are entirely inside. `named` returns the
+    Python index of the element at a byte, if Python has arrays there.
     """
 
     name: str
@@ -53,12 +53,12 @@ class Allocation:
 
     @property
     def elements(self) -> str:
-        """Its extent in words: '1000 f32', '128 × 32 f16'."""
+        """The extents in elements: '1000 f32', '128 × 32 f16'."""
         shape = self.shape or (self.bytes // self.element_bytes,)
         return " × ".join(map(str, shape)) + f" {self.element}"
 
     def at(self, address: int) -> str:
-        """An address as an index: 'x[3]', 'c[128, 5]', with bytes where it is no whole element."""
+        """Describe an address as an index: 'x[3]', 'c[128, 5]', with a byte range if it is not a whole element."""
         if (
             self.named is not None
             and self.start <= address < self.end
@@ -91,21 +91,21 @@ class Table:
         self.deltas = np.array([a.delta for a in self.allocations], np.int64)
 
     def holder(self, low: int, high: int) -> Allocation | None:
-        """The allocation that holds all bytes from low up to high."""
+        """Return the allocation that contains all bytes from low up to high."""
         allocation = self.before(low)
         return allocation if allocation is not None and high <= allocation.end else None
 
     def before(self, address: int) -> Allocation | None:
-        """The last allocation that starts at or before an address."""
+        """Return the last allocation that starts at or before an address."""
         index = bisect_right(self._start, address) - 1
         return self.allocations[index] if index >= 0 else None
 
     def nearest(self, address: int) -> Allocation | None:
-        """The allocation with the least distance to an address."""
+        """Return the allocation nearest to an address."""
         return min(self.allocations, key=lambda a: max(a.start - address, address - a.end, 0), default=None)
 
     def find(self, address: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """For each address the number of the allocation before it, and whether that holds all `size` bytes."""
+        """Return the number of the allocation before each address, and True if that contains all `size` bytes."""
         if not self.allocations:
             return np.zeros(address.shape, np.int64), np.zeros(address.shape, bool)
         number = np.searchsorted(self.starts, address, "right") - 1
@@ -114,10 +114,10 @@ class Table:
 
 
 class Region:
-    """`owners` copies of `stride` bytes: one for all (global), one a block (shared) or one a lane (local).
+    """`owners` copies of `stride` bytes: one for all (global), one per block (shared) or one per lane (local).
 
-    `base` has the place of each lane's copy, None where there is one copy. With `tracked`, reads of bytes that nobody
-    wrote and of bytes that an asynchronous copy will write are found.
+    `base` is the offset of each lane's copy, None if there is one copy. With `tracked`, reads of uninitialised bytes,
+    and of bytes that an asynchronous copy will write, are found.
     """
 
     def __init__(self, table: Table, stride: int, owners: int, base: np.ndarray | None, tracked: bool) -> None:
@@ -143,21 +143,21 @@ class Region:
         self._flying = {4 * size: self.flying.view(_ITEMS[size]) for size in (1, 2, 4)}
 
     def free(self) -> None:
-        """Gives its memory to those that come next: it is not used again, though something may still refer to it."""
+        """Release the memory for later regions; this one is not used again, even if references remain."""
         del self.data, self.flying, self.fresh, self._items, self._fresh, self._flying
 
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Data, flags of copies and flags of unwritten bytes, with one row for each owner."""
+        """Return the data, the flags of copies and the flags of unwritten bytes, with one row for each owner."""
         fresh = np.zeros(len(self.data), np.uint8) if self.fresh is None else self.fresh
         return tuple(a.reshape(self.owners, -1) for a in (self.data, self.flying, fresh))  # type: ignore[return-value]
 
     def clear(self, offset: int, bytes: int) -> None:
-        """Zeros, which count as written, in the copy of every owner."""
+        """Fill the copy of every owner with zeros, which count as written."""
         for rows in self.rows():
             rows[:, offset : offset + bytes] = 0
 
     def adopt(self, old: Region, source: np.ndarray, destination: np.ndarray) -> None:
-        """Takes over the contents of some owners of another region, whose stride is the same or less."""
+        """Take over the contents of some owners of another region, whose stride is the same or smaller."""
         for target, contents in zip(self.rows(), old.rows(), strict=True):
             target[destination, : contents.shape[1]] = contents[source]
         self.in_flight, self.bulk_in_flight, self.readings = old.in_flight, old.bulk_in_flight, old.readings
@@ -171,17 +171,17 @@ class Region:
             self.boxes.reshape(self.owners, -1)[destination, : contents.shape[1]] = contents[source]
 
     def like(self, owners: int, numbers: np.ndarray) -> Region:
-        """An empty region of the same kind for other owners."""
+        """Return an empty region of the same kind for other owners."""
         return Region(self.table, self.stride, owners, numbers * self.stride, self.tracked)
 
     def widened(self, stride: int, numbers: np.ndarray) -> Region:
-        """The same contents with more bytes for each owner."""
+        """Return the same contents with more bytes for each owner."""
         new = Region(self.table, stride, self.owners, numbers * stride, self.tracked)
         new.adopt(self, numbers, numbers)
         return new
 
     def read(self, flat: np.ndarray, size: int) -> np.ndarray:
-        """Items of `size` bytes at aligned places."""
+        """Read items of `size` bytes at aligned offsets."""
         return self._items[size].take(flat >> _SHIFTS[size])
 
     def write(self, flat: np.ndarray, size: int, items: np.ndarray) -> None:
@@ -192,13 +192,13 @@ class Region:
             self.boxes[flat >> _SHIFTS[CHUNK]] = 0
 
     def lay_boxes(self, flat: np.ndarray, number: int) -> None:
-        """Chunks hold what boxes of this number brought, until something else is written there."""
+        """Mark chunks as loaded by the boxes with this number, until something else is written there."""
         if self.boxes is None:
             self.boxes = np.zeros(len(self.data) // CHUNK, np.uint8)
         self.boxes[flat >> _SHIFTS[CHUNK]] = number
 
     def forget(self, flat: np.ndarray, size: int) -> None:
-        """What was written to these places is nothing that anybody wrote."""
+        """Mark the bytes at these offsets as uninitialised."""
         if self._fresh is None:
             self.fresh = np.zeros(len(self.data), np.uint8)
             self._see()
@@ -206,7 +206,7 @@ class Region:
         self._fresh[size][flat >> _SHIFTS[size]] = np.ones(size, np.uint8).view(_ITEMS[size])[0]
 
     def unwritten(self, flat: np.ndarray, size: int) -> np.ndarray | None:
-        """Which of the items have a byte that nobody wrote; None if none has."""
+        """Return True for each item with an uninitialised byte; None if no item has one."""
         if self._fresh is None:
             return None
         self._reads += 1
@@ -216,7 +216,7 @@ class Region:
         return flags != 0 if np.count_nonzero(flags) else None
 
     def _all_written(self) -> bool:
-        """Looks for bytes that nobody wrote, more and more seldom; stops tracking where there are none."""
+        """Search for uninitialised bytes, less and less often; stop tracking when all are written."""
         assert self.fresh is not None
         self._scans *= 2
         if self.fresh.any():
@@ -225,7 +225,7 @@ class Region:
         return True
 
     def awaited(self, flat: np.ndarray, size: int) -> np.ndarray | None:
-        """Which of the items have a byte that a copy in flight will write; None if none has."""
+        """Return True for each item with a byte that a copy in flight will write; None if no item has one."""
         if not (self.in_flight or self.bulk_in_flight):
             return None
         size = max(size, _WORD)
@@ -233,13 +233,13 @@ class Region:
         return flags != 0 if np.count_nonzero(flags) else None
 
     def launch(self, flat: np.ndarray, size: int) -> None:
-        """An asynchronous copy to these places begins."""
+        """Begin an asynchronous copy to these offsets."""
         self.in_flight += 1
         if self.tracked:
             self._flying[size][flat >> _SHIFTS[size]] = {4: 1, 8: 0x0101, 16: 0x01010101}[size]
 
     def land(self, flat: np.ndarray, size: int, items: np.ndarray | None) -> None:
-        """An asynchronous copy to these places ends, and writes items, or zeros."""
+        """End an asynchronous copy to these offsets, and write items, or zeros."""
         self.in_flight -= 1
         index = flat >> _SHIFTS[size]
         self._items[size][index] = 0 if items is None else items
@@ -251,32 +251,32 @@ class Region:
             self.boxes[flat >> _SHIFTS[CHUNK]] = 0
 
     def launch_bulk(self, flat: np.ndarray, size: int) -> None:
-        """A bulk copy to these places begins; what is less than a word is not kept."""
+        """Begin a bulk copy to these offsets; parts of words are not recorded."""
         self.bulk_in_flight += 1
         if size >= _WORD:
             self._flying[size][flat >> _SHIFTS[size]] = {4: 1, 8: 0x0101, 16: 0x01010101}[size]
 
     def land_bulk(self, flat: np.ndarray, size: int, last: bool) -> None:
-        """A bulk copy to these places, or the `last` part of it, ends."""
+        """End a bulk copy to these offsets, or the `last` part of it."""
         self.bulk_in_flight -= last
         if size >= _WORD:
             self._flying[size][flat >> _SHIFTS[size]] = 0
 
     def begin_reading(self, flat: np.ndarray) -> None:
-        """The async proxy begins to read chunks."""
+        """Begin to read chunks through the async proxy."""
         if self.reading is None:
             self.reading = np.zeros(len(self.data) // CHUNK, np.uint16)
         self.readings += 1
         np.add.at(self.reading, flat.reshape(-1) // CHUNK, _ONE)
 
     def end_reading(self, flat: np.ndarray, last: bool) -> None:
-        """The async proxy has read chunks, or the `last` of those that it began to read together."""
+        """End the async proxy's read of chunks, or the `last` of those that began together."""
         assert self.reading is not None
         self.readings -= last
         np.subtract.at(self.reading, flat.reshape(-1) // CHUNK, _ONE)
 
     def being_read(self, flat: np.ndarray) -> np.ndarray | None:
-        """Which of the items the async proxy reads; None if it reads none."""
+        """Return True for each item that the async proxy reads; None if it reads none of them."""
         if not self.readings or self.reading is None:
             return None
         flags = self.reading.take(flat // CHUNK)
@@ -288,7 +288,7 @@ def _views(data: np.ndarray) -> dict[int, np.ndarray]:
 
 
 def spread(sizes: Sequence[tuple[int, int]], zone: int, first: int = 0) -> tuple[list[int], int]:
-    """Places for pieces of (bytes, alignment) with at least `zone` unused bytes after each, and the end of all."""
+    """Return offsets for pieces of (bytes, alignment) with at least `zone` unused bytes after each, and the end."""
     offsets, end = [], first
     for size, alignment in sizes:
         offset = -(-end // alignment) * alignment

@@ -89,7 +89,8 @@ def _run(x: Executor, parts: Sequence[tuple[Group, Decoded, np.ndarray]], rows: 
     x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, parts, [], None
     with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)
-        x.order(Convergence(rows, active))
+        if step.op.orders_lanes:
+            x.order(Convergence(rows, active))
         result = step.op.execute(step.opcode, x, *inputs)
     stays = np.zeros(x.residents.lanes, bool)
     for departed in x.departed:

@@ -139,7 +139,8 @@ class Processor(Flow):
         for meeting in meetings(self, step):
             self.aim(meeting.index)
             self.shape, self.active, self.kept = (meeting.warps, WARP), meeting.active, meeting.kept
-            self.order(Convergence(meeting.rows, meeting.active))
+            if step.op.orders_lanes:
+                self.order(Convergence(meeting.rows, meeting.active))
             for each in step.batch.steps if step.batch else (step,):
                 self.count(each, meeting.count)
             if step.batch is not None:

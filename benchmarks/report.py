@@ -317,7 +317,7 @@ def scaled_section() -> str:
         few[kind] = f"{means[0]:.2f} / {means[1]:.2f}"
     return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`. "fast" is torch's `use_fast_accum`.
 With 128-block scales (not in this torch) and for groups along K, ptxdsl accumulates in float32. Products of 1 to 128
-rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of `torch._scaled_mm`, with operands from DRAM / after a flush.
+rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of torch, with operands from DRAM / after a flush.
 
 {table(("scales", "compared with", *(shape(case) for case in of_scaled("rows", "torch, rows"))), rows)}
 Groups: µs, then the speed relative to `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both
@@ -377,8 +377,8 @@ def attention_section() -> str:
         cells = [of.get((d, heads, length, causal)) for length, causal in ATTENTION_COLUMNS]
         rows.append((d, heads, *("" if p is None else f"{digits(speed(p))}: {ratio(p)}" for p in cells)))
     head = ("D", "heads", *(f"{length}{', causal' * causal}" for length, causal in ATTENTION_COLUMNS))
-    return f"""bf16, 16,384 queries: TFLOP/s at rest of `attention()`, then its speed relative to cuDNN. FLOPs of causal
-attention count half of the scores.
+    return f"""bf16, a batch of 16,384 tokens, by sequence length: TFLOP/s at rest, then the speed relative to cuDNN. Causal attention
+counts half of the FLOPs.
 
 {table(head, rows)}
 {origins(runs("attention"))}"""

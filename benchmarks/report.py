@@ -142,9 +142,14 @@ def of_conv(batch: int, dtype: str = "f16") -> dict[str, Pair]:
     return pairs("conv", case, ("cudnn",))
 
 
-def of_attention() -> dict[tuple[str, str, int, bool], Pair]:
+def of_attention(what: str = "forward") -> dict[tuple[str, str, int, bool], Pair]:
     """Return the pairs by (D, heads, length, causal)."""
-    found = pairs("attention", lambda row: (row["D"], row["heads"], row["length"], row["causal"]), ("cudnn",))
+
+    def case(row: Row) -> tuple[str, str, int, bool] | None:
+        is_asked = row.get("what", "forward") == what
+        return (row["D"], row["heads"], row["length"], row["causal"]) if is_asked else None
+
+    found = pairs("attention", case, ("cudnn", "copy"))
     return {key: found[key] for key in sorted(found, key=lambda key: (int(key[0].partition("/")[0]), key[1]))}
 
 
@@ -317,7 +322,7 @@ def scaled_section() -> str:
         few[kind] = f"{means[0]:.2f} / {means[1]:.2f}"
     return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`. "fast" is torch's `use_fast_accum`.
 With 128-block scales (not in this torch) and for groups along K, ptxdsl accumulates in float32. Products of 1 to 128
-rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of torch, with operands from DRAM / after a flush.
+rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of `torch._scaled_mm`, with operands from DRAM / after a flush.
 
 {table(("scales", "compared with", *(shape(case) for case in of_scaled("rows", "torch, rows"))), rows)}
 Groups: µs, then the speed relative to `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both
@@ -377,8 +382,14 @@ def attention_section() -> str:
         cells = [of.get((d, heads, length, causal)) for length, causal in ATTENTION_COLUMNS]
         rows.append((d, heads, *("" if p is None else f"{digits(speed(p))}: {ratio(p)}" for p in cells)))
     head = ("D", "heads", *(f"{length}{', causal' * causal}" for length, causal in ATTENTION_COLUMNS))
-    return f"""bf16, a batch of 16,384 tokens, by sequence length: TFLOP/s at rest, then the speed relative to cuDNN. Causal attention
-counts half of the FLOPs.
+    gradients = [r for p in of_attention("backward").values() for t in ("rest", "held") if (r := p.ratio(t))]
+    decoded = ", ".join(
+        f"{2e-6 * 64 * length * 8 * 2 * int(d) / p.ours['rest']:.1f} TB/s (D = {d})"
+        for (d, _, length, _), p in of_attention("decode").items()
+    )
+    return f"""bf16, 16,384 queries: TFLOP/s of `attention()` at rest, then its speed relative to cuDNN. Causal
+FLOPs are half. Gradients, deterministic, reach {min(gradients):.2f} to {max(gradients):.2f} of cuDNN's.
+Decoding (64 × 8,192 keys, 64 / 8 heads): {decoded}.
 
 {table(head, rows)}
 {origins(runs("attention"))}"""
@@ -413,7 +424,6 @@ def trailing_section() -> str:
         ("tf32 convolutions, 3x3, batch 128", ratio(conv["7² 512→512 3x3"]), "pixels pass through registers to be rounded"),
         ("e4m3, scales of 128-blocks, 4096³", ratio(blocks["4096x4096x4096"]),
          "promoting accumulators takes 256 of 1024 issue cycles (torch: row scales)"),
-        ("gelu and residual epilogues", "2 to 5 %", "64 elements of gelu take 1880 cycles next to wgmma; the cost in cuBLAS is similar"),
         ("attention of 1,024 keys", ratio(of_attention()["64", "32", 1024, True]),
          "a block has one tile: loads of the queries and the end of a tile are not hidden"),
         ("`mma.sync` path, bf16", "0.6 to 0.8", "`mma.sync` moves operands through registers, `wgmma` reads shared memory"),

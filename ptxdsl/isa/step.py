@@ -269,10 +269,10 @@ class Step(Protocol):
     def begin_reading(self, address: np.ndarray, described: Sequence[tuple[str, int, np.ndarray]] = ()) -> AsyncReading:
         """Begin to read 16 bytes of shared memory at each address, (n, *shape), through the async proxy.
 
-        Writes that are not ordered before it, or not fenced from the generic proxy, are reported now; later writes to
-        these bytes are reported when they happen, until `end_reading`. For a collective the last axis may be 1, for
-        whole warps. An instruction that reads late, as wgmma does until its group is waited for, begins when it is
-        issued and ends at the wait. `described` are operands with descriptors (`LateInputs`).
+        Writes that are not ordered before it, or not fenced from the generic proxy, are reported now; later writes to these bytes are
+        reported when they happen, until `end_reading`. For a collective the last axis may be 1, for whole warps. An
+        instruction that reads late, as wgmma does until its group is waited for, begins when it is issued and ends at
+        the wait. `described` are operands with descriptors (`LateInputs`).
         """
 
     def end_reading(self, reading: AsyncReading) -> np.ndarray:

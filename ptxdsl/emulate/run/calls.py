@@ -1,7 +1,6 @@
 """Calls of device functions: frames, arguments and results.
 
-A parameter in .param space is copied between the frames of caller and callee, which are in the local memory of each
-thread.
+A parameter in .param space is copied between the frames of caller and callee, which lie in each thread's own memory.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _DEEPEST = 1024
 
 
 class Calls:
-    """Enters functions and returns from them."""
+    """Enters functions and comes back from them."""
 
     def __init__(self, machine: Core, x: Executor) -> None:
         self.machine, self.x = machine, x
 
     def at_address(self, address: int) -> ir.Function:
-        """Return the function at a code address."""
+        """The function of a code address."""
         functions = self.machine.program.functions
         number, extra = divmod(address - CODE, CODE_STEP)
         if extra or not 0 <= number < len(functions):
@@ -41,7 +40,7 @@ class Calls:
     def enter(
         self, function: ir.Function | ir.Symbol, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]
     ) -> None:
-        """Continue the current lanes at the first step of a function."""
+        """The current lanes go on at the first step of a function."""
         defined = self.machine.program.definition(function)
         if defined is None:
             self._call_builtin(function.name, arguments, results)
@@ -59,7 +58,7 @@ class Calls:
         self.x.go_to_function(frame)
 
     def _frame(self, function: ir.Function) -> Frame:
-        """Return the frame of a call from here; lanes that arrive later by the same chain of calls share it."""
+        """The frame of a call from here; lanes that come later by the same chain of calls meet in it."""
         caller, site = self.x.frame, self.x.pc - 1
         key = site, function
         if key not in caller.callees:
@@ -73,13 +72,13 @@ class Calls:
         return caller.callees[key]
 
     def hand_back(self, frame: Frame, caller: Frame) -> None:
-        """Copy results from a function's variables or registers to their destinations in the caller."""
+        """Results go from a function's variables or registers to where its caller wants them."""
         for formal, wanted in zip(frame.code.function.returns, frame.results, strict=True):
             if not isinstance(wanted, ir.Sink):
                 self._write(caller, wanted, self._read(frame, formal, wanted))
 
     def _read(self, frame: Frame, source: ir.Operand, target: ir.Operand) -> np.ndarray:
-        """Return the bytes of an argument or result, (lanes, bytes)."""
+        """The bytes of an argument or result, (lanes, bytes)."""
         if isinstance(source, ir.Variable):
             return self._memory(frame, source)
         type: Type = getattr(target, "type", None) or source.type  # type: ignore[union-attr, assignment]
@@ -100,7 +99,7 @@ class Calls:
         frame.put(slot, value if target.type.bits > 64 else value[:, 0], lanes, True)
 
     def _addresses(self, frame: Frame, variable: ir.Variable) -> np.ndarray:
-        """Return the offsets of a variable's bytes in the local memory of the current lanes, (lanes, bytes)."""
+        """Places of a variable's bytes in the local memory of the current lanes, (lanes, bytes)."""
         local = self.machine.memory.spaces["local"]
         assert local.base is not None
         first = local.base[self.x.lanes_now] + (frame.addresses[variable] - FRAME_PARAMETERS)
@@ -114,7 +113,7 @@ class Calls:
         self.machine.memory.spaces["local"].write(addresses, 1, content[:, : addresses.shape[1]])
 
     def _call_builtin(self, name: str, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
-        """Call a function that the module only declares."""
+        """A function that the module only declares."""
         if name not in BUILTINS:
             raise EmulationError(
                 f"{name} is declared but not defined, and the emulator has no such function",
@@ -130,7 +129,7 @@ class Calls:
 
 
 def _number(content: np.ndarray) -> np.ndarray:
-    """Return an argument of up to 8 bytes as an integer."""
+    """An argument of up to 8 bytes as an integer."""
     padded = np.zeros((len(content), 8), np.uint8)
     padded[:, : content.shape[1]] = content
     return padded.view(np.uint64)[:, 0]

@@ -1,4 +1,4 @@
-"""Proof that running lanes make no progress: the complete state of the machine recurs."""
+"""Proof that lanes which run on and on get nowhere: all that they can tell apart comes again."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOOKS = 64
 
 
 class Circles:
-    """Records the state of all lanes from time to time and checks if it recurs.
+    """Notes the state of all lanes now and then, and looks whether it comes again.
 
-    A recurrence counts once all lanes that could run have run in between. Memory is compared by the number of its
-    changes. A loop that reads a clock or counts its iterations never recurs.
+    That counts once all lanes that could run have run meanwhile. Memory is compared by the number of its changes. A
+    loop that reads a clock or counts its rounds never comes again.
     """
 
     def __init__(self) -> None:
@@ -28,14 +28,12 @@ class Circles:
         self._owed: np.ndarray | None = None
 
     def ran(self, group: Group) -> None:
-        """Note that lanes had their turn."""
+        """Lanes have their turn."""
         if self._owed is not None:
             self._owed[group.lanes] = False
 
     def closed(self, machine: Core, x: Flow) -> bool:
-        """Return True if the recorded state has recurred; each recorded state is compared for twice as long as the
-        last.
-        """
+        """Whether the state that was noted has come again; from note to note it is looked for twice as long."""
         if self._owed is None:
             self._note(machine, x)
         elif not self._owed.any():
@@ -55,7 +53,7 @@ class Circles:
 
 
 def _glance(machine: Core) -> bytes:
-    """Return a part of the state that is cheap to compare: the registers of one lane of each group that could run."""
+    """A part of the state, quick to look at: of each group that could run, the registers of one lane."""
     some = [np.array([machine.memory.version, machine.memory.local]).tobytes()]
     for group in sorted(machine.scheduler.ready.values(), key=_position):
         some += [register[group.lanes[0]].tobytes() for register in group.frame.registers if register is not None]
@@ -63,7 +61,7 @@ def _glance(machine: Core) -> bytes:
 
 
 def _state(machine: Core, alive: np.ndarray) -> bytes:
-    """Return all state that lanes can observe; registers of lanes that have exited are arbitrary."""
+    """All that lanes can tell apart; registers of lanes that have ended hold anything."""
     memory, barriers, scheduler = machine.memory, machine.barriers, machine.scheduler
     digest = blake2b(f"{memory.version} {memory.local}".encode())
     clusters = machine.cluster_barriers

@@ -693,7 +693,7 @@ def test_what_is_no_text_is_refused_at_the_call(value, kind):
     with pytest.raises(ParseError) as caught:
         pd.parse(value)
     assert str(caught.value) == (
-        f"PTX is read from a str or bytes; found {kind}\n"
+        f"pd.parse takes PTX as str or bytes; found {kind}\n"
         f"  {caught.value.at} | pd.parse(value)\n"
         f"  {' ' * len(str(caught.value.at))}   ^^^^^^^^^^^^^^^\n"
         "  help: pass the text of a module: pd.parse(path.read_text(), file=str(path))"

@@ -636,9 +636,9 @@ def test_any_text_is_read_or_refused(text):
 @pytest.mark.parametrize(
     "text, message, help",
     [
-        ("a/k.ptx", "'a/k.ptx' is the name of a file, and no PTX", "read it: pathlib.Path('a/k.ptx').read_text()"),
-        ("k.cu", "'k.cu' is the name of a file, and no PTX", "PTX is the text that nvcc -ptx writes: pass that"),
-        (b"\x7fELF\2\1", "this is machine code, and no PTX", "pass the text that it was made of"),
+        ("a/k.ptx", "'a/k.ptx' is a file name, not PTX", "read it: pathlib.Path('a/k.ptx').read_text()"),
+        ("k.cu", "'k.cu' is a file name, not PTX", "compile it with nvcc -ptx, and pass the text of the result"),
+        (b"\x7fELF\2\1", "this is machine code, not PTX", "pass the PTX that it was assembled from"),
     ],
 )
 def test_what_is_no_text_of_ptx_says_what_is(text, message, help):

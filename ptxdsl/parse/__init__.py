@@ -15,12 +15,11 @@ __all__ = ["parse"]
 
 
 def parse(text: str | bytes, *, file: str = "<ptx>", sources: Iterable[str] = ()) -> PtxModule:
-    """A module from its text, or from the bytes that NVRTC hands out.
+    """Parse the text of a module, or the bytes that NVRTC returns.
 
-    Each instruction's location is the `.loc` in force, or its line in `file` where the text has none. Messages show
-    lines of `file`, of `sources`, and of no other file that the text names, unless Python runs it. An instruction that
-    the table does not know stays as `isa.opaque.Opaque`.
-    Raises ParseError with line, column and what was expected.
+    The location of an instruction is that of the last `.loc`, or its line in `file` without one. Messages show lines of
+    `file`, of `sources` and of files that Python runs, but of no other file that the text names. An instruction that is
+    not in the table is kept as `isa.opaque.Opaque`. Raises ParseError with line, column and what was expected.
     """
     for shown in (file, *sources):
         show_lines_of(os.fspath(shown))
@@ -35,21 +34,22 @@ _FILE = re.compile(r"[^\s{};]+\.(ptx|cubin|fatbin|cu)")
 
 
 def _decoded(text: str | bytes) -> str:
-    """The text without the zeros that end it where it was a string of C. Raises ParseError for the name of a file, and
-    for machine code."""
+    """Return the text without the zeros that terminate a C string. Raises ParseError for a file name or machine code."""
     if isinstance(text, str) and (name := _FILE.fullmatch(text)):
-        help = "PTX is the text that nvcc -ptx writes: pass that"
+        help = "compile it with nvcc -ptx, and pass the text of the result"
         if name[1] == "ptx":
             help = f"read it: pathlib.Path({text!r}).read_text()"
-        raise ParseError(f"{text!r} is the name of a file, and no PTX", at=caller(), help=help)
+        raise ParseError(f"{text!r} is a file name, not PTX", at=caller(), help=help)
     if isinstance(text, (bytes, bytearray, memoryview)):
         if bytes(text[:4]) == b"\x7fELF":
-            raise ParseError("this is machine code, and no PTX", at=caller(), help="pass the text that it was made of")
+            raise ParseError(
+                "this is machine code, not PTX", at=caller(), help="pass the PTX that it was assembled from"
+            )
         return bytes(text).rstrip(b"\0").decode(errors="surrogateescape")
     if isinstance(text, str):
         return text.rstrip("\0")
     raise ParseError(
-        f"PTX is read from a str or bytes; found {type(text).__name__}",
+        f"pd.parse takes PTX as str or bytes; found {type(text).__name__}",
         at=caller(),
         help="pass the text of a module: pd.parse(path.read_text(), file=str(path))",
     )

@@ -101,7 +101,7 @@ def value(constant: Immediate) -> float:
     return float(number)
 
 
-def told(value: object) -> str:
+def described(value: object) -> str:
     """Format a value for a message: a decimal is shown as such."""
     if not is_double(value):
         return str(value)

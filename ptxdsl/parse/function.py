@@ -96,7 +96,7 @@ def _stem(name: str) -> str:
 
 
 def _by_stem(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the names grouped by what stands before their trailing digits."""
+    """Return the names grouped by their prefix before trailing digits."""
     stems: dict[str, list[str]] = {}
     for name in names:
         stems.setdefault(_stem(name), []).append(name)

@@ -230,7 +230,10 @@ class OperandReader:
         if isinstance(operand, Immediate) and operand.type is None and operand.value >= least:
             return operand.value
         raise self._mistake(
-            node, 0, f"{noun} is an integer of at least {least}; found {constants.told(operand)}", "write a constant"
+            node,
+            0,
+            f"{noun} is an integer of at least {least}; found {constants.described(operand)}",
+            "write a constant",
         )
 
     def _address(self, node: Node, origin: int) -> Address:
@@ -310,7 +313,7 @@ class _Expressions:
         value = self.value(node)
         if not isinstance(value, int):
             raise self._error(
-                sign, f"`{sign}` takes an integer; found {constants.told(value)}", "write an integer constant"
+                sign, f"`{sign}` takes an integer; found {constants.described(value)}", "write an integer constant"
             )
         return value
 
@@ -329,7 +332,9 @@ class _Expressions:
         if not isinstance(chosen, int):
             first = condition if is_token(condition) else next(condition.scan_values(is_token))
             raise self._error(
-                first, f"`?` takes an integer condition; found {constants.told(chosen)}", "compare: `a != 0 ? b : c`"
+                first,
+                f"`?` takes an integer condition; found {constants.described(chosen)}",
+                "compare: `a != 0 ? b : c`",
             )
         return self.value(yes if chosen else no)
 
@@ -357,7 +362,7 @@ class _Expressions:
         else:
             raise self._error(
                 sign,
-                f"`{constants.told(a)} {sign} {constants.told(b)}` is not a constant",
+                f"`{constants.described(a)} {sign} {constants.described(b)}` is not a constant",
                 "compute it with an instruction",
             )
 
@@ -368,7 +373,7 @@ class _Expressions:
         if result is None:
             raise self._error(
                 sign,
-                f"`{constants.told(a)} {sign} {constants.told(b)}` is not a constant",
+                f"`{constants.described(a)} {sign} {constants.described(b)}` is not a constant",
                 "write both as integers, or both as decimals",
             )
         return result
@@ -382,7 +387,7 @@ class _Expressions:
             return constants.negative(value) if sign == "-" else value
         if sign in "!-" and isinstance(value, Register):
             return Not(value) if sign == "!" else Negative(value)
-        raise self._error(sign, f"`{sign}` cannot be applied to `{constants.told(value)}`")
+        raise self._error(sign, f"`{sign}` cannot be applied to `{constants.described(value)}`")
 
     def _cast(self, node: Node) -> Any:
         type, term = node.children
@@ -396,7 +401,7 @@ class _Expressions:
             raise self._error(name, f"`{name}` has an index, but is not an array", "write [register+bytes] for memory")
         number = self.value(index)
         if not isinstance(number, int):
-            message = f"the index of `{name}` must be an integer; found {constants.told(number)}"
+            message = f"the index of `{name}` must be an integer; found {constants.described(number)}"
             raise self._error(name, message, "write [register+bytes] for memory")
         return Indexed(array, number * max(1, array.type.bytes))
 

@@ -14,7 +14,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from ptxdsl.errors import Location, ParseError
 
 Node: TypeAlias = Any
-"""A `lark.Tree` or `lark.Token`; `ptx.lark` says what the children of each rule are."""
+"""A `lark.Tree` or `lark.Token`; `ptx.lark` defines the children of each rule."""
 
 WORD_COLUMNS = 80  # maximum length of a quoted word in a message
 

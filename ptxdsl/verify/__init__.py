@@ -1,4 +1,4 @@
-"""What a module needs of assembler and target, and every rule that its instructions break."""
+"""The requirements of a module on version and target, and all violations of the PTX ISA in it."""
 
 from __future__ import annotations
 

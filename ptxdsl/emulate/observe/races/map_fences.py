@@ -113,7 +113,8 @@ class MapFences(Observer):
     def _released(self, writes: MapWrites, acquire: ProxyFence | None) -> bool:
         """Whether all writes to a map were released, so that an acquire knows of it."""
         missing = np.ones(len(writes.stamps), bool)
-        block = acquire.block if acquire else 0  # its own releases first: most kernels acquire what their block released
+        block = acquire.block if acquire else 0
+        # releases of its own block first, which most kernels acquire
         every = (fence for each in self.releases.values() for fence in each)
         for fence in sorted(every, key=lambda fence: (fence.block != block, -fence.stamp)):
             if acquire is None or (_reaches(fence, acquire) and fence.known_to(acquire.known)):

@@ -34,7 +34,7 @@ _FILE = re.compile(r"[^\s{};]+\.(ptx|cubin|fatbin|cu)")
 
 
 def _decoded(text: str | bytes) -> str:
-    """Return the text without the zeros that terminate a C string. Raises ParseError for file names and machine code."""
+    """Return the text without the zeros that end a C string. Raises ParseError for file names and machine code."""
     if isinstance(text, str) and (name := _FILE.fullmatch(text)):
         help = "compile it with nvcc -ptx, and pass the text of the result"
         if name[1] == "ptx":

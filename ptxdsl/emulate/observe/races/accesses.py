@@ -1,4 +1,4 @@
-"""The accesses of one event, as they are looked up: one by one, and word by word."""
+"""The accesses of one event, one by one and word by word."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .shadow import Shadow, Words
 
 
 class Accessors:
-    """The accesses of one event, one entry for each group of words: who makes them and what they know."""
+    """The accesses of one event, one entry for each group of words, with their lanes and rows."""
 
     def __init__(self, words: Words, lanes: np.ndarray, rows: np.ndarray, number: np.ndarray) -> None:
         self.words, self.lanes, self.rows, self.number = words, lanes, rows, number
@@ -21,7 +21,7 @@ class Accessors:
 
 
 class Accesses:
-    """Those of one event, (accesses,): their places, lanes and numbers."""
+    """The accesses of one event, (accesses,): their offsets, lanes and numbers."""
 
     def __init__(self, shadow: Shadow, size: int, flat: np.ndarray, lanes: np.ndarray, number: np.ndarray) -> None:
         self.shadow, self.size = shadow, size
@@ -29,7 +29,7 @@ class Accesses:
         self._everyone: Accessors | None = None
 
     def those(self, which: np.ndarray | slice) -> Accessors:
-        """Some of them by words."""
+        """Return some of the accesses by words."""
         if which is not ALL:
             return self._words(which)
         if self._everyone is None:
@@ -37,7 +37,7 @@ class Accesses:
         return self._everyone
 
     def by_warps(self) -> Accesses | None:
-        """One for each warp, if all lanes of each access one place."""
+        """Return one access for each warp, None unless all lanes of each warp access the same bytes."""
         if self.flat.size % WARP:
             return None
         flat, lanes = self.flat.reshape(-1, WARP), self.lanes.reshape(-1, WARP)
@@ -52,7 +52,7 @@ class Accesses:
 
 
 def allowed(access: Access) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Places, lanes and numbers of the allowed accesses, (accesses,)."""
+    """Return the offsets, lanes and numbers of the allowed accesses, (accesses,)."""
     flat, lanes = access.flat.reshape(-1), access.lanes.reshape(-1)
     if access.allowed is None:
         return flat, lanes, np.arange(len(flat))

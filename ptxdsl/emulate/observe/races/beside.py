@@ -1,4 +1,4 @@
-"""The grid before: a dependent grid may run beside it, until its threads wait (`griddepcontrol.wait`).
+"""The previous grid: a dependent grid may run concurrently with it, until its threads wait (`griddepcontrol.wait`).
 
 What the grid before wrote and read counts as done by a warp of its own, of which nobody knows; a wait makes it known,
 and it spreads as other knowledge does.
@@ -22,7 +22,7 @@ from .telling import Told
 
 @dataclass(frozen=True, slots=True)
 class TouchedBytes:
-    """Bytes of an array, from `first` up to `end`, that the grid before wrote, or only read."""
+    """Bytes of an array, from `first` up to `end`, that the previous grid wrote, or only read."""
 
     allocation: Allocation
     first: int
@@ -32,7 +32,7 @@ class TouchedBytes:
 
 @dataclass(frozen=True, slots=True)
 class GridBeside:
-    """The grid before, which may still run, and what it touches of the memory of this one."""
+    """The previous grid, which may still run, and the bytes that it touches."""
 
     name: str
     touched: tuple[TouchedBytes, ...]
@@ -58,7 +58,7 @@ class GridWaits(Observer):
             self._note(touched, stamps[touched.written] | SEVERAL)
 
     def _note(self, touched: TouchedBytes, stamp: int) -> None:
-        """Remembers accesses to all of some bytes."""
+        """Record accesses to all of some bytes."""
         ends = touched.allocation.offset + touched.first, touched.allocation.offset + touched.end
         size = min(CHUNK, *(offset & -offset for offset in ends))
         flat = np.arange(*ends, size)

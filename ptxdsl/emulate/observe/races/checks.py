@@ -1,4 +1,4 @@
-"""Whether accesses race with earlier ones: knowledge, strength, what is written; and the finding."""
+"""The check of accesses against earlier ones, by knowledge, strength and stored values, and the finding."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class Checks:
             self.unfenced, self.is_strict = strict, bool(strict)
 
     def initialised(self, who: Accessors, unfenced: list[tuple[int, Initialisation]]) -> None:
-        """Copies complete at mbarriers whose initialisation the async proxy need not see."""
+        """Record copies that complete at mbarriers whose initialisation the async proxy may not see."""
         for n, known in unfenced:
             self.unfenced.append((who.only(np.array([n])), *np.array([[0], [known.stamp], [known.warp]])))
             self.is_strict = True
 
     def earlier(self, access: Access, who: Accessors, stamps: np.ndarray, warps: np.ndarray, kind: str) -> None:
-        """Holds accesses against earlier ones, (entries, words of an entry)."""
+        """Check accesses against earlier ones, (entries, words of an entry)."""
         stamps, warps = each_once(stamps, warps)
         unknown = self.unknown(who, stamps, warps)
         if unknown is not None:
@@ -90,7 +90,7 @@ class Checks:
             self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
 
     def unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray | None:
-        """Which earlier accesses, (entries, words of an entry), are by others whom these have not met in clusters."""
+        """Return which earlier accesses, (entries, words of an entry), the clocks of the warps do not cover."""
         rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
         late: np.ndarray = stamps > self.clocks.limits(rows, warps)
         if not late.any():
@@ -107,7 +107,7 @@ class Checks:
         warps: np.ndarray,
         kind: str,
     ) -> None:
-        """Drops what is no race: both strong, the same bytes, known from afar; reports the rest."""
+        """Drop pairs that do not race (morally strong, equal values, known by messages), and keep the rest."""
         racy = ~self.both_strong(access, who.rows[entry], stamps, warps)
         if access.kind == WRITES and kind == WRITES and access.items is not None:
             racy &= self.journal.are_updates(stamps) | ~leaves_the_same(access)[who.number[entry]]
@@ -131,7 +131,7 @@ class Checks:
     def same_step(
         self, access: Access, who: Accessors, entry: np.ndarray, stamps: np.ndarray, warps: np.ndarray
     ) -> None:
-        """Holds those accesses whose words another lane wrote in the same step against it, (entries, words of each)."""
+        """Check accesses whose words another lane wrote in the same step, (entries, words of each)."""
         stamps, warps = stamps[entry, 0], warps[entry, 0]
         racy = ~self.both_strong(access, who.rows[entry], stamps, warps)
         if access.items is not None:
@@ -170,7 +170,7 @@ class Checks:
         return "" if unfenced.any() else space
 
     def _leaves_warps(self, conflicts: list[Conflicts], earlier: Told) -> bool:
-        """Whether accesses conflict with those of the earlier instruction by another warp of their block."""
+        """True if accesses conflict with those of the earlier instruction by another warp of their block."""
         for who, entry, stamps, warps in conflicts:
             rows = who.rows[entry]
             others = (warps != self.clocks.warp[rows]) & (

@@ -1,4 +1,4 @@
-"""What threads know of each other's accesses: vector clocks of the warps of a cluster, and what came from farther.
+"""Vector clocks: the accesses that each warp knows of, within its cluster and, by messages, beyond it.
 
 A block without a cluster is a cluster of its own. Warps of the grid are numbered by the ordinals of their blocks, so
 that those of a cluster come one after another.
@@ -62,7 +62,7 @@ class Message:
     def knows(
         self, warps: np.ndarray, stamps: np.ndarray, reads: bool = False, crowds: Crowds | None = None
     ) -> np.ndarray:
-        """Which accesses, by warp of the grid and stamp, it covers; with `reads` they are reads.
+        """Return which accesses, by warp of the grid and stamp, the message covers; with `reads` they are reads.
 
         `crowds` says for which lanes their stamps stand.
         """
@@ -89,7 +89,7 @@ class Message:
         return known.min(1) >= stamps if crowds is None else crowds.are_known(warps, stamps, known)
 
     def of_lanes(self, warps: np.ndarray, reads: bool = False) -> np.ndarray:
-        """Up to which stamps it covers the accesses, with `reads` the reads, of each lane of warps, (warps, WARP)."""
+        """Return the stamps up to which it covers accesses, or reads, of each lane of warps, (warps, WARP)."""
         each, index = np.unique(warps, return_inverse=True)
         threads = each[:, np.newaxis].astype(np.int64) * WARP + np.arange(WARP)
         known = np.array([self.threads.get(thread, 0) for thread in threads.reshape(-1).tolist()], STAMP)
@@ -122,7 +122,7 @@ class PastKnowledge:
 
 
 def thread_number(warp: int, lane: int) -> int:
-    """The number of a thread in messages; the async proxy of a warp has one of its own."""
+    """Return the number of a thread in messages; the async proxy of a warp has its own number."""
     return -1 - warp if lane == ASYNC_LANE else warp * WARP + lane
 
 
@@ -167,7 +167,7 @@ class Clocks:
 
     @property
     def grid_before(self) -> int:
-        """The number that stands, behind those of the warps of the grid, for the grid before."""
+        """The number that stands for the previous grid, after the numbers of the warps of this one."""
         return self.residents.warps * prod(self.residents.grid)
 
     def proxy_table(self) -> np.ndarray:
@@ -188,7 +188,7 @@ class Clocks:
         return slice(first, first + self.width)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Rows go to their places among those of other residents."""
+        """Move rows to their places among other residents."""
         seen, barriers, pairs, proxies = self.seen, self.barriers, self.pairs, self.proxies
         self._fill(residents)
         self.seen[destination], self.barriers[destination] = seen[source], barriers[source]
@@ -219,7 +219,7 @@ class Clocks:
     # Meetings
 
     def converge(self, rows: np.ndarray | None, active: np.ndarray, alive: np.ndarray, now: int) -> None:
-        """Lanes of warps meet."""
+        """Order the accesses of lanes of warps that meet at a barrier."""
         index = self.row if rows is None else rows
         whole = active.all() or (active | ~alive.reshape(-1, WARP)[index]).all(1)
         if np.all(whole):
@@ -257,7 +257,7 @@ class Clocks:
             self.near |= {first + int(lane): message for lane in lanes}
 
     def meet_everyone(self, now: int) -> None:
-        """All warps of each block come to a barrier together."""
+        """Order the accesses of all warps of each block, which meet at a barrier."""
         self.meet_lanes_of(self.row, now)
         self.barriers[:] = now
         if self.residents.cluster_blocks == 1:
@@ -273,14 +273,14 @@ class Clocks:
                 self._share([int(row) for row in np.flatnonzero(self.block == block)])
 
     def meet_warpgroups(self, rows: np.ndarray, now: int) -> None:
-        """The warps of warpgroups, (warpgroups, warps of each), know what each of them has done."""
+        """Order the accesses of the warps of warpgroups, (warpgroups, warps of each)."""
         of_groups = self.seen[rows].max(1)
         for warp in rows.T:
             of_groups[np.arange(len(rows)), self.column[warp]] = now
         self.learn(rows.reshape(-1), np.repeat(of_groups, rows.shape[1], axis=0))
 
     def _meet_in_clusters(self) -> None:
-        """All warps of each block know what one of them knows, also of the other blocks of the cluster."""
+        """Join the knowledge of all warps of each block, also of the other blocks of the cluster."""
         r = self.residents
         by_slot = self.seen.reshape(r.warps, r.slots, self.width)
         by_slot[:] = by_slot.max(0)
@@ -295,23 +295,23 @@ class Clocks:
             self.far |= {int(self.warp[row]): total for row in rows}
 
     def learn(self, rows: np.ndarray, seen: np.ndarray) -> None:
-        """Warps learn what was known elsewhere in their clusters, (rows, warps of a cluster)."""
+        """Let warps learn what was known elsewhere in their clusters, (rows, warps of a cluster)."""
         self.seen[rows] = np.maximum(self.seen[rows], seen)
         self._floors = self._met = None
 
     def learn_proxies(self, rows: np.ndarray, known: np.ndarray) -> None:
-        """Warps learn what was known of the async proxy elsewhere in their blocks."""
+        """Let warps learn what was known of the async proxy elsewhere in their blocks."""
         table = self.proxy_table()
         table[rows] = np.maximum(table[rows], known)
 
     # Messages
 
     def teach(self, row: int, message: Message) -> None:
-        """All lanes of a warp learn a message."""
+        """Let all lanes of a warp learn a message."""
         self._teach(np.array([row]), message)
 
     def _teach(self, rows: np.ndarray, message: Message) -> None:
-        """All lanes of warps learn a message."""
+        """Let all lanes of warps learn a message."""
         old = [self.far.get(warp) for warp in self.warp[rows].tolist()]
         fresh = [known is not message for known in old]
         if not all(fresh):
@@ -325,7 +325,7 @@ class Clocks:
         self.far |= {warp: joint[id(known)] for warp, known in zip(self.warp[rows].tolist(), old, strict=True)}
 
     def blank(self) -> Message:
-        """A message that tells nothing."""
+        """Return a message without knowledge."""
         return Message(np.zeros(self.grid_before + 1, STAMP))
 
     def tell(self, lane: int, now: int) -> Message:
@@ -371,7 +371,7 @@ class Clocks:
         return message
 
     def hear(self, lanes: np.ndarray, message: Message, alive: np.ndarray) -> None:
-        """Lanes learn a message; a warp does, where all its lanes do that have not ended."""
+        """Let lanes learn a message; a warp learns it if all its lanes do that have not ended."""
         listens = np.zeros(len(alive), bool)
         listens[lanes] = True
         by_warp = listens.reshape(-1, WARP)
@@ -396,7 +396,7 @@ class Clocks:
     # Questions
 
     def limits(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        """The stamps up to which rows know the accesses of warps of the grid, apart from what came from farther."""
+        """Return the stamps up to which rows know the accesses of warps of the grid, apart from messages."""
         width = STAMP.type(self.width)
         cluster = warps // width
         number = warps - cluster * width  # several times as fast as divmod
@@ -415,7 +415,7 @@ class Clocks:
         return np.where(block == self.block[rows], proxies[rows, number], STAMP.type(0))
 
     def unordered(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray, reads: bool) -> np.ndarray:
-        """Of accesses by warps that the rows of lanes do not know of: those that the lanes do not know of either.
+        """Return which accesses, unknown to the rows of lanes, are also unknown to the lanes themselves.
 
         With `reads` these accesses are reads.
         """
@@ -441,7 +441,7 @@ class Clocks:
     def _of_lanes(
         self, lanes: np.ndarray, warps: np.ndarray, heard: list[tuple[np.ndarray, Message]], reads: bool
     ) -> np.ndarray:
-        """Up to which stamps lanes know the accesses, or the reads, of each lane of warps of the grid, by all that they
+        """Return the stamps up to which lanes know the accesses, or the reads, of each lane of warps, by all that they
         met for and heard."""
         known, rows = np.zeros((len(lanes), WARP), STAMP), lanes // WARP
         same_warp = np.flatnonzero(self.warp[rows] == warps)

@@ -119,7 +119,7 @@ class ClusterClocks:
 
 
 def unstarted(clocks: Clocks, lanes: np.ndarray, slots: np.ndarray) -> np.ndarray:
-    """Which of the lanes know nothing of the blocks in these slots, not even that they have started."""
+    """Return which lanes know nothing of the blocks in these slots, not even that they have started."""
     r = clocks.residents
     rows, first = lanes // WARP, r.rank[slots] * r.warps
     columns = first[:, np.newaxis] + np.arange(r.warps)
@@ -136,7 +136,7 @@ def unstarted(clocks: Clocks, lanes: np.ndarray, slots: np.ndarray) -> np.ndarra
 def strangers(
     clocks: Clocks, shadow: SharedShadow, slot: int, wrote: Callable[[int], bool]
 ) -> Iterator[tuple[int, int, int]]:
-    """(place, stamp, warp) of accesses to a slot's shared memory by other blocks, of which no thread there knows.
+    """Yield (offset, stamp, warp) of accesses by other blocks to a slot's shared memory that no thread there knows of.
 
     `wrote` says of a stamp whether that access was a plain write.
     """

@@ -1,4 +1,4 @@
-"""Finds accesses to the same bytes, at least one of them a write, that nothing orders.
+"""Detect unordered accesses to the same bytes, at least one of them a write.
 
 Follows the memory model of PTX: two accesses race if they are of different threads, neither happens before the other,
 and they are not both strong (relaxed, volatile, acquire, release, atomic) with scopes that include each other's thread.
@@ -59,7 +59,7 @@ _WINDOW = (1 << 40) - 1
 
 
 class Races(Observer):
-    """`regions` are those of shared and global memory, as they are now.
+    """The race detector. `regions` returns the current regions of shared and global memory.
 
     With `plain` the kernel uses no mbarriers, no async proxy and no clusters: blocks meet at barriers alone.
     """
@@ -73,7 +73,7 @@ class Races(Observer):
     # Residents
 
     def settle(self, residents: Residents) -> None:
-        """Blocks start."""
+        """Start blocks: all that ran before have ended."""
         self.residents = residents
         self.clocks = Clocks(residents, self.crowds)
         self.boxes = {key: box for key, box in self.boxes.items() if key[0] == "global"}
@@ -96,7 +96,7 @@ class Races(Observer):
         return Recent(base, self.clocks, len(self.shared_region.data)) if self.plain and base is not None else None
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
-        """Blocks that go on stand among others."""
+        """Renumber the lanes and slots of blocks that continue among new ones."""
         self._settle_recent()
         old, self.residents = self.residents, residents
         self.shared_region, self.global_region = self.regions()
@@ -115,13 +115,13 @@ class Races(Observer):
         self.proxy_barriers = {(int(slots[slot]), b): row for (slot, b), row in self.proxy_barriers.items()}
 
     def _tick(self) -> int:
-        """The stamp of what happens now."""
+        """Return the stamp of the current event."""
         if self.journal.is_full:
             self._begin_anew()
         return self.journal.tick()
 
     def _begin_anew(self) -> None:
-        """Forgets everything: the clock has come to its end."""
+        """Restart the clock and forget everything: the stamps are used up."""
         self.journal.clear()
         self.crowds = Crowds()
         self.arrays.clear()
@@ -129,7 +129,7 @@ class Races(Observer):
         self.settle(self.residents)
 
     def _note(self, told: Told) -> int:
-        """The stamp of an access that is made now."""
+        """Return the stamp of the current access."""
         if self.journal.is_full:
             self._begin_anew()
         return self.journal.note(told)
@@ -172,7 +172,7 @@ class Races(Observer):
         self.locations.send(access, "shared", accesses.flat, accesses.lanes, now | SEVERAL)
 
     def _doubts(self, access: Access, accesses: Accesses) -> Doubts:
-        """For which accesses to look up words: of pages with accesses that the threads do not know."""
+        """Return the accesses to check by words: those to pages with accesses that the threads do not know of."""
         shadow, writes = self.shared, access.kind != READS
         if access.slots is not None:
             return Doubts(ALL, ALL if writes else None, ALL)
@@ -187,7 +187,7 @@ class Races(Observer):
         return shadow.pages.doubts(Knowledge(self.clocks, access.by.lanes_now), accesses.flat, writes, fences)
 
     def _settle_recent(self) -> None:
-        """Remembers recent accesses by words."""
+        """Record recent accesses by words."""
         for access in self.recent.take(self.clocks.floor) if self.recent is not None else ():
             accesses = Accesses(self.shared, access.bytes, access.flat, access.lanes, access.lanes)
             if access.kind == READS:
@@ -217,7 +217,7 @@ class Races(Observer):
     def _record_writes(
         self, now: int, access: Access | None, who: Accessors, collective: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Remembers writes to shared memory, weak ones where `access` is None; returns their stamps and warps."""
+        """Record writes to shared memory, weak ones if `access` is None; return their stamps and warps."""
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
@@ -230,7 +230,7 @@ class Races(Observer):
     def _check_step(
         self, access: Access, shadow: Shadow, who: Accessors, stamps: np.ndarray, warps: np.ndarray
     ) -> None:
-        """Holds writes that were made, (entries,), against those of other lanes in the same step."""
+        """Check recorded writes, (entries,), against those of other lanes in the same step."""
         last, writers = shadow.writes.take(who.words)
         lost = (last != stamps[:, np.newaxis]) | (writers != warps[:, np.newaxis])
         if not lost.any():
@@ -240,12 +240,12 @@ class Races(Observer):
             self.behind.lose(access, shadow, who, lost, stamps, warps)
 
     def _record_all_reads(self, now: int, accesses: Accesses, collective: bool) -> None:
-        """Remembers reads by threads of the block; of lanes that all read one place once."""
+        """Record reads by threads of the block: one for each warp if all its lanes read the same bytes."""
         warps = accesses.by_warps()
         self._record_reads(now, (warps or accesses).those(ALL), collective or warps is not None)
 
     def _record_reads(self, now: int, who: Accessors, collective: bool) -> None:
-        """Remembers reads of shared memory."""
+        """Record reads of shared memory."""
         shadow, words = self.shared, who.words
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:
@@ -268,19 +268,19 @@ class Races(Observer):
             gather(shadow.readers, entries, crowded, self.crowds, (stamps, reads.warps, np.where(unknown, old, 0)))
 
     def _check_shared_writers(self, access: Access, who: Accessors) -> None:
-        """Holds an access against the last writes, but for those that the whole block knows."""
+        """Check an access against the last writes that some warp of the block does not know of."""
         late = self._late(who, self.shared.writes.stamp, who.words)
         if late is not None:
             self.checks.earlier(access, late, *self.shared.writes.take(late.words), WRITES)
             self.behind.check(access, late, self.shared)
 
     def _late(self, who: Accessors, plane: Plane, words: Words) -> Accessors | None:
-        """Those of the accesses to words with stamps that not all warps of the block know."""
+        """Return the accesses to words with stamps that some warp of the block does not know of."""
         late = (plane.take(words) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
         return who.only(late) if late.any() else None
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
-        """Holds a write against the reads of all warps of the block."""
+        """Check a write against the reads of all warps of the block."""
         who = self._late(everyone, self.shared.readers, self.shared.latest_reads_of(everyone.words))
         if who is None:
             return
@@ -297,7 +297,7 @@ class Races(Observer):
     # Other blocks of the cluster
 
     def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray | None]:
-        """Of the block in whose shared memory the words are: its first column in `seen`, and its first warp.
+        """Return, for the block in whose shared memory the words are, its first column in `seen` and its first warp.
 
         None stands for that of the thread's own block, where there are no others.
         """
@@ -308,7 +308,7 @@ class Races(Observer):
         return r.rank[slot] * r.warps, r.ordinals[slot] * r.warps
 
     def _record_remote(self, access: Access, now: int, who: Accessors) -> Accessors:
-        """Remembers reads of other blocks' shared memory; returns the others."""
+        """Record reads of shared memory of other blocks; return the remaining accesses."""
         flat, lanes, _ = allowed(access)
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
@@ -317,7 +317,7 @@ class Races(Observer):
         return who.only(who.words.each(~remote))
 
     def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
-        """Holds a write against the reads of other blocks."""
+        """Check a write against the reads of other blocks."""
         flat, lanes, number = allowed(access)
         words = remote.words(flat, access.size)
         lanes = words.each(lanes)
@@ -347,7 +347,7 @@ class Races(Observer):
                 return
 
     def _wrote(self, stamp: int) -> bool:
-        """Whether an access wrote what it did not read too."""
+        """True if the access at a stamp was a plain write."""
         earlier = self.journal.told[stamp // TICK]
         return earlier is not None and earlier.kind == WRITES
 
@@ -367,7 +367,7 @@ class Races(Observer):
             self.locations.send(access, "global", flat, lanes, now | SEVERAL)
 
     def _allocations(self, access: Access, number: np.ndarray) -> list[tuple[Allocation, np.ndarray | slice]]:
-        """The arrays that are accessed, and by which of the accesses."""
+        """Return the arrays that are accessed, each with the accesses to it."""
         if access.holder is not None:
             return [(access.holder, slice(None))]
         address, table = access.address.reshape(-1)[number], access.region.table
@@ -375,14 +375,14 @@ class Races(Observer):
         return [(table.allocations[n], index == n) for n in np.unique(index)]
 
     def _never_written(self, allocation: Allocation | None) -> bool:
-        """Whether nobody can race with reads that are remembered only when their copies end."""
+        """True if no thread has written an array, so that reads of copies need no check when they are issued."""
         if allocation is None:
             return False
         shadow = self.arrays.get(id(allocation))
         return shadow is None or not shadow.written
 
     def array(self, allocation: Allocation) -> GlobalShadow:
-        """What is remembered of an array."""
+        """Return the shadow of an array."""
         key = id(allocation)
         if key not in self.arrays:
             start = allocation.offset // 16 * 16
@@ -390,7 +390,7 @@ class Races(Observer):
         return self.arrays[key]
 
     def _reads(self, collective: bool, now: int, lanes: np.ndarray) -> WarpReads:
-        """Those by lanes, (accesses,), which may be remembered later than they were made."""
+        """Return reads by lanes, (accesses,); they may be recorded later than they were made."""
         rows, clocks = lanes // WARP, self.clocks if now == self.journal.now else None
         return WarpReads(stamps_of(collective, now, lanes), self.clocks.warp[rows], lanes, self.clocks.met(), clocks)
 
@@ -513,7 +513,7 @@ class Races(Observer):
             self.proxy_barriers.pop((slot, barrier), None)
 
     def _land(self, event: Landing, by: Requester) -> None:
-        """Bytes that were copied count as read and written now by the threads that waited for them."""
+        """Record the reads and writes of copies that have ended, as those of the threads that waited for them."""
         now = self._note(Told(event.origin, WRITES, asynchronous=True))
         if self.recent is None:
             self._record_landing(now, event.destination, event.bytes, event.lanes)
@@ -533,7 +533,7 @@ class Races(Observer):
             shadow.read(source[which], event.bytes, WarpReads(stamps[which], warps[which]))
 
     def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
-        """Remembers what copies of lanes wrote to shared memory."""
+        """Record what copies of lanes wrote to shared memory."""
         shadow, words = self.shared, self.shared.words(flat, bytes)
         stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
         shadow.writes.put(words, words.each(stamps), words.each(warps))
@@ -542,7 +542,7 @@ class Races(Observer):
             shadow.pages.note_writes(self.clocks, flat, warps, now | SEVERAL)
 
     def _land_bulk(self, event: BulkLanding, by: Requester) -> None:
-        """What bulk copies wrote is known to those who wait for their mbarriers, and so is what they read."""
+        """Record the reads and writes of bulk copies; waits for their mbarriers make them known."""
         now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
@@ -566,7 +566,7 @@ class Races(Observer):
         self.locations.complete("shared", event.phases, np.ones(len(event.phases), bool))
 
     def _end_reading(self, event: ReadingEnd) -> None:
-        """Bytes that the async proxy has read count as read now by the threads for which it did."""
+        """Record reads of the async proxy that have ended, as those of the threads that issued them."""
         now = self._note(Told(event.origin, READS, ASYNC))
         words = self.shared.words(event.chunks, CHUNK)
         lanes = words.each(event.lanes)
@@ -574,7 +574,7 @@ class Races(Observer):
         self._record_reads(now, Accessors(words, lanes, rows, np.arange(len(lanes))), event.whole_warps)
 
     def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
-        """The arrays that hold places of global memory."""
+        """Return the arrays that hold bytes of global memory, each with the entries in it."""
         allocations = self.global_region.table.allocations
         starts = np.array([allocation.offset for allocation in allocations])
         first, last = np.searchsorted(starts, [low, int(flat.max())], "right") - 1

@@ -1,4 +1,4 @@
-"""mbarriers that were initialised, and whether the async proxy sees them so.
+"""Initialised mbarriers, and the fences after which the async proxy sees them.
 
 An mbarrier is initialised through the generic proxy. A bulk copy that completes bytes there does so through the async
 proxy: the initialisation must be fenced by the thread that made it (`fence.mbarrier_init`), or by one that knows of it
@@ -19,7 +19,7 @@ from .stamps import STAMP, TICK
 
 @dataclass(eq=False, slots=True)
 class Initialisation:
-    """By which lane of a warp of the grid, when, and when that lane fenced it (0: not yet)."""
+    """The warp of the grid and the stamp of an initialisation, and the stamp of its fence by that lane, 0 for none."""
 
     warp: int
     stamp: int
@@ -34,20 +34,20 @@ class Initialised:
         self.at: dict[int, Initialisation] = {}
 
     def begin(self, flat: np.ndarray, lanes: np.ndarray, now: int) -> None:
-        """Lanes initialise mbarriers."""
+        """Record that lanes initialise mbarriers."""
         warps = self.clocks.warp[lanes // WARP].tolist()
         for address, warp, lane in zip(flat.tolist(), warps, (lanes % WARP).tolist(), strict=True):
             self.at[address] = Initialisation(warp, now + lane)
 
     def fence(self, lanes: np.ndarray, now: int) -> None:
-        """Lanes fence what they initialised."""
+        """Record that lanes fence what they initialised."""
         threads = set(self.clocks.threads(lanes))
         for known in self.at.values():
             if not known.fenced and known.warp * WARP + known.stamp % TICK in threads:
                 known.fenced = now + known.stamp % TICK
 
     def unfenced(self, flat: np.ndarray, lanes: np.ndarray) -> list[tuple[int, Initialisation]]:
-        """Of lanes that let copies complete at places: the numbers of those that may do so too early."""
+        """Return the copies, by number, that may complete at mbarriers before the async proxy sees them initialised."""
         entries = ((n, self.at.get(address)) for n, address in enumerate(flat.tolist()))
         return [(n, known) for n, known in entries if known is not None and not self._seen(known, int(lanes[n]))]
 
@@ -59,7 +59,7 @@ class Initialised:
         return not self.proxies.unfenced(np.array([lane]), stamp, warp, "shared").any()
 
     def _knows(self, lane: int, warp: int, stamp: int) -> bool:
-        """Whether a lane knows what a thread did at a time."""
+        """True if a lane knows of an access or a fence of a thread."""
         row, warps, stamps = np.array([lane // WARP]), np.array([warp], STAMP), np.array([stamp], STAMP)
         if self.clocks.warp[row] == warps and lane % WARP == stamp % TICK:
             return True
@@ -67,7 +67,7 @@ class Initialised:
         return bool(known.any()) or not self.clocks.unordered(np.array([lane]), warps, stamps, False).any()
 
     def move(self, slots: np.ndarray, stride: int) -> None:
-        """Slots of shared memory have other numbers, -1 for those that are gone."""
+        """Renumber slots of shared memory; -1 stands for slots that are gone."""
         self.at = {
             int(slots[address // stride]) * stride + address % stride: known
             for address, known in self.at.items()

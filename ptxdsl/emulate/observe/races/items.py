@@ -1,4 +1,4 @@
-"""What stores write: whether it changes anything, and whether others of the step write the same."""
+"""The values that stores write, compared with memory and with those of other lanes in the step."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ...memory.access import Access
 
 
 def _items(access: Access) -> np.ndarray:
-    """What a store writes, (accesses, bytes)."""
+    """Return the bytes that a store writes, (accesses, bytes)."""
     assert access.items is not None
     return np.ascontiguousarray(access.items).reshape(-1, 1).view(np.uint8)
 
 
 def leaves_the_same(access: Access) -> np.ndarray:
-    """Which accesses of a store change nothing."""
+    """Return which accesses of a store leave memory unchanged."""
     flat = access.flat.reshape(-1) if access.allowed is None else np.where(access.allowed, access.flat, 0).reshape(-1)
     old = access.region.read(flat, access.size).reshape(-1, 1).view(np.uint8)
     return (old == _items(access)).all(1)
 
 
 def stores_the_same(access: Access) -> np.ndarray:
-    """Which accesses of a store are to places where all others of the step store the same."""
+    """Return which accesses of a store write bytes to which all others of the step write the same."""
     flat, items = access.flat.reshape(-1), _items(access)
     order = np.argsort(flat, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(flat[order]) != 0))

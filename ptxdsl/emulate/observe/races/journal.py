@@ -1,4 +1,4 @@
-"""The clock of the detector: what was accessed at each time, and how strongly."""
+"""The clock of the detector, and the access at each time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STRENGTHS = {"cta": BLOCK, "cluster": CLUSTER, "gpu": DEVICE, "sys": DEVICE}
 
 
 def strength(ordering: Ordering) -> int:
-    """How far an access is strong: not at all, or for the threads of its scope."""
+    """Return how far an access is strong: not at all, or for the threads of its scope."""
     return WEAK if ordering.sem == "weak" else _STRENGTHS[ordering.scope]
 
 
@@ -28,7 +28,7 @@ class Journal:
         self.clear()
 
     def clear(self) -> None:
-        """The clock begins anew."""
+        """Restart the clock."""
         self.now = TICK
         self.told: list[Told | None] = [None, None]
 
@@ -37,13 +37,13 @@ class Journal:
         return self.now + TICK >= LATEST
 
     def tick(self) -> int:
-        """The stamp of what happens now."""
+        """Return the stamp of the current event."""
         self.now += TICK
         self.told.append(None)
         return self.now
 
     def note(self, told: Told) -> int:
-        """The stamp of an access that is made now."""
+        """Return the stamp of the current access."""
         now, time = self.tick(), self.now // TICK
         self.told[time] = told
         if time >= len(self.strengths):
@@ -54,16 +54,16 @@ class Journal:
         return now
 
     def strengths_of(self, stamps: np.ndarray) -> np.ndarray:
-        """How strong accesses were."""
+        """Return how strong accesses were."""
         strengths: np.ndarray = self.strengths[stamps // TICK]
         return strengths
 
     def are_generic(self, stamps: np.ndarray) -> np.ndarray:
-        """Which accesses were through the generic proxy."""
+        """Return which accesses were through the generic proxy."""
         return self._are(stamps, lambda told: told.ordering.proxy != "async")
 
     def are_updates(self, stamps: np.ndarray) -> np.ndarray:
-        """Which accesses read and wrote: what they leave depends on what stood there before."""
+        """Return which accesses were read-modify-writes, whose result depends on the old value."""
         return self._are(stamps, lambda told: told.kind == UPDATES)
 
     def _are(self, stamps: np.ndarray, which: Callable[[Told], bool]) -> np.ndarray:

@@ -29,7 +29,7 @@ _KEPT = 16  # releases of each thread
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ProxyFence:
-    """A release or an acquire by a thread of a warp of the grid: when, what it knew, and how far it reaches."""
+    """A release or an acquire by a thread of a warp of the grid: its time, its knowledge, and its reach."""
 
     stamp: int
     warp: int
@@ -39,24 +39,24 @@ class ProxyFence:
     reach: int
 
     def known_to(self, message: Message) -> bool:
-        """Whether a thread that knows this knows of the fence."""
+        """True if a thread with this knowledge knows of the fence."""
         return bool(message.knows(np.array([self.warp], STAMP), np.array([self.stamp], STAMP))[0])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MapWrites:
-    """Who wrote the words of a tensor map last, (words,): stamps, 0 for nobody in this launch, and their warps."""
+    """The last writes to the words of a tensor map, (words,): stamps, 0 for none in this launch, and their warps."""
 
     stamps: np.ndarray
     warps: np.ndarray
 
     def released(self, fence: ProxyFence) -> np.ndarray:
-        """Which words hold what a release covers."""
+        """Return which words hold writes that a release covers."""
         return fence.known.knows(self.warps, self.stamps) | (self.stamps == 0)
 
 
 class MapFences(Observer):
-    """Holds copies by tensor maps against writes to these maps; stands behind `races`, which sees both."""
+    """Checks copies by tensor maps against writes to these maps; subscribed after `races`, which sees both."""
 
     def __init__(self, races: Races) -> None:
         self.races = races
@@ -77,14 +77,14 @@ class MapFences(Observer):
             self.releases.setdefault(thread, deque(maxlen=_KEPT)).append(self._fence(lane, reach, by.collective))
 
     def _follow_the_clock(self) -> None:
-        """Forgets everything when the clock has begun anew."""
+        """Forget everything if the clock was restarted."""
         if self.races.journal.now < self.newest:
             self.releases.clear()
             self.acquires.clear()
         self.newest = self.races.journal.now
 
     def _fence(self, lane: int, reach: int, collective: bool) -> ProxyFence:
-        """A fence by a thread, which knows what its warp did if that runs it together."""
+        """Return a fence by a thread, which knows what its warp did if the instruction is a collective."""
         clocks, now = self.races.clocks, self.races.journal.now
         row = lane // WARP
         known = clocks.tell(lane, now | SEVERAL)
@@ -94,7 +94,7 @@ class MapFences(Observer):
         return ProxyFence(now + lane % WARP, *where, known, reach)
 
     def _writes(self, address: int) -> MapWrites | None:
-        """The writes to a tensor map in global memory, if there were any."""
+        """Return the writes to a tensor map in global memory, None if there were none."""
         holder = self.races.global_region.table.holder(address, address + MAP_BYTES)
         shadow = self.races.arrays.get(id(holder))
         if holder is None or shadow is None or not shadow.written or address % CHUNK:
@@ -111,7 +111,7 @@ class MapFences(Observer):
             self.acquires.setdefault((acquire.block, address), {})[thread] = acquire
 
     def _released(self, writes: MapWrites, acquire: ProxyFence | None) -> bool:
-        """Whether all writes to a map were released, so that an acquire knows of it."""
+        """True if all writes to a map were released, by fences that an acquire knows of."""
         missing = np.ones(len(writes.stamps), bool)
         block = acquire.block if acquire else 0
         # releases of its own block first, which most kernels acquire
@@ -155,6 +155,6 @@ class MapFences(Observer):
 
 
 def _reaches(release: ProxyFence, acquire: ProxyFence) -> bool:
-    """Whether the scopes of two fences hold both threads."""
+    """True if the scopes of two fences include both threads."""
     same = (release.block == acquire.block, release.cluster == acquire.cluster, True)
     return same[min(release.reach, acquire.reach)]

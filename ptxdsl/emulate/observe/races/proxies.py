@@ -28,14 +28,14 @@ class Proxies:
         self.heard: dict[tuple[int, str], int] = {}
 
     def landing(self, slots: np.ndarray, mbarriers: np.ndarray) -> np.ndarray:
-        """The numbers under which the landings at mbarriers, by slots and addresses there, stand for warps."""
+        """Return the numbers that stand, in place of warps, for copies that complete at mbarriers in slots."""
         numbers = [
             self.numbers.setdefault(address, min(len(self.numbers), LANDINGS - 1)) for address in mbarriers.tolist()
         ]
         return LANDED | (self.clocks.block[slots] * LANDINGS + np.array(numbers)).astype(STAMP)
 
     def message(self, landing: int, now: int, readers: np.ndarray) -> Message:
-        """What those learn who wait for an mbarrier: that copies landed, and that they have read for warps."""
+        """Return the knowledge of a wait for an mbarrier: the copies that landed, and what they read for warps."""
         c = self.clocks
         block, number = divmod(landing - int(LANDED), LANDINGS)
         row = np.zeros(c.proxy_table().shape[1], STAMP)

@@ -1,4 +1,4 @@
-"""Barriers of a block that threads use again: those who come must know that it completed before.
+"""Reuse of the barriers of a block: arriving threads must know that the previous use has completed.
 
 Two groups of threads that share a barrier by turns meet each other there where nothing orders the second turn behind
 the first, and a barrier is free again for whoever has waited at it, or learned of it by those who have.
@@ -18,7 +18,7 @@ _HELP = "give each group of threads its own barrier (0 to 15), or synchronize th
 
 
 class BarrierReuse(Observer):
-    """Holds arrivals at barriers against their last completion; stands behind `races`, which knows who knows of whom.
+    """Checks arrivals at barriers against their last completion; subscribed after `races`, whose clocks it uses.
 
     `since`, by slot, barrier and warp, is the stamp at which warps went on that waited there last, 0 for others;
     `origins`, by slot and barrier, the instruction that came last then.

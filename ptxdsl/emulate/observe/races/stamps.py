@@ -1,4 +1,4 @@
-"""Stamps: when an access was made, and by which lane of its warp, in one integer.
+"""Stamps: the time of an access and the lane that made it, in one integer.
 
 Time counts accesses and events of order. The stamp of an access is 64 * time + its lane; `SEVERAL` stands for all lanes
 of a warp, `ASYNC_LANE` for the async proxy, and numbers between the lanes and it for the crowds of `Crowds`. What a
@@ -23,13 +23,13 @@ LANDINGS = 32  # mbarriers of a block that are told apart; those beyond share th
 
 
 def stamps_of(collective: bool, now: int, lanes: np.ndarray) -> np.ndarray:
-    """The stamps of accesses; a collective makes them for all lanes of a warp."""
+    """Return the stamps of accesses; a collective makes them for all lanes of a warp."""
     if collective:
         return np.full(len(lanes), now | SEVERAL, STAMP)
     return (now + lanes % WARP).astype(STAMP)
 
 
 def are_several(stamps: np.ndarray) -> np.ndarray:
-    """Which stamps stand for more than one lane."""
+    """Return which stamps stand for more than one lane."""
     lanes = stamps & LANE_MASK
     return (lanes >= WARP) & (lanes != ASYNC_LANE)

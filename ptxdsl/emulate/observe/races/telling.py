@@ -1,4 +1,4 @@
-"""A race in words: both accesses, why nothing orders them, and what would."""
+"""The messages of races: both accesses, the reason that nothing orders them, and the fix."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Conflict:
 
     @property
     def landed(self) -> bool:
-        """Whether the earlier access is that of a bulk copy, which no thread made."""
+        """True if the earlier access is that of a bulk copy, which no thread made."""
         return self.warp >= int(LANDED)
 
     @property
@@ -76,12 +76,12 @@ class Conflict:
 
     @property
     def who(self) -> str:
-        """The thread that made the earlier access."""
+        """The thread that made the earlier access, as text."""
         return _thread(self.residents, self.warp, self.earlier_lane)
 
 
 def _thread(residents: Residents, warp: int, lane: int) -> str:
-    """A thread by its warp of the grid, or threads of that warp."""
+    """Return a thread as text, by its warp of the grid and its lane, or several threads of that warp."""
     ordinal, number = divmod(warp, residents.warps)
     if lane == ASYNC_LANE:
         return f"a copy that warp {number} of block {residents.numbered(ordinal, 0).block_text} began"
@@ -151,7 +151,7 @@ def tell_early_exit(
 
 
 def _owner(conflict: Conflict, which: np.ndarray) -> str:
-    """The block in whose shared memory the bytes are."""
+    """Return the block in whose shared memory the bytes are."""
     access, r = conflict.access, conflict.residents
     assert access.slots is not None
     alike = which & (access.address == conflict.address) & (access.lanes == conflict.lane)
@@ -257,7 +257,7 @@ def _differ(conflict: Conflict) -> bool:
 
 
 def _narrow(conflict: Conflict) -> str:
-    """The scope, of two strong accesses, that does not reach the other block."""
+    """Return the scope, of two strong accesses, that does not include the other block; "" for none."""
     orderings = conflict.access.ordering, conflict.earlier.ordering
     if conflict.same_block or any(ordering.sem == "weak" for ordering in orderings):
         return ""
@@ -266,7 +266,7 @@ def _narrow(conflict: Conflict) -> str:
 
 
 def _mend(conflict: Conflict, crowd: bool) -> str:
-    """What would order the two; in a `crowd` many threads go to one place."""
+    """Return a fix that orders the two; in a `crowd` many threads write the same bytes."""
     access, earlier = conflict.access, conflict.earlier
     first, second = line_of(earlier.origin.location), line_of(access.by.origin.location)
     if conflict.landed:
@@ -299,7 +299,7 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
 
 
 def _meeting(conflict: Conflict) -> str:
-    """At which barrier threads of one block would meet between the two."""
+    """Return the barrier that would order two accesses of one block."""
     earlier = conflict.earlier
     between = _between(earlier.origin, conflict.access.by.origin)
     if conflict.same_warp and not conflict.leaves_warps:
@@ -311,7 +311,7 @@ def _meeting(conflict: Conflict) -> str:
 
 
 def _between_roles(conflict: Conflict, between: str) -> str:
-    """What orders accesses by roles, whose threads meet at no barrier of the block; empty for others."""
+    """Return what orders accesses of roles, whose threads share no barrier of the block; "" for others."""
     access, earlier, notes = conflict.access, conflict.earlier, conflict.access.by.notes
     location, earlier_location = access.by.origin.location, earlier.origin.location
     role = notes.role(int(conflict.residents.warp[conflict.lane]), location)
@@ -337,7 +337,7 @@ def _between_roles(conflict: Conflict, between: str) -> str:
 
 
 def _between(earlier: Origin, later: Origin) -> str:
-    """Between which lines something is missing; an instruction further down comes first in a loop only."""
+    """Return the lines between which something is missing; in a loop the later line may come first."""
     first, second = earlier.location, later.location
     if first is None or second is None:
         return "between the two"

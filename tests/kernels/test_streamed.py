@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.products import plan, streamed
+from ptxdsl.kernels.call.products import tma
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.streamed import streaming
+from ptxdsl.kernels.call.products.tma import streaming, with_tma
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
@@ -61,7 +61,7 @@ def test_batches_and_the_sm_80_path_stream_none():
     a, b = np.zeros((200, 64), np.float16), np.zeros((64, 200), np.float16)
     problem = problem_of(a, b, None, np.zeros((200, 200), np.float16), 0.0)
     traits = traits_of(problem, Choice(GemmConfig()), takes_warpgroups=True)
-    assert streaming(problem, traits, CACHE) is traits
+    assert with_tma(problem, traits) == (problem, traits)
 
 
 @pytest.mark.parametrize("operand", ["a", "b"])
@@ -83,9 +83,9 @@ def test_copies_of_one_operand_have_a_policy(operand, a_rows):
 @pytest.fixture
 def all_streamed(monkeypatch):
     """Operands of any size are, where few rows or columns are beside them."""
-    monkeypatch.setattr(streamed, "LEAST_COLUMNS", 1)
-    monkeypatch.setattr(streamed, "LEAST_BYTES", 0)
-    monkeypatch.setattr(streamed, "FEW_ROWS", 0)
+    monkeypatch.setattr(tma, "LEAST_COLUMNS", 1)
+    monkeypatch.setattr(tma, "LEAST_BYTES", 0)
+    monkeypatch.setattr(tma, "FEW_ROWS", 0)
     asked = []
 
     def recorded(*arguments):
@@ -93,7 +93,7 @@ def all_streamed(monkeypatch):
         asked.append(traits.operands.streamed)
         return traits
 
-    monkeypatch.setattr(plan, "streaming", recorded)
+    monkeypatch.setattr(tma, "streaming", recorded)
     return asked
 
 

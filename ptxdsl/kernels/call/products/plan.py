@@ -10,14 +10,11 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_mappable, configure
-from ptxdsl.kernels.call.products.edge import ending_early
-from ptxdsl.kernels.call.products.interleaved import interleaved
 from ptxdsl.kernels.call.products.lines import LineCopies
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.call.products.streamed import streaming
+from ptxdsl.kernels.call.products.tma import with_tma
 from ptxdsl.kernels.call.products.values import gemm_values
-from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -60,8 +57,7 @@ def _planned(
     """The launch of a row-major problem behind those that write what it reads."""
     traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
-    problem, traits = interleaved(problem, traits)
-    traits = with_fewer_copies(problem, traits)
+    problem, traits = with_tma(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)
@@ -70,12 +66,6 @@ def _planned(
     stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
     constants = {"traits": launch.traits}
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
-
-
-def with_fewer_copies(problem: GemmProblem, traits: Traits) -> Traits:
-    """The same kernel, or that whose tensor copies leave out rows that there are not, or the L2 cache to others."""
-    cache_bytes = model_of(problem.device_stream[0]).rates.windows.cache
-    return streaming(problem, ending_early(problem.m, traits), cache_bytes)
 
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:

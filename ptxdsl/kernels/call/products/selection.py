@@ -16,7 +16,6 @@ from ptxdsl.kernels.call.products.configure import (
     for_batches,
     narrower,
 )
-from ptxdsl.kernels.call.products.interleaved import may_interleave
 from ptxdsl.kernels.call.products.lines import (
     LineCopies,
     copies_along_k,
@@ -27,6 +26,7 @@ from ptxdsl.kernels.call.products.lines import (
     takes_copies,
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem
+from ptxdsl.kernels.call.products.tma import may_interleave
 from ptxdsl.kernels.choose.candidates import of_products
 from ptxdsl.kernels.choose.gemm import choose
 from ptxdsl.kernels.choose.model import CostModel, candidate, model_of

@@ -14,10 +14,10 @@ from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k
 from ptxdsl.kernels.call.products.plan import (
     check_factors,
     is_stored_in_boxes,
-    with_fewer_copies,
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.tma import with_tma
 from ptxdsl.kernels.call.products.values import product_values
 from ptxdsl.kernels.call.scaled.scales import (
     ScaledOperands,
@@ -122,7 +122,8 @@ def _plan_of(product: ScaledCall, config: GemmConfig | None) -> LaunchPlan:
     a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
     check_mappable(problem.k, a, b)
     problem = replace(problem, a=a, b=b)
-    launch = scheduled.schedule(problem, with_fewer_copies(problem, traits), kernel, scaling=scaling)
+    problem, adapted = with_tma(problem, traits)
+    launch = scheduled.schedule(problem, adapted, kernel, scaling=scaling)
     assert isinstance(launch.traits, WarpgroupTraits)
     values = scaled_parameters(launch.traits)(
         **product_values(problem, launch, product.factors), **product.scaled.values

@@ -14,7 +14,7 @@ ifneq ($(shell $(BIN)/python -c 'import pip, sys; print(sys.version_info >= (3, 
 BROKEN := FORCE
 endif
 
-.PHONY: help demo test exhaustive lint mutants shipped golden stubs wheel docs notebooks gpu bench corpus clean FORCE
+.PHONY: help demo test exhaustive lint mutants shipped fuzz golden stubs wheel docs notebooks gpu bench corpus clean FORCE
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -40,6 +40,9 @@ mutants: $(READY)-test ## what the emulator finds in shipped kernels that lack s
 
 shipped: $(READY)-test ## what ptxas says of kernels of sm_90a that calls of all sizes choose: spills, products in turn (half an hour on two cores)
 	$(BIN)/python -m tests.shipped 0 1000
+
+fuzz: $(READY)-test ## random PTX programs under three schedules (SEED=0 COUNT=100; GPU=1 to compare with a GPU)
+	$(BIN)/python -m tests.fuzz --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(if $(GPU),--gpu)
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
 	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden

@@ -13,7 +13,7 @@ import numpy as np
 from ..types import Type, b128, f32, f64, lanes
 from .form import Form, Values
 from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, ordering, policy_problems
-from .numerics import canonical, decode, encode, flush
+from .numerics import canonical, decode, encode, flush, maximum, minimum
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Step
@@ -68,7 +68,7 @@ INTEGER: dict[str, Update] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "inc": _increment, "dec": _decrement, "exch": _exchange, "cas": _compare_and_swap,
 }  # fmt: skip
-FLOATING: dict[str, Update] = {"add": np.add, "min": np.fmin, "max": np.fmax}
+FLOATING: dict[str, Update] = {"add": np.add, "min": minimum, "max": maximum}
 
 
 def _half(operation: str, type: Type) -> Update:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import ir
-from ..types import f16, f32, f64
+from ..types import bf16, f16, f32, f64
 from . import numerics
 from .form import Form, Values
 from .numerics import Array
 from .opcode import Op, Opcode
+from .operand import OperandCheck, OperandList, Problem
 
 BYTES, WORDS = "u8 s8", "u16 s16 u32 s32 u64 s64"
 INTEGERS = f"{BYTES} {WORDS}"
@@ -33,10 +34,19 @@ def _flushed(i: Values) -> bool:
     return not i.ftz or f32 in (i.type, i.dtype)
 
 
+EXACT = OperandCheck((ir.SpecialRegister,))
+
+
 class Convert(Op):
-    """Base of the conversions; registers may be wider than the types."""
+    """Base of the conversions; registers may be wider than the types, except in conversions from and to bf16."""
 
     relaxed = True
+
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        if bf16 in (i.values.get("dtype"), i.values.get("type")):
+            for declared, value in zip(i.operands, operands, strict=True):
+                if isinstance(value, ir.Register):
+                    yield from EXACT.problems(declared, value)
 
 
 class CvtInteger(Convert):

@@ -383,7 +383,7 @@ class MinFloat(Extreme):
     )  # fmt: skip
 
     def pick(self, a: Array, b: Array) -> Array:
-        return np.where((a == 0) & (b == 0), -(-a - b), np.fmin(a, b))
+        return numerics.minimum(a, b)
 
 
 class MaxFloat(Extreme):
@@ -399,7 +399,7 @@ class MaxFloat(Extreme):
     )  # fmt: skip
 
     def pick(self, a: Array, b: Array) -> Array:
-        return np.where((a == 0) & (b == 0), a + b, np.fmax(a, b))
+        return numerics.maximum(a, b)
 
 
 class Copysign(Op):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from .. import ir
 from ..types import TYPES, Type, lanes, s32
 from .form import Form, Values
 from .numerics import Array, bit_length, clamp, elements, high_half, shift_left, shift_right, widen
 from .opcode import Op, Opcode
+from .operand import OperandList, Problem
 
 INTEGERS = "u16 u32 u64 s16 s32 s64"
 SIGNED = "s16 s32 s64"
@@ -276,6 +280,13 @@ class Brev(Op):
         return a
 
 
+def _field_problems(i: Opcode, operands: OperandList) -> Iterator[Problem]:
+    """Check that a constant bit position or width, the last two operands, is at most 255."""
+    for declared, value in list(zip(i.operands, operands, strict=True))[-2:]:
+        if isinstance(value, ir.Immediate) and not 0 <= value.value <= 255:
+            yield Problem(declared.name, f"`{declared.name}` is {value}; a bit position or width is 0 to 255")
+
+
 def _field(i: Opcode, x: Array) -> Array:
     """Return a bit position or width. PTX leaves values past 255 undefined; in 32-bit forms a GPU reads their low 8
     bits.
@@ -287,6 +298,9 @@ class Bfe(Op):
     """Extract a bit field: d = c bits of a, from bit b on, sign- or zero-extended."""
 
     forms = (Form("bfe.type d=type, a:type, b:u32, c:u32", type="u32 u64 s32 s64", ptx="2.0", sm=20),)
+
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        return _field_problems(i, operands)
 
     def run(self, i: Opcode, a: Array, b: Array, c: Array) -> Array:
         return extend(shift_right(a, _field(i, b)), _field(i, c))
@@ -303,6 +317,9 @@ class Bfi(Op):
     """Insert a bit field: d = b with `width` bits at bit `position` replaced by the low bits of a."""
 
     forms = (Form("bfi.type d=type, a:type, b:type, position:u32, width:u32", type="b32 b64", ptx="2.0", sm=20),)
+
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        return _field_problems(i, operands)
 
     def run(self, i: Opcode, a: Array, b: Array, position: Array, width: Array) -> Array:
         ones = np.full_like(a, -1 % (1 << i.type.bits))

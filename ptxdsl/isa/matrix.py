@@ -356,6 +356,12 @@ class MovMatrix(Op):
     carries = ("a",)
     forms = (Form("movmatrix.sync.aligned.m8n8.trans.b16 d=b32, a:b32", ptx="7.8", sm=75),)
 
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        if isinstance(operands[1], ir.Immediate):
+            yield Problem(
+                "a", f"`a` is the constant {operands[1]}; movmatrix takes a register", "move it to a register first"
+            )
+
     def run(self, i: Opcode, a: np.ndarray) -> np.ndarray:
         elements = np.ascontiguousarray(a).view(np.uint16).reshape(-1, 8, 8)
         return np.ascontiguousarray(elements.transpose(0, 2, 1)).view(np.uint32).reshape(a.shape)

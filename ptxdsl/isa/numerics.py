@@ -105,6 +105,21 @@ def saturate(x: Array) -> Array:
     return np.where(x > 0, np.minimum(x, x.dtype.type(1)), x.dtype.type(0))
 
 
+def minimum(a: Array, b: Array) -> Array:
+    """Return the lesser value: a NaN operand is ignored, and -0 is less than +0.
+
+    `np.fmin` decides neither for zeros nor for signaling NaNs: its scalar and vector code differ.
+    """
+    zeros = (a == 0) & (b == 0)
+    return np.where(zeros, -(-a - b), np.where((a < b) | np.isnan(b), a, b))
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """Return the greater value: a NaN operand is ignored, and -0 is less than +0."""
+    zeros = (a == 0) & (b == 0)
+    return np.where(zeros, a + b, np.where((a > b) | np.isnan(b), a, b))
+
+
 def relu(x: Array) -> Array:
     """Replace negative numbers and -0 by 0; NaN is kept."""
     return np.where(x <= 0, x.dtype.type(0), x)

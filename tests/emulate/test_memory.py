@@ -28,6 +28,13 @@ def test_every_width_is_loaded_and_stored(type, dtype, register, rng):
     assert x[:40].tobytes() == x[40:].tobytes()
 
 
+def test_constants_of_128_bits_are_stored():
+    x = np.ones(8, np.uint64)
+    body = "ld.param.u64 %rd1, [x]; st.global.b128 [%rd1], 2; st.global.b128 [%rd1+16], -2;"
+    clean(run(body, x, block=3))
+    assert x.tolist() == [2, 0, 2**64 - 2, 2**64 - 1, 1, 1, 1, 1]
+
+
 def test_narrow_values_are_extended_by_their_sign():
     body = (
         OWN

@@ -13,6 +13,7 @@ from ptxdsl.isa import lookup, numerics
 from ptxdsl.types import TYPES
 
 from .compute import bits, compute
+from .refusals import refusal
 from .test_floating import INF, MODES, NAN, rounded
 
 INTEGERS = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
@@ -168,3 +169,19 @@ def test_pack_clamps_and_joins():
     assert bits(compute("cvt.pack.sat.u8.s32.b32", [300], [-5], [0x1234])) == ["1234ff00"]
     assert bits(compute("cvt.pack.sat.s4.s32.b32", [-9], [9], [0xABCDEF])) == ["abcdef87"]
     assert bits(compute("cvt.pack.sat.u2.s32.b32", [2], [9], [0x1])) == ["1b"]
+
+
+@pytest.mark.parametrize("instruction, message", [
+    (
+        "cvt.rz.bf16.u16 %h1, %r0;",
+        "cvt.rz.bf16.u16: `a` is a b32 register; this form takes a 16-bit integer register",
+    ),
+    (
+        "cvt.rzi.u32.bf16 %d0, %h1;",
+        "cvt.rzi.u32.bf16: `d` is a b64 register; this form takes a 32-bit integer register",
+    ),
+    ("cvt.rz.f16.u16 %h1, %r0;", ""),
+    ("cvt.rzi.u32.f16 %d0, %h1;", ""),
+])  # fmt: skip
+def test_only_conversions_without_bf16_take_wider_registers(instruction, message):
+    assert refusal(instruction) == message

@@ -193,6 +193,16 @@ def test_min_and_max_drop_nan_and_order_zeros(type_):
     assert high.tolist() == [0.0, 0.0, 2.0, 1.0, 3.0] and not np.signbit(high[:2]).any()
 
 
+@pytest.mark.parametrize("lanes", [1, 3, 64])
+def test_min_and_max_do_not_depend_on_the_number_of_lanes(lanes):
+    raw = (0x80000000, 0, 0x7F800001, 0x3F800000)
+    minus_zero, zero, signaling, one = (np.full(lanes, x, np.uint32).view(np.float32) for x in raw)
+    with np.errstate(invalid="ignore"):
+        for pick, sign in ((numerics.minimum, "80000000"), (numerics.maximum, "0")):
+            assert bits(pick(minus_zero, zero)) == bits(pick(zero, minus_zero)) == [sign] * lanes
+            assert bits(pick(signaling, one)) == bits(pick(one, signaling)) == ["3f800000"] * lanes
+
+
 def test_min_and_max_with_nan_and_xorsign():
     assert bits(compute("min.NaN.f32", [1.0, NAN], [2.0, 1.0])) == ["3f800000", "7fffffff"]
     assert bits(compute("max.f32", [NAN], [NAN])) == ["7fffffff"]

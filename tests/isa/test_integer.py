@@ -10,6 +10,7 @@ import pytest
 import ptxdsl as pd
 
 from .compute import compute
+from .refusals import refusal
 
 TYPES = ["u16", "u32", "u64", "s16", "s32", "s64"]
 
@@ -229,3 +230,13 @@ def test_chains_multiply_and_add():
     assert high[0].tolist() == [0] and high[1].tolist() == [1]  # madc without .cc leaves the carry
     low, carry = compute("mad.lo.cc.u32", [0xFFFFFFFF], [2], [5], carry=[0])
     assert (low.tolist(), carry.tolist()) == ([3], [1])
+
+
+@pytest.mark.parametrize("instruction, message", [
+    ("bfe.u32 %r0, %r1, 256, 8;", "bfe.u32: `b` is 256; a bit position or width is 0 to 255"),
+    ("bfe.s64 %d0, %d1, 8, -1;", "bfe.s64: `c` is -1; a bit position or width is 0 to 255"),
+    ("bfi.b32 %r0, %r1, %r2, 300, 8;", "bfi.b32: `position` is 300; a bit position or width is 0 to 255"),
+    ("bfi.b64 %d0, %d1, 300, 255, 255;", ""),
+])  # fmt: skip
+def test_constant_positions_and_widths_of_fields_are_bytes(instruction, message):
+    assert refusal(instruction) == message

@@ -226,6 +226,11 @@ def test_only_the_first_lanes_give_addresses():
         "stmatrix.sync.aligned.m8n8.x2.shared.b16: `a` has 1 register; this form takes 2",
     ),
     (
+        "movmatrix.sync.aligned.m8n8.trans.b16 %r0, 65;",
+        "movmatrix.sync.aligned.m8n8.trans.b16: `a` is the constant 65; movmatrix takes a register\n"
+        "  help: move it to a register first",
+    ),
+    (
         f"{F16} {{%f0, %f1, %f2, %f3}}, {{%r0, %r1, %r2, %r3}}, {{%r4, %r5}}, {{%f0, %f1}};",
         f"{F16}: `c` has 2 registers; this form takes 4",
     ),

@@ -14,7 +14,7 @@ import numpy as np
 from ... import ir
 from ...errors import EmulationError
 from ...isa.operand import Operand
-from ...types import Type, b64, b128, f16, pred
+from ...types import Type, b64, f16, pred
 
 
 class RegisterFile(Protocol):
@@ -92,6 +92,16 @@ class ReadConstant:
 
     def read(self, x: Lanes) -> np.ndarray:
         return x.constant(self.bits, self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWords:
+    """A constant of 128 bits: two words for each lane."""
+
+    words: tuple[ReadConstant, ...]
+
+    def read(self, x: Lanes) -> np.ndarray:
+        return np.stack([word.read(x) for word in self.words], axis=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +258,7 @@ class Slots:
         if isinstance(value, ir.Register | ir.Not):
             return self.register(type, value)
         if isinstance(value, ir.Immediate):
-            return ReadConstant(constant_bits(type, value), storage(type) if type is b128 else type.dtype)
+            return _constant(constant_bits(type, value), type)
         if isinstance(value, ir.SpecialRegister):
             return ReadSpecial(value.name, type.dtype)
         if isinstance(value, ir.Offset):
@@ -316,6 +326,13 @@ def _unbraced(operand: Operand, value: ir.Operand) -> ir.Operand:
     if isinstance(value, ir.Vector) and not operand.vector and len(value.elements) == 1:
         return value.elements[0]
     return value
+
+
+def _constant(bits: int, type: Type) -> Reader:
+    """How a constant is read, given as its bits."""
+    if type.bits <= 64:
+        return ReadConstant(bits, type.dtype)
+    return ReadWords(tuple(ReadConstant(bits >> shift & ((1 << 64) - 1), np.dtype(np.uint64)) for shift in (0, 64)))
 
 
 def storage(type: Type) -> np.dtype:

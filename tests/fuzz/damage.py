@@ -1,6 +1,6 @@
 """Damaged PTX: each mutant of the corpus is read, or refused in words, within limits of time and memory.
 
-`python -m tests.fuzz SEED COUNT` prints a line for each mutant that is neither, and how to make it again.
+`python -m tests.fuzz.damage SEED COUNT` prints a line for each mutant that is neither, and how to make it again.
 """
 
 import random
@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 SECONDS = (
     10  # of a processor: the longest of the texts takes three or four, or half as long again where caches are shared
 )

@@ -1,0 +1,118 @@
+"""Run random PTX programs: `python -m tests.fuzz --seed S --count N [--gpu]`.
+
+Without --gpu, each program is emulated under three schedules, which must give the same bits and no finding, and must print
+as it was parsed; with --assemble, it must also assemble. With --gpu, it also runs on the first GPU, and all its memory is
+compared. A failure is reduced to a few lines, and printed with the command that runs it again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from time import monotonic
+
+from .generate import program
+from .machines import SCHEDULES, Gpu, Outcome, pool, prepare
+from .program import SLOT_BYTES, TOTAL, Program
+from .reduction import Reducer
+
+
+class Fuzzer:
+    """Runs programs in a pool of processes, and on a GPU if there is one here."""
+
+    def __init__(self, workers: Executor, jobs: int, gpu: Gpu | None = None, assembles: bool = False) -> None:
+        self.workers, self.jobs, self.gpu = workers, jobs, gpu
+        self.assembles = assembles or gpu is not None
+        self.schedules = SCHEDULES[:1] if gpu else SCHEDULES
+
+    def outcomes(self, programs: Sequence[Program]) -> list[Outcome]:
+        """Return the outcome of each program."""
+        started = [self.workers.submit(prepare, p, self.assembles, self.schedules) for p in programs]
+        found = []
+        for future in started:
+            prepared = future.result()
+            found.append(self.gpu.compare(prepared) if self.gpu and not prepared.outcome.kind else prepared.outcome)
+        return found
+
+    def reduce(self, failing: Program, outcome: Outcome, seconds: float) -> tuple[Program, Outcome]:
+        """Return a smaller program that fails in the same way, and its outcome."""
+
+        def fails(candidates: Sequence[Program]) -> list[bool]:
+            return [o.kind == outcome.kind and same(o, outcome) for o in self.outcomes(candidates)]
+
+        thread = outcome.differences[0][1] % TOTAL if outcome.differences else 0
+        small = Reducer(fails, self.jobs, seconds).reduce(failing, thread)
+        return small, self.outcomes([small])[0]
+
+
+def same(found: Outcome, wanted: Outcome) -> bool:
+    """True if two failures of a kind without differences have the same first line."""
+    return bool(found.differences) or found.details.split("\n")[0][:40] == wanted.details.split("\n")[0][:40]
+
+
+def report(seed: int, small: Program, outcome: Outcome, options: str) -> str:
+    """Return the text of a failure."""
+    words = [
+        f"  {place(array, position)}: expected {expected:#018x}, found {found:#018x}"
+        for array, position, expected, found in outcome.differences[:4]
+    ]
+    command = f"python -m tests.fuzz --seed {seed} --count 1{options}"
+    return "\n".join(
+        [f"== {outcome.kind}: {command}", *([outcome.details] if outcome.details else []), *words, small.text]
+    )
+
+
+def place(array: int, position: int) -> str:
+    """Return the name of a word of the arrays."""
+    if array == 1:
+        space, word = divmod(position, TOTAL * SLOT_BYTES // 8)
+        return f"{('global', 'shared', 'local')[space]} slot of thread {word // (SLOT_BYTES // 8)}"
+    if array == 3:
+        return f"outputs[{position // TOTAL}] of thread {position % TOTAL}"
+    return f"{('inputs', '', 'sums')[array]}[{position}]"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n")[0])
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first program (default: 0)")
+    parser.add_argument("--count", type=int, default=100, help="the number of programs (default: 100)")
+    parser.add_argument("--gpu", action="store_true", help="compare with the first GPU")
+    parser.add_argument("--assemble", action="store_true", help="assemble each program as well")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    parser.add_argument("--reduce", type=int, default=5, metavar="N", help="failures that are reduced (default: 5)")
+    parser.add_argument("--reduce-seconds", type=float, default=60, help="the time for each of them (default: 60)")
+    chosen = parser.parse_args(arguments)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gpu = Gpu() if chosen.gpu else None
+    with pool(chosen.jobs) as workers:
+        try:
+            return run(Fuzzer(workers, chosen.jobs, gpu, chosen.assemble), chosen)
+        finally:
+            if gpu:
+                gpu.close()
+
+
+def run(fuzzer: Fuzzer, chosen: argparse.Namespace) -> int:
+    """Run the programs, print a summary and the reduced failures, and return the exit status."""
+    start = monotonic()
+    programs = [program(seed) for seed in range(chosen.seed, chosen.seed + chosen.count)]
+    outcomes = fuzzer.outcomes(programs)
+    failing = [(p, o) for p, o in zip(programs, outcomes, strict=True) if o.kind]
+    counts = Counter(o.kind for _, o in failing)
+    kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "no failure"
+    print(f"{len(programs)} programs in {monotonic() - start:.1f} s: {kinds}", flush=True)
+    options = " --gpu" * chosen.gpu + " --assemble" * chosen.assemble
+    for p, outcome in failing[: chosen.reduce]:
+        small, found = fuzzer.reduce(p, outcome, chosen.reduce_seconds)
+        print(report(p.seed, small, found, options), flush=True)
+    for p, outcome in failing[chosen.reduce :]:
+        print(f"not reduced: {outcome.kind} of seed {p.seed} {outcome.details.splitlines()[:1]}")
+    return bool(failing)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

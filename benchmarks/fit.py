@@ -68,14 +68,14 @@ CHOSEN_BY_EACH, MOST_CHOSEN = 3, 12  # candidates
 
 
 class Trial(NamedTuple):
-    """A row that is still to be measured, and the configuration that tells all of it."""
+    """A row to be measured, and the configuration that describes it."""
 
     row: Row
     config: GemmConfig
 
     @property
     def kernel(self) -> tuple[object, ...]:
-        """What trials have in common that run the same machine code."""
+        """The key of trials that run the same machine code."""
         row = self.row
         return row.kind, row.inputs, row.width, row.tile, row.warp, row.stages, row.slices > 1, row.is_streamed
 
@@ -293,8 +293,10 @@ def gpu_facts() -> choose_rates.Gpu:
 
 
 def save(path: pathlib.Path, rows: Iterable[Row], kinds: Sequence[str] = KINDS) -> None:
-    """Writes rows of these kinds, one a line, behind those of other kinds that are in the file, with the environment;
-    what came before an error is kept. Rows of tables are added to all others."""
+    """Write rows of these kinds, one a line, after the rows of other kinds in the file, with the environment.
+
+    Rows measured before an error are kept. Rows of tables are added to all others.
+    """
     earlier, kept = read(path) if path.exists() and {*kinds} != {*KINDS} else ({}, [])
     others = [row for row in kept if row.kind not in kinds]
     known: list[Row] = []

@@ -116,7 +116,7 @@ class Timed(NamedTuple):
 
 
 class Case(NamedTuple):
-    """What was measured of a problem."""
+    """The measurements of a problem."""
 
     kind: str
     problem: Problem
@@ -124,7 +124,7 @@ class Case(NamedTuple):
 
 
 def cases(rows: Sequence[Mapping[str, Any]], section: str, model: CostModel) -> list[Case]:
-    """What was measured of the kinds that tell the rates of a section."""
+    """Return the measurements of the kinds that determine the rates of a section."""
     known = []
     for (kind, problem), us_of in merged(row for row in rows if row["kind"] in KINDS[section]).items():
         estimate_of = ESTIMATES[section](kind, problem, model)
@@ -160,8 +160,9 @@ EstimateOf = Callable[[str], Estimate | None]
 
 
 def of_products(kind: str, problem: Problem, model: CostModel) -> EstimateOf:
-    """Those by protocols are known by the configuration that an option becomes; others are of persistent blocks. Some
-    that are chosen from have rates of large products, which are no part of this fit."""
+    """Return the measurements of products, by configuration; those not timed by protocols are of persistent blocks.
+    Some belong to large products, which this fit leaves out.
+    """
     facts = FACTS[kind](*problem)
     known, others = options_by_name(facts, model), {}
     options = {*known.values()}
@@ -189,8 +190,9 @@ def _swapped(
 
 
 def options_by_name(facts: ProductFacts, model: CostModel) -> dict[str, Option]:
-    """Those of a problem, each by the configuration that it becomes. Tiles of 64 rows were timed by persistent blocks
-    where those of a tile each are chosen now, which take some 2 % less."""
+    """Return the options of a problem by configuration. Tiles of 64 rows were timed by persistent blocks where one tile
+    per block is chosen now, which takes some 2 % less.
+    """
     rates, multiprocessors = model.rates.warpgroups, model.multiprocessors
     depth, known = LINE_BYTES // facts.operands.inputs.bytes, {}
     for option in chain(
@@ -322,17 +324,19 @@ ESTIMATES: dict[str, Callable[[str, Problem, CostModel], EstimateOf]] = {
 
 
 def chosen(case: Case, rates: PathRates) -> Timed:
-    """What the rates choose."""
+    """Return the choice of the rates."""
     return min(case.timed, key=lambda timed: timed.estimate(rates))
 
 
 def losses(known: Sequence[Case], rates: PathRates) -> list[float]:
-    """What choices take longer than the best that was timed, as a part of it."""
+    """Return the time of each choice over the best time, minus one."""
     return [chosen(case, rates).us / min(timed.us for timed in case.timed) - 1 for case in known]
 
 
 def loss(rates: PathRates, known: Sequence[Case]) -> float:
-    """Of the choices and of the estimates, in logarithms; what is slow counts little, as nobody chooses it."""
+    """Return the loss of choices and estimates, in logarithms; slow candidates count little, because they are not
+    chosen.
+    """
     lost = errors = count = 0.0
     for case in known:
         guesses, best = estimates(case, rates), min(timed.us for timed in case.timed)
@@ -345,7 +349,7 @@ def loss(rates: PathRates, known: Sequence[Case]) -> float:
 
 
 def errors_of(case: Case, guesses: Sequence[float]) -> list[float]:
-    """Of estimates, in logarithms."""
+    """Return the errors of estimates, in logarithms."""
     errors = [math.log(guess / timed.us) for guess, timed in zip(guesses, case.timed, strict=True)]
     common = fmean(errors) if case.kind in RELATIVE else 0.0
     return [error - common for error in errors]
@@ -367,7 +371,7 @@ def numbers_of(rates: PathRates, section: str) -> dict[str, float]:
 
 
 def told_by(known: Sequence[Case], rates: PathRates, section: str) -> dict[str, float]:
-    """The numbers that are fitted to what was measured: those of tiles that no row has stay as they are."""
+    """Return the rates that the measurements determine; rates of tiles without rows stay unchanged."""
     usual = [timed.estimate(rates) for case in known for timed in case.timed]
     numbers = numbers_of(rates, section)
 
@@ -408,7 +412,7 @@ def without_idle(rates: PathRates, section: str, known: Sequence[Case]) -> PathR
 
 
 def by_least_squares(rates: PathRates, section: str, known: Sequence[Case]) -> PathRates:
-    """Where errors of the logarithms are least; what is slow counts little."""
+    """Minimise the errors of the logarithms; slow candidates count little."""
     numbers = {name: number for name, number in told_by(known, rates, section).items() if number}
     weights = np.array([min(t.us for t in case.timed) / timed.us for case in known for timed in case.timed])
 
@@ -436,7 +440,7 @@ def by_steps(rates: PathRates, section: str, known: Sequence[Case], steps: int, 
 
 
 def starts(rates: PathRates, section: str, known: Sequence[Case], count: int) -> dict[str, PathRates]:
-    """Where fits begin: as rates are, at ones, and at so many random numbers."""
+    """Yield starting points of fits: the present rates, ones, and random numbers."""
     names = told_by(known, rates, section)
     begins = {"present": rates, "ones": with_numbers(rates, dict.fromkeys(names, 1.0))}
     for seed in range(1, count + 1):
@@ -510,7 +514,7 @@ def held_out(rates: PathRates, section: str, known: Sequence[Case], steps: int) 
 
 
 def told(case: Case, rates: PathRates) -> str:
-    """What is chosen of a problem, and what is best."""
+    """Describe the choice for a problem, and the best configuration."""
     choice, least = chosen(case, rates), min(case.timed, key=lambda timed: timed.us)
     names = (f"{each.name} {each.us:.1f}, estimated {each.estimate(rates):.1f}" for each in (choice, least))
     return f"{case.kind} {str(case.problem)[:70]}: {'; best '.join(names)}"

@@ -53,8 +53,9 @@ Values: TypeAlias = dict[str, float]  # of rates by name; those of a table are `
 
 @dataclass(frozen=True)
 class Row:
-    """What one launch took. `sizes` are (M, N, K), one or many; `slices`, `is_streamed` and of groups `is_balanced` say
-    how tiles are shared."""
+    """The time of one launch. `sizes` are (M, N, K), one or many; `slices`, `is_streamed` and, for groups,
+    `is_balanced` say how tiles are shared.
+    """
 
     kind: str
     inputs: str
@@ -79,7 +80,7 @@ class Row:
 
     @property
     def case(self) -> tuple[object, ...]:
-        """What candidates were measured side by side for."""
+        """The problem whose candidates were measured together."""
         return self.kind, self.inputs, self.sizes, self.width, self.is_balanced
 
 
@@ -126,7 +127,7 @@ def predicted(model: CostModel, row: Row) -> float:
 
 @cache
 def option_of(row: Row) -> Candidate:
-    """What was measured, of a product."""
+    """Return the measured configuration of a product."""
     whole = candidate(row.config, TYPES[row.inputs])
     return whole.streamed() if row.is_streamed else whole.split(row.slices)
 
@@ -199,7 +200,7 @@ def with_rates_of_others(rates: Rates) -> Rates:
 
 
 def starts_of(rates: Rates, rows: Sequence[Row], count: int) -> dict[str, Rates]:
-    """Where fits may begin: as rates are, with ones, and with random numbers so often."""
+    """Return starting points of fits: the present rates, ones, and random numbers."""
     names, known = names_of(rows, rates), {"present": rates}
     if count:
         known["ones"] = with_values(rates, dict.fromkeys(names, 1.0))
@@ -236,8 +237,10 @@ def is_of_table(row: Row) -> bool:
 
 
 def lost(rates: Rates, cases: Sequence[Sequence[Row]], most: float = float("inf")) -> float:
-    """What choices lose on average, most of it at the shapes of tables, and a little for errors. All types of inputs
-    count the same. Where tables, which come first, lose more than `most`, nothing else is looked at."""
+    """Return the mean loss of the choices, weighted towards the shapes of tables, plus a small term for errors.
+
+    All input types count the same. If the tables, which come first, lose more than `most`, nothing else is evaluated.
+    """
     model, errors = CostModel(rates), []
     kinds = [(is_of_table(case[0]), case[0].inputs) for case in cases]
     shares = {kind: OF_TABLES if kind[0] else 1 - OF_TABLES for kind in kinds}
@@ -256,8 +259,7 @@ def lost(rates: Rates, cases: Sequence[Sequence[Row]], most: float = float("inf"
 
 
 def _fits(rates: Rates, rows: Sequence[Row]) -> list[Rates]:
-    """Where errors are least, of which that part counts less which the candidates of a case have in common; begun at
-    the rates, and where errors are least as they are."""
+    """Minimise the errors; the part that all candidates of a case share counts less. Starts at the rates."""
     names, cases = names_of(rows, rates), _cases(rows)
 
     def rates_at(point: np.ndarray) -> Rates:
@@ -289,7 +291,7 @@ def _cases(rows: Sequence[Row]) -> list[list[int]]:
 
 
 def least_squares(residuals: Callable[[np.ndarray], np.ndarray], start: np.ndarray) -> np.ndarray:
-    """Where the residuals are least, of which those past OUTLIER count less and less."""
+    """Minimise the residuals; those past OUTLIER count less and less."""
     point, damping, now = start, DAMPING, residuals(start)
     for _ in range(STEPS):
         weights = 1 / np.sqrt(1 + (now / OUTLIER) ** 2)
@@ -337,6 +339,6 @@ def quality(rates: Rates, rows: Sequence[Row]) -> list[dict[str, object]]:
 
 
 def regrets(model: CostModel, rows: Sequence[Row]) -> list[float]:
-    """What the candidate that the model prefers took, over what the best one did, case by case."""
+    """Return the time of the preferred candidate divided by the best time, case by case."""
     cases = [[rows[number] for number in numbers] for numbers in _cases(rows)]
     return [min(case, key=lambda row: predicted(model, row)).us / min(row.us for row in case) for case in cases]

@@ -99,7 +99,7 @@ def list_arrays(*sizes: tuple[int, int, int]) -> tuple[Tensors, ...]:
 
 
 def ends_of(groups: int, rows: int) -> torch.Tensor:
-    """Where groups end, over which rows are spread at random."""
+    """Return the ends of groups, over which rows are spread at random."""
     numbers = np.random.default_rng(3)
     ends = numbers.multinomial(rows, numbers.dirichlet(np.full(groups, 4.0))).cumsum()
     return torch.tensor(ends, device="cuda", dtype=torch.int32)
@@ -354,7 +354,7 @@ def measured(kind: str, problem: Problem, wanted: Wanted, seconds: float, failur
 
 
 def by_protocols(kind: str, problem: Problem, wanted: Wanted, failures: dict[str, str]) -> dict[str, Any]:
-    """The same, of both protocols."""
+    """Return the row of the result file with both protocols."""
     known = {name: each for name, each in contenders(kind, problem, wanted).items() if name not in failures}
     rest, held = rest_and_held(known, ARRAYS[kind](*problem))
     us = {name: round(statistics.geometric_mean((rest[name], held[name])), 2) for name in known}
@@ -373,7 +373,7 @@ def rest_and_held(known: dict[str, tuple[Launch, Any]], operands: Any) -> tuple[
 
 
 def graph_of(contender: tuple[Launch, Any], operands: Any, launches: int, stream: Any) -> torch.cuda.CUDAGraph:
-    """So many launches back to back."""
+    """Capture a graph of this many back-to-back launches."""
     launch, within = contender
     with within():
         with torch.cuda.stream(stream):
@@ -387,7 +387,7 @@ def graph_of(contender: tuple[Launch, Any], operands: Any, launches: int, stream
 
 
 def at_rest(graphs: dict[str, torch.cuda.CUDAGraph]) -> dict[str, float]:
-    """Microseconds of single launches, each behind a flush of the L2 cache; the order of a round is drawn."""
+    """Return the microseconds of single launches, each after a flush of the L2 cache, in random order in a round."""
     flushed, times = torch.empty(FLUSHED_BYTES, dtype=torch.uint8, device="cuda"), {name: [] for name in graphs}
     for _ in range(REST_ROUNDS + 1):
         events = {}

@@ -114,7 +114,7 @@ BYTES = [(4096, 4096, 4096, "s8"), (8192, 8192, 4096, "s8"), (4096, 4096, 4096, 
 
 
 def _list(seed: int, count: int, most: tuple[int, int, int], is_one_weight: bool = False) -> Problem:
-    """So many products of up to `most`, in multiples of 64 along N and K; of one N and K where all have them."""
+    """Return this many products of up to `most`, multiples of 64 along N and K, with one N and K if requested."""
     numbers = np.random.default_rng(seed)
     extents = [(8 * numbers.integers(1, most[0] // 8 + 1), *(64 * numbers.integers(1, e // 64 + 1) for e in most[1:]))
                for _ in range(count)]  # fmt: skip
@@ -203,7 +203,7 @@ def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
 def large_facts(
     m: int, n: int, k: int, epilogue: str = "none", copies: tuple[bool, bool] = (False, False)
 ) -> ProductFacts:
-    """Of a row-major A and a column-major B in bf16, of which `copies` have lines of whole sectors."""
+    """Return the facts of a row-major A and a column-major B in bf16; the `copies` have rows of whole sectors."""
     operands = Operands(bf16, bf16, c="separate" if epilogue == "residual" else "none")
     is_split = 2 * k % SECTOR_BYTES != 0
     split_lines = is_split and not copies[0], is_split and not copies[1]
@@ -211,7 +211,7 @@ def large_facts(
 
 
 def batched_facts(batches: int, m: int, n: int, k: int) -> ProductFacts:
-    """Of row-major As and column-major Bs in bf16."""
+    """Return the facts of row-major As and column-major Bs in bf16."""
     known = large_facts(m, n, k)
     operands = replace(known.operands, batches="strided", out_boxes=True)
     return known._replace(batches=batches, operands=operands, interleaves=False)
@@ -248,7 +248,7 @@ def conv_facts(images: int, side: int, channels: int, filters: int, width: int, 
 
 @cache
 def convolution(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> Convolution:
-    """Of arrays that take no memory: nobody writes to them."""
+    """Return a convolution of arrays that take no memory and are never written."""
     x, w = (
         np.empty(shape, np.float16) for shape in ((images, side, side, channels), (filters, width, width, channels))
     )
@@ -288,7 +288,9 @@ FACTS: dict[str, Callable[..., Any]] = {
 
 
 def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dict[str, GemmConfig]:
-    """What is timed of a problem, by name: all that the model chooses from, or about `count` where these are many."""
+    """Return the configurations to time for a problem, by name: all candidates of the model, or about `count` if they
+    are many.
+    """
     facts = FACTS[kind](*problem)
     if kind in ("product", *PROTOCOLS):
         ranked = some(ranked_products(facts, model), count)
@@ -307,7 +309,7 @@ def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dic
 
 
 def some(ranked: list[tuple[float, GemmConfig]], count: int) -> list[tuple[float, GemmConfig]]:
-    """Those that should be best, and some of the others that are not far off; none where `count` is 0."""
+    """Return the best candidates, and some that are not much slower; none if `count` is 0."""
     if not count:
         return []
     ranked = sorted(ranked, key=itemgetter(0))

@@ -32,6 +32,7 @@ class Program:
     def __init__(self, kernel: ir.Function, module: ir.PtxModule) -> None:
         self.kernel, self.module = kernel, module
         self.functions = module.functions
+        self._numbers = {function: number for number, function in enumerate(self.functions)}
         self._defined = {f.name: f for f in module.functions if f.body is not None}
         self._defined[kernel.name] = kernel
         self.aliases = dict(_aliases(module))
@@ -60,7 +61,7 @@ class Program:
 
     def code_address(self, function: ir.Function) -> int:
         defined = self.definition(function) or function
-        return CODE + CODE_STEP * next(n for n, f in enumerate(self.functions) if f is defined)
+        return CODE + CODE_STEP * self._numbers[defined]
 
 
 def _aliases(module: ir.PtxModule) -> Iterator[tuple[str, str]]:

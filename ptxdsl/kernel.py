@@ -11,7 +11,7 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -349,14 +349,16 @@ class Kernel(AnyKernel):
 
 
 def _stateful(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the constants whose key does not show what a trace reads of them: functions, and objects that are hashed
-    by address."""
+    """Return the constants whose key does not show what a trace reads of them: functions, objects that are hashed by
+    address, and dataclasses with a field that may change."""
     held = {name: value.func if isinstance(value, functools.partial) else value for name, value in values.items()}
-    return {
-        name: value
-        for name, value in held.items()
-        if isinstance(value, FunctionType | Traceable) or type(value).__hash__ is object.__hash__
-    }
+    return {name: value for name, value in held.items() if _may_change(value)}
+
+
+def _may_change(value: Any) -> bool:
+    if is_dataclass(value) and not isinstance(value, type):
+        return any(type(getattr(value, field.name)).__hash__ is None for field in fields(value))
+    return isinstance(value, FunctionType | Traceable) or type(value).__hash__ is object.__hash__
 
 
 def _find(module: str, qualname: str) -> Any:

@@ -996,3 +996,16 @@ def test_an_object_that_is_a_constant_and_changes_is_traced_anew():
     plan.value = 9
     assert [result(k, plan=plan), result(k, plan=plan)] == [9, 9]
     assert len(k._variants) == 2
+
+
+def test_a_list_in_a_constant_that_changes_is_traced_anew():
+    tile = Tile(1, hidden=[1])
+
+    @pd.kernel
+    def k(out: ptr[f32], *, tile):
+        out[0] = tile.hidden[0]
+
+    assert result(k, tile=tile) == 1
+    tile.hidden[0] = 9
+    assert [result(k, tile=tile), result(k, tile=tile)] == [9, 9]
+    assert len(k._variants) == 2

@@ -59,7 +59,6 @@ _EXPRESSIONS: dict[type, tuple[str, ...]] = {
     _CACHED: (".__wrapped__",),
     CellType: (".cell_contents",),
     ContextVar: (".get(None)",),
-    memoryview: (".obj",),
     ref: ("()",),
 }
 
@@ -104,7 +103,7 @@ def contents(value: Any, names: AttributeNames) -> ObjectContents | None:
     if kind in _EXPRESSIONS:
         parts = {each: _evaluated(value, each) for each in _EXPRESSIONS[kind]}
         return ObjectContents(parts, is_fixed=kind not in (CellType, ContextVar, ref))
-    held = _of_container(value)
+    held = elements_of(value)
     if held is not None:
         return _with_attributes(value, held, names) if kind.__dictoffset__ and not is_library(kind) else held
     if is_library(kind):
@@ -120,7 +119,7 @@ def _evaluated(value: object, expression: str) -> object:
         return None
 
 
-def _of_container(value: Any) -> ObjectContents | None:
+def elements_of(value: Any) -> ObjectContents | None:
     """Return the elements of a container, the data of a buffer, or the state of a random generator."""
     if isinstance(value, list | deque | tuple):
         parts = {f"[{n}]": part for n, part in enumerate(value)}
@@ -133,7 +132,7 @@ def _of_container(value: Any) -> ObjectContents | None:
     if isinstance(value, set | frozenset | KeysView | ValuesView | ItemsView):
         parts = {f"[{n}]": part for n, part in enumerate(value)}
         return ObjectContents(parts, {}, list, isinstance(value, frozenset))
-    if isinstance(value, bytearray | array | np.ndarray):
+    if isinstance(value, bytearray | array | memoryview | np.ndarray):
         return ObjectContents({"": _data(value)}, {}, lambda buffer: (_data(buffer),))
     if drawn.is_generator(type(value)):
         return ObjectContents({"": _state(value)}, {}, lambda generator: (_state(generator),))
@@ -234,7 +233,7 @@ def _of_module(module: ModuleType, names: AttributeNames) -> ObjectContents:
 
 def is_data(value: Any, deep: int = 4) -> bool:
     """True for a number, a text, or a buffer or shallow container of these."""
-    held = _of_container(value)
+    held = elements_of(value)
     if held is None:
         return isinstance(value, (*PLAIN[:-2], float, complex, np.generic))
     return deep > 0 and all([is_data(part, deep - 1) for part in held.parts.values()])

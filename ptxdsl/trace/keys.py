@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from array import array
 from collections import deque
-from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from numbers import Number
@@ -17,10 +16,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ptxdsl.trace.contents import PLAIN, is_ours, is_steady
+from ptxdsl.trace.contents import PLAIN, elements_of, is_ours, is_steady
 from ptxdsl.trace.reads import MOST_CODES, reads, value_of
 
 Key: TypeAlias = tuple[Any, ...]  # hashable
+_CONTAINERS = (list, tuple, set, frozenset, dict, deque, bytearray, array, memoryview)
 
 
 class UnsteadyError(Exception):
@@ -69,10 +69,12 @@ class Keys:
         plain = plain_key(value)
         if plain is not None:
             return plain
-        kind = type(value)
-        if kind in _PARTS:
-            parts = map(self.key, _PARTS[kind](value))
-            return kind, (frozenset(parts) if kind in (set, frozenset) else tuple(parts))
+        kind, held = type(value), elements_of(value)
+        if held is not None and kind in _CONTAINERS:
+            parts = map(self.key, held.parts.values())
+            return (kind, frozenset(parts)) if kind in (set, frozenset) else (kind, *held.parts, *parts)
+        if kind is partial:
+            return kind, *map(self.key, (value.func, value.args, value.keywords, vars(value)))
         if kind is FunctionType and not is_ours(value):
             return self.function(value)
         if isinstance(value, Traceable):
@@ -157,18 +159,3 @@ def constant_key(value: object) -> Key:
 
 
 _dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by address
-
-
-def _of_partial(value: Any) -> tuple[object, ...]:
-    return value.func, value.args, value.keywords, vars(value)
-
-
-def _of_buffer(value: Any) -> tuple[object, ...]:
-    return getattr(value, "typecode", ""), value.tobytes()
-
-
-_PARTS: dict[type, Callable[[Any], Any]] = {
-    list: list, tuple: tuple, set: set, frozenset: frozenset, partial: _of_partial, array: _of_buffer,
-    memoryview: _of_buffer, bytearray: lambda value: (bytes(value),), deque: lambda value: (value.maxlen, *value),
-    dict: lambda value: [item for pair in value.items() for item in pair],
-}  # fmt: skip

@@ -358,7 +358,8 @@ def _stateful(values: Mapping[str, object]) -> dict[str, object]:
 def _may_change(value: Any) -> bool:
     if is_dataclass(value) and not isinstance(value, type):
         return any(type(getattr(value, field.name)).__hash__ is None for field in fields(value))
-    return isinstance(value, FunctionType | Traceable) or type(value).__hash__ is object.__hash__
+    kind: Any = type(value)
+    return isinstance(value, FunctionType | Traceable) or kind.__hash__ is object.__hash__
 
 
 def _find(module: str, qualname: str) -> Any:

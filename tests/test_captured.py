@@ -16,6 +16,7 @@ import threading
 import weakref
 from array import array
 from collections import ChainMap, Counter, UserDict, deque
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -1009,3 +1010,21 @@ def test_a_list_in_a_constant_that_changes_is_traced_anew():
     tile.hidden[0] = 9
     assert [result(k, tile=tile), result(k, tile=tile)] == [9, 9]
     assert len(k._variants) == 2
+
+
+def test_a_helper_that_a_function_of_the_library_wraps_is_followed():
+    held = [1]
+
+    @contextmanager
+    def opened():
+        yield held[0]
+
+    def read():
+        with opened() as value:
+            return value
+
+    kernel = kernel_of(read)
+    assert result(kernel) == 1
+    held[0] = 9
+    assert [result(kernel), result(kernel)] == [9, 9]
+    assert len(kernel._variants) == 2

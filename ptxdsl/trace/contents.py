@@ -256,9 +256,12 @@ _immutable: dict[type, bool] = {}
 
 
 def is_library(value: Any) -> bool:
-    """True for a module, class or function of Python, numpy or this package, whose state users do not write."""
+    """True for a module, class or function of Python, numpy or this package, whose state users do not write.
+
+    A function with closure cells is none, since it may wrap one of the user's.
+    """
     root = _root(value)
-    return root in _STEADY or root in sys.stdlib_module_names
+    return (root in _STEADY or root in sys.stdlib_module_names) and not getattr(value, "__closure__", None)
 
 
 def _root(value: Any) -> str:

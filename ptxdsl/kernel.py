@@ -11,8 +11,8 @@ import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from types import FunctionType, MethodType
+from dataclasses import dataclass
+from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from ptxdsl import config, ir
@@ -25,7 +25,7 @@ from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
 from ptxdsl.trace.builder import is_name
 from ptxdsl.trace.captured import Captures, captures
-from ptxdsl.trace.keys import Traceable, constant_key
+from ptxdsl.trace.keys import constant_key, stateful
 from ptxdsl.trace.misfits import TargetRefusal
 from ptxdsl.trace.signature import REQUIRED, KernelSignature, signature
 from ptxdsl.verify import check_blocks, check_operands
@@ -244,7 +244,7 @@ class Kernel(AnyKernel):
                 help=f"take it from an object of its class: `o.{self.name}[grid, block](…)`",
             )
         values = self._constants(constants)
-        read = self._captures(_stateful(values))
+        read = self._captures(stateful(values))
         key = arch, lineinfo, *map(constant_key, values.values()), read.key
         if key not in self._variants:
             if len(self._variants) >= MOST_VARIANTS:
@@ -346,20 +346,6 @@ class Kernel(AnyKernel):
                 at=here().location,
                 help="pass a tuple or a frozen dataclass: a kernel is traced once for each value",
             ) from None
-
-
-def _stateful(values: Mapping[str, object]) -> dict[str, object]:
-    """Return the constants whose key does not show what a trace reads of them: functions, objects that are hashed by
-    address, and dataclasses with a field that may change."""
-    held = {name: value.func if isinstance(value, functools.partial) else value for name, value in values.items()}
-    return {name: value for name, value in held.items() if _may_change(value)}
-
-
-def _may_change(value: Any) -> bool:
-    if is_dataclass(value) and not isinstance(value, type):
-        return any(type(getattr(value, field.name)).__hash__ is None for field in fields(value))
-    kind: Any = type(value)
-    return isinstance(value, FunctionType | Traceable) or kind.__hash__ is object.__hash__
 
 
 def _find(module: str, qualname: str) -> Any:

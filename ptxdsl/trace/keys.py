@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from array import array
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from numbers import Number
@@ -159,3 +160,17 @@ def constant_key(value: object) -> Key:
 
 
 _dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by address
+
+
+def stateful(values: Mapping[str, object]) -> dict[str, object]:
+    """Return the constants whose key does not show what a trace reads of them: functions, objects that are hashed by
+    address, and dataclasses with a field that may change."""
+    held = {name: value.func if isinstance(value, partial) else value for name, value in values.items()}
+    return {name: value for name, value in held.items() if _may_change(value)}
+
+
+def _may_change(value: Any) -> bool:
+    if is_dataclass(value) and not isinstance(value, type):
+        return any(type(getattr(value, field.name)).__hash__ is None for field in fields(value))
+    kind: Any = type(value)
+    return isinstance(value, FunctionType | Traceable) or kind.__hash__ is object.__hash__

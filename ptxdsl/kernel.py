@@ -502,8 +502,9 @@ class ParsedKernel(AnyKernel):
 
     def _variant(self, arch: str) -> Variant:
         check_operands(f for f in self.module.functions if f.kind == "func" or f is self.function)
-        text = lower(self.module)
-        return Variant(self.name, arch, self.module, text, self.parameters, 0, parsed=self.module, memory=self.memory)
+        if self.memory.text is None:
+            self.memory.text = lower(self.module)
+        return Variant(self.name, arch, self.module, self.memory.text, self.parameters, 0, parsed=self.module, memory=self.memory)
 
 
 def _kind(parameter: ir.Variable | ir.Register) -> Any:

@@ -574,3 +574,12 @@ def test_the_package_takes_no_lazy_attributes_with_a_lock():
         path for path in PACKAGE.rglob("*.py") if re.search(r"functools import .*cached_property", path.read_text())
     ]
     assert {path.name for path in uses} == {"cached.py", "contents.py"}
+
+
+def test_a_module_is_printed_once_for_all_of_its_kernels(monkeypatch):
+    printed, lower = [], sys.modules["ptxdsl.kernel"].lower
+    monkeypatch.setattr(sys.modules["ptxdsl.kernel"], "lower", lambda module: printed.append(module) or lower(module))
+    module = pd.parse(HEAD + OTHERS)
+    for n in range(3):
+        pd.emulate(module[f"other{n}"], 1, 32, 0)
+    assert len(printed) == 1

@@ -29,11 +29,13 @@ else:
 class ModuleMemory:
     """The variables of a module between launches: `contents` on the emulator, `images` on GPUs, by target.
 
-    `assemble` returns the machine code for a target.
+    `assemble` returns the machine code for a target. `text` is the PTX of a parsed module, printed once for all of its
+    kernels.
     """
 
     def __init__(self, assemble: Callable[[str], Cubin]) -> None:
         self.assemble = assemble
+        self.text: str | None = None
         self.contents: dict[ir.Variable, bytes | np.ndarray] = {}
         self.images: dict[str, Image] = {}
         self.written: dict[str, bytes] = {}  # by the host, to all GPUs

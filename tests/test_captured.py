@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import datetime
 import decimal
 import functools
 import io
 import itertools
+import logging
 import mmap
 import operator
 import os
 import queue
+import re
+import struct
 import sys
 import threading
 import weakref
@@ -851,6 +855,7 @@ LATER = {
     "a queue": of_queue,
     "a cell": of_cell,
     "the order of a dict": of_order,
+    "a key with braces": lambda: filled({"{a}": 1}, "{a}"),
     "a view of an array": of_view,
 }
 
@@ -976,6 +981,12 @@ IMMUTABLE = (
     frozenset([1]),
     np.float32,
     sys.version_info,
+    operator.itemgetter(0),
+    logging.getLogger("test_captured"),
+    re.compile("a"),
+    datetime.date(2026, 1, 1),
+    slice(1),
+    struct.Struct("i"),
 )
 
 

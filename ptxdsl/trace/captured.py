@@ -234,7 +234,8 @@ def _tests(value: object, held: ObjectContents, items: Sequence[object]) -> Iter
     else:
         for step, part in held.parts.items():
             if not step.startswith(_FIXED):
-                yield f"{{0}}{step} is {{1}}", (value, part)
+                escaped = step.replace("{", "{{").replace("}", "}}")
+                yield f"{{0}}{escaped} is {{1}}", (value, part)
     for expression, part in held.equal.items():
         if held.items is None or expression not in _OF_ITEMS:
             yield f"{expression.replace('{}', '{0}')} == {{1}}", (value, part)

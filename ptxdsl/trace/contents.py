@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property, partial
 from inspect import unwrap
+from operator import attrgetter, itemgetter, methodcaller
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -252,7 +253,7 @@ def is_immutable(value: object) -> bool:
     return _immutable[kind]
 
 
-_immutable: dict[type, bool] = {}
+_immutable: dict[type, bool] = dict.fromkeys((attrgetter, itemgetter, methodcaller, struct.Struct), True)
 
 
 def is_library(value: Any) -> bool:

@@ -21,7 +21,7 @@ from ptxdsl.trace.contents import PLAIN, elements_of, is_ours, is_steady
 from ptxdsl.trace.reads import MOST_CODES, reads, value_of
 
 Key: TypeAlias = tuple[Any, ...]  # hashable
-_CONTAINERS = (list, tuple, set, frozenset, dict, deque, bytearray, array, memoryview)
+_CONTAINERS = (set, frozenset, dict, deque, bytearray, array, memoryview)
 
 
 class UnsteadyError(Exception):
@@ -70,8 +70,11 @@ class Keys:
         plain = plain_key(value)
         if plain is not None:
             return plain
-        kind, held = type(value), elements_of(value)
-        if held is not None and kind in _CONTAINERS:
+        kind = type(value)
+        if kind in (list, tuple):
+            return kind, *map(self.key, value)
+        held = elements_of(value) if kind in _CONTAINERS else None
+        if held is not None:
             parts = map(self.key, held.parts.values())
             return (kind, frozenset(parts)) if kind in (set, frozenset) else (kind, *held.parts, *parts)
         if kind is partial:

@@ -504,7 +504,9 @@ class ParsedKernel(AnyKernel):
         check_operands(f for f in self.module.functions if f.kind == "func" or f is self.function)
         if self.memory.text is None:
             self.memory.text = lower(self.module)
-        return Variant(self.name, arch, self.module, self.memory.text, self.parameters, 0, parsed=self.module, memory=self.memory)
+        return Variant(
+            self.name, arch, self.module, self.memory.text, self.parameters, 0, parsed=self.module, memory=self.memory
+        )
 
 
 def _kind(parameter: ir.Variable | ir.Register) -> Any:

@@ -81,14 +81,6 @@ def fused(
     return arrays, config, epilogue, operands
 
 
-def settled(config: GemmConfig | None) -> GemmConfig | None:
-    """Return a configuration whose epilogue represents all equal functions. Raises LaunchError for anything else."""
-    if config is None:
-        return None
-    check_is_config(config)
-    return config if config.epilogue is None else specialise(config, epilogue=canonical(config.epilogue))
-
-
 def check_not_split(slices: object) -> None:
     """Raise LaunchError for a split of K in batches."""
     if type(slices) is int and slices > 1:

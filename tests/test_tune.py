@@ -426,8 +426,8 @@ class TestRefusals:
         with pytest.raises(pd.LaunchError) as refused:
             kernel[1, 32](np.zeros(1, np.float32))
         assert refused.value.message == (
-            "config bytes=1048576 of tuned kernel `sized` never fits: it needs 1048576 bytes of shared memory, but "
-            "a block on sm_80 has 166912"
+            "config bytes=1048576 of tuned kernel `sized` never fits: `tile` brings shared memory to 1048576 bytes; a "
+            "block has at most 232448 on any GPU"
         )
         assert refused.value.help == "leave it out of the configs"
 

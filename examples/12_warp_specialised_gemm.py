@@ -3,7 +3,7 @@
     python examples/12_warp_specialised_gemm.py                  # on the emulator
     python examples/12_warp_specialised_gemm.py --device cuda    # and its speed, on an H100 or H200
 
-c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with f32 accumulators. Persistent blocks compute tiles of 128 x 256.
+c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with f32 accumulators. Persistent blocks compute 128 x 256 tiles.
 
 New here: roles with their own register counts, tiled TMA copies and descriptors that are both derived from the
 layout of a tile, and an epilogue through shared memory: stmatrix, an async proxy fence, a TMA store.

@@ -63,7 +63,9 @@ def add(commands: Any) -> None:
     )
     add_launch(parser)
     add_example(parser)
-    parser.add_argument("-c", "--command", action="append", dest="lines", metavar="COMMAND", help="a command of the debugger; repeat the option in order")
+    parser.add_argument(
+        "-c", "--command", action="append", dest="lines", metavar="COMMAND", help="a command to run; repeat the option"
+    )
     parser.set_defaults(command=run)
 
 
@@ -127,9 +129,8 @@ class DebuggerTerminal(cmd.Cmd):
         name = SHORT.get(word, word)
         if name not in COMMANDS:
             near = meant(word, COMMANDS, ELSEWHERE)
-            raise Error(
-                f"there is no command `{word}`", help=f"{f'{near} ' if near else ''}the commands are {', '.join(COMMANDS)}"
-            )
+            known = f"the commands are {', '.join(COMMANDS)}"
+            raise Error(f"there is no command `{word}`", help=f"{near} {known}" if near else known)
         return bool(COMMANDS[name](self, rest.strip()))
 
     def completenames(self, text: str, *_: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""A part of an array as Python writes it: `tile[3]`, `tile[0:8, 16:32]`."""
+"""A part of an array in Python syntax: `tile[3]`, `tile[0:8, 16:32]`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\s*-?\d{1,18}\s*")
 
 @dataclass(frozen=True, slots=True)
 class ArrayPart:
-    """What an index takes of an array: its text, the indices that it leaves of each axis, and numpy's index."""
+    """The part that an index selects: its text, the indices that remain of each axis, and numpy's index."""
 
     text: str
     axes: tuple[range, ...]
@@ -21,7 +21,9 @@ class ArrayPart:
 
 
 def part(name: str, text: str, shape: tuple[int, ...]) -> ArrayPart:
-    """The part of an array of a shape that `text`, '[0:8, 3]' or nothing, names. Raises Error for none."""
+    """Return the part of an array of a shape that `text` names, '[0:8, 3]' or nothing. Raises Error for an invalid
+    one.
+    """
     if not text:
         return ArrayPart("", tuple(map(range, shape)))
     inside = text.strip()[1:-1]
@@ -53,6 +55,6 @@ def _item(name: str, text: str, shape: tuple[int, ...]) -> int | slice:
 
 
 def example(name: str, shape: tuple[int, ...]) -> str:
-    """A part of an array that is fit for a terminal."""
+    """Return a part of an array that fits a terminal."""
     last = [f"0:{min(8, extent)}" for extent in shape[-2:]]
     return f"`{name}[{', '.join(['0'] * (len(shape) - len(last)) + last)}]`"

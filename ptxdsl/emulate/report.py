@@ -19,7 +19,7 @@ _HEADINGS = ("line", "instructions", "bytes", "wavefronts", "sectors")
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """A thread by its block in the grid and its place in the block, both (x, y, z)."""
+    """A thread, by its block in the grid and its position in the block, both (x, y, z)."""
 
     block: Index
     thread: Index
@@ -33,7 +33,7 @@ class Thread:
 
 
 def counted(count: int, noun: str) -> str:
-    """'1 finding', '2 findings'."""
+    """Return '1 finding', '2 findings'."""
     return f"{count} {noun}{'s' * (count != 1)}"
 
 

@@ -1,4 +1,6 @@
-"""Launches one after another: what the last one did to the caller's memory, beside which a dependent one may run."""
+"""Launches on a stream: the accesses of the previous launch to the caller's memory, which a dependent launch may
+overlap.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from .observe.races.beside import GridBeside, TouchedBytes
 
 
 class HeldArray(NamedTuple):
-    """Memory of the caller, its bytes as they are there, and who keeps it alive."""
+    """Memory of the caller: its allocation, its bytes, and the object that owns it."""
 
     allocation: Allocation
     octets: np.ndarray
@@ -21,13 +23,13 @@ class HeldArray(NamedTuple):
 
     @property
     def addresses(self) -> tuple[int, int]:
-        """Of the first byte and behind the last one, in this process."""
+        """The addresses of the first byte and past the last one, in this process."""
         first: int = self.octets.ctypes.data
         return first, first + self.octets.size
 
 
 class EndedArray(NamedTuple):
-    """Memory that a grid wrote, or only read, by its addresses; another's once its owner is gone."""
+    """Memory that a grid wrote, or only read, by its addresses, while its owner exists."""
 
     owner: ReferenceType[np.ndarray]
     first: int
@@ -36,17 +38,17 @@ class EndedArray(NamedTuple):
 
 
 class Stream:
-    """The launches before. `last` is the newest, if it lets its dependents begin: its name and what it touched."""
+    """The previous launches. `last` is the latest one if its dependents may start early: its name and its arrays."""
 
     def __init__(self) -> None:
         self.last: tuple[str, Sequence[EndedArray]] | None = None
 
     def remember(self, name: str, arrays: Sequence[HeldArray]) -> None:
-        """A grid has ended."""
+        """Record a grid that has ended."""
         self.last = name, [ended for held in arrays if (ended := _ended(held)) is not None]
 
     def beside(self, arrays: Sequence[HeldArray]) -> GridBeside | None:
-        """The last grid, for one that holds these arrays and may begin before that has ended."""
+        """Return the previous grid, for one that holds these arrays and may start before that has ended."""
         if self.last is None:
             return None
         name, ended = self.last
@@ -54,7 +56,7 @@ class Stream:
 
 
 def _ended(held: HeldArray) -> EndedArray | None:
-    """What was done to an array of numpy."""
+    """Return what a grid did to a numpy array."""
     allocation, owner = held.allocation, held.owner
     while isinstance(owner, np.ndarray) and isinstance(owner.base, np.ndarray):
         owner = owner.base

@@ -1,4 +1,4 @@
-"""Threads as users name them: a number in block 0, a pair of block and thread, or one of a report."""
+"""Threads as users name them: a number in block 0, a pair of block and thread, or a thread of a report."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ class Threads:
     block: Index
 
     def all_of(self, value: object, called: str) -> list[Thread] | None:
-        """The threads that a caller names; None for True, which is all. Raises LaunchError for what is none."""
+        """Return the threads that a caller names; None for True, which means all. Raises LaunchError for anything
+        else.
+        """
         if value is True:
             return None
         return [self.named(each, called) for each in (value if isinstance(value, list) else [value])]
 
     def named(self, value: object, called: str) -> Thread:
-        """One thread. Raises LaunchError where there is none such."""
+        """Return one thread. Raises LaunchError if there is no such thread."""
         if isinstance(value, Thread):
             pair: tuple[object, object] = value.block, value.thread
         elif isinstance(value, tuple) and len(value) == 2:
@@ -45,14 +47,14 @@ class Threads:
 
 @dataclass(frozen=True, slots=True)
 class StepTraces:
-    """The steps that were kept, by thread; `wanted` are the threads that were asked for, None for all."""
+    """The recorded steps, by thread; `wanted` are the requested threads, None for all."""
 
     threads: Threads
     steps: dict[Thread, list[ExecutedStep]]
     wanted: tuple[Thread, ...] | None
 
     def of(self, thread: object) -> Sequence[ExecutedStep]:
-        """The steps of a thread. Raises LaunchError for one of which none were kept."""
+        """Return the steps of a thread. Raises LaunchError if none were recorded."""
         named = self.threads.named(thread, "thread")
         if self.wanted is not None and named not in self.wanted:
             known = " and ".join(map(str, self.wanted))
@@ -63,7 +65,9 @@ class StepTraces:
 
 
 def _index(value: object, extents: Index, called: str, whole: object) -> Index:
-    """Coordinates (x, y, z), of which the later ones may be left out, or a number that counts x fastest."""
+    """Convert a value to coordinates (x, y, z): a tuple, whose later ones may be omitted, or a number with x
+    fastest.
+    """
     if isinstance(value, tuple) and len(value) <= 3 and all(_is_number(n) for n in value):
         x, y, z = (*value, 0, 0, 0)[:3]
         return x, y, z
@@ -71,7 +75,7 @@ def _index(value: object, extents: Index, called: str, whole: object) -> Index:
         raise LaunchError(f"`{called}` is {whole!r}, which is not a thread", at=here().location, help=HELP)
     number = int(value)  # type: ignore[call-overload]
     if number >= math.prod(extents):
-        return number, 0, 0  # there is none such, whatever the extents are
+        return number, 0, 0  # out of bounds for any extents
     return number % extents[0], number // extents[0] % extents[1], number // (extents[0] * extents[1])
 
 

@@ -39,6 +39,7 @@ class Op:
     - `carries`: operands whose values do not affect control: they are stored, exchanged or accumulated unchanged.
     - `exchanges`: the first of these moves from lane to lane unchanged. `selects`: the third selects between two.
     - `gives`: the type of a destination for kernels in Python where `.b32` is not specific: an operand name, or a type.
+    - `orders_lanes`: a collective that orders the memory accesses of the lanes, as `bar.warp.sync` does.
     - `warps`: the number of consecutive warps, aligned to that number, that a collective needs together.
     - `late`: registers are read and written after the instruction, until a wait; see `Step.multiply_late`.
     - `awaits`: the event that lanes wait for. `async_proxy`: uses the async proxy, or an object it signals or reads.
@@ -48,6 +49,7 @@ class Op:
 
     forms: ClassVar[tuple[Form, ...]] = ()
     collective: ClassVar[bool] = False
+    orders_lanes: ClassVar[bool] = False
     whole_warp: ClassVar[bool] = True
     batchable: ClassVar[bool] = False
     warps: ClassVar[int] = 1

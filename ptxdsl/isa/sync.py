@@ -22,6 +22,7 @@ class Barrier(Op):
     """
 
     collective = True
+    orders_lanes = True
     whole_warp = False
 
     def aligned(self, i: Opcode) -> bool:
@@ -130,6 +131,7 @@ class BarWarpSync(Op):
 
     forms = (Form("bar.warp.sync membermask:u32", ptx="6.0", sm=30),)
     collective = True
+    orders_lanes = True
 
     def execute(self, i: Opcode, m: Step, membermask: np.ndarray) -> None:
         """Do nothing: the scheduler has already joined the lanes."""

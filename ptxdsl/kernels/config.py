@@ -172,7 +172,7 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
         if self.reduction == "cluster" and self.atom != WGMMA:
             yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
         if isinstance(self.schedule, TileSchedule) and self.schedule.multicast != (1, 1) and self.atom != WGMMA:
-            yield f'schedule is {self.schedule!r}; only blocks of "wgmma" share tensor copies'
+            yield f'schedule is {self.schedule!r}; only blocks of "wgmma" share TMA loads'
         if self.swap_ab is not False and self.atom != WGMMA:
             yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
         if self.pingpong is not False and self.atom != WGMMA:

@@ -82,7 +82,7 @@ def crd2idx(coord: Coordinate, shape: IntTuple, stride: IntTuple | None = None) 
 
 def _are_swapped(coord: Coordinate, shape: IntTuple) -> bool:
     """True if all modes of a known coordinate are outside of the shape, and the shape would be one of it."""
-    pair = flatten(coord), flatten(shape)  # type: ignore[arg-type]
+    pair = flatten(coord), flatten(shape)
     known = len(pair[0]) == len(pair[1]) and all(isinstance(n, int) for part in pair for n in part)
     return known and all(n >= extent > 0 for n, extent in zip(*pair, strict=True)) and coord != shape
 

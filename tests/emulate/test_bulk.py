@@ -205,8 +205,8 @@ def test_the_order_of_a_store_and_what_other_threads_wrote():
     assert report.findings[0].kind == "race"
     assert report.findings[0].message == (
         "cp.async.bulk.global.shared::cta.bulk_group reads s[0], written by thread (1, 0, 0) of block (0, 0, 0) "
-        "with st.shared.u32; nothing orders the two: lanes of a warp run independently between .sync "
-        "instructions"
+        "with st.shared.u32; nothing orders the two: lanes of a warp run independently between "
+        "barriers"
     )
 
 

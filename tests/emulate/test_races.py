@@ -65,7 +65,7 @@ def test_lanes_of_a_warp_without_a_collective_between_them():
     text = race(shared("st.shared.u32 [%r2], %r1;\nld.shared.u32 %r5, [%r4];", block=32))
     assert text == (
         "race: ld.shared.u32 reads s[1], written by thread (1, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "nothing orders the two: lanes of a warp run independently between .sync instructions; the value reaches no output\n"
+        "nothing orders the two: lanes of a warp run independently between barriers; the value reaches no output\n"
         "  <ptx>:8\n"
         "  <ptx>:7\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 31 more threads\n"
@@ -73,12 +73,22 @@ def test_lanes_of_a_warp_without_a_collective_between_them():
     )
 
 
-@pytest.mark.parametrize("sync", [
-    "bar.warp.sync -1;", "bar.sync 0;", "barrier.sync 0;", "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;",
-    "vote.sync.ballot.b32 %r9, 1, -1;", "match.any.sync.b32 %r9, %r1, -1;", "bar.red.popc.u32 %r9, 0, 1;",
-])  # fmt: skip
-def test_what_lanes_of_a_warp_meet_at(sync):
+@pytest.mark.parametrize("sync", ["bar.warp.sync -1;", "bar.sync 0;", "barrier.sync 0;", "bar.red.popc.u32 %r9, 0, 1;"])
+def test_barriers_order_lanes_of_a_warp(sync):
     clean(shared(f"st.shared.u32 [%r2], %r1; {sync} ld.shared.u32 %r5, [%r4];"))
+
+
+@pytest.mark.parametrize(
+    "sync",
+    [
+        "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;", "vote.sync.ballot.b32 %r9, 1, -1;", "match.any.sync.b32 %r9, %r1, -1;",
+        "",
+    ],
+)  # fmt: skip
+def test_exchanges_of_registers_order_no_memory(sync):
+    """PTX ISA, "bar.warp.sync": it alone guarantees memory ordering among the lanes."""
+    report = shared(f"st.shared.u32 [%r2], %r1; {sync} ld.shared.u32 %r5, [%r4];")
+    assert "lanes of a warp run independently between barriers" in only(report).message
 
 
 def test_a_membermask_orders_only_the_lanes_that_it_names():
@@ -232,7 +242,7 @@ def test_a_histogram_zeroed_without_a_barrier():
     text = race(shared("setp.lt.u32 %p1, %r1, 8;\n" + HISTOGRAM.format("")))
     assert text == (
         "race: red.shared.add.u32 updates s[0], written by thread (0, 0, 0) of block (0, 0, 0) with st.shared.u32; "
-        "nothing orders the two: lanes of a warp run independently between .sync instructions\n"
+        "nothing orders the two: lanes of a warp run independently between barriers\n"
         "  <ptx>:9\n"
         "  <ptx>:8\n"
         "  by thread (8, 0, 0) of block (0, 0, 0) and 119 more threads\n"
@@ -566,8 +576,8 @@ def test_an_mbarrier_that_was_initialised_and_counted_at_by_one_thread_alone():
     finding = only(report)
     assert finding.message == (
         "mbarrier.test_wait.parity.shared.b64 reads bar[0], written by thread (0, 0, 0) of block (0, 0, 0) with "
-        "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run independently between .sync "
-        "instructions"
+        "mbarrier.init.shared.b64; nothing orders the two: lanes of a warp run independently between "
+        "barriers"
     )
     assert (
         finding.help

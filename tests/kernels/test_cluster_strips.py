@@ -123,14 +123,14 @@ REFUSED = {
     "mma.sync": (
         lambda: GemmConfig(schedule=ClusterStrips()),
         pd.LaunchError,
-        'GemmConfig: schedule is ClusterStrips(blocks=(2, 1), width=0); only blocks of "wgmma" share tensor copies',
+        'GemmConfig: schedule is ClusterStrips(blocks=(2, 1), width=0); only blocks of "wgmma" share TMA loads',
     ),
     "windows": (
         lambda: conv2d(
             np.zeros((1, 8, 8, 64), np.float16), np.zeros((64, 3, 3, 64), np.float16), config=shared(64, 64)
         ),
         pd.LaunchError,
-        "schedule is ClusterStrips(blocks=(2, 1), width=0), whose blocks share tensor copies, and this call has no "
+        "schedule is ClusterStrips(blocks=(2, 1), width=0), whose blocks share TMA loads, and this call has no "
         "such kernel",
     ),
 }

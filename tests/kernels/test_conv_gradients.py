@@ -202,7 +202,7 @@ REFUSED = {
     ),
     "lines that tensor copies cannot address": (
         lambda: conv2d_wgrad(zeros(1, 4, 4, 7), zeros(1, 4, 4, 64), (1, 1)),
-        "`dy` has 7 filters of 2 bytes, 14 bytes from pixel to pixel; tensor copies take multiples of 16 bytes",
+        "`dy` has 7 filters of 2 bytes, 14 bytes from pixel to pixel; TMA takes multiples of 16 bytes",
         "pad the filters",
     ),
     "another atom": (
@@ -219,7 +219,7 @@ REFUSED = {
     ),
     "swapped tiles of one row of tiles": (
         lambda: conv2d_wgrad(zeros(1, 4, 4, 8), zeros(1, 4, 4, 64), (1, 1), config=tiles(64, 64, swap_ab=True)),
-        "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles; they do from "
+        "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles; it does from "
         "several tiles along M, and tile is (64, 64, 64), with an M of 8",
         "leave swap_ab out, or give the config schedule=PersistentScheduler()",
     ),
@@ -228,7 +228,7 @@ REFUSED = {
             zeros(1, 4, 4, 16), zeros(16, 3, 3, 8), (4, 4), pad=1, out=zeros(1, 4, 4, 12)[..., :8],
             config=tiles(64, 64, swap_ab=True),
         ),
-        "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles; they take 16 "
+        "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles; it takes 16 "
         "bytes at a time, and its lines have 16 and begin 24 bytes apart",
         "leave swap_ab out, or give the config schedule=PersistentScheduler()",
     ),

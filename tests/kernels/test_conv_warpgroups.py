@@ -398,7 +398,7 @@ class TestChoice:
 
 
 IMAGES, FILTERS = (2, 5, 6, 16), (4, 3, 3, 16)
-OTHERWISE = "leave atom out: then images are copied otherwise"
+OTHERWISE = "leave atom out: then images are loaded without TMA"
 
 
 def of_channels(count, x, w, **moves):
@@ -407,27 +407,26 @@ def of_channels(count, x, w, **moves):
     )
 
 
-SWAPPED = "`config` has swap_ab=True, and `out` is float16, which tensor copies alone store from such tiles"
+SWAPPED = "`config` has swap_ab=True, and `out` is float16, which only TMA stores from such tiles"
 BY_THREADS = "leave swap_ab out, or give the config schedule=PersistentScheduler()"
 REFUSALS = {
     "channels": (
         partial(of_channels, 12),
         'atom is "wgmma"; `x` has 12 channels of 2 bytes, and images, lines and pixels that are [720, 144, 24] bytes '
-        "apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
+        "apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "one image for all": (
         lambda x, w: conv2d(np.broadcast_to(x[:1], x.shape), w, config=LOW),
         'atom is "wgmma"; `x` has 16 channels of 2 bytes, and images, lines and pixels that are [0, 192, 32] bytes '
-        "apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
+        "apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
         f"pad the channels of both, or {OTHERWISE}",
     ),
     "filters": (
         lambda x, w: conv2d(
             x, np.lib.stride_tricks.as_strided(np.zeros((4, 148), w.dtype), w.shape, (296, 96, 32, 2)), config=LOW
         ),
-        'atom is "wgmma"; `w` has filters 296 bytes apart from the address 0x on; tensor copies take multiples of '
-        "16 bytes",
+        'atom is "wgmma"; `w` has filters 296 bytes apart from the address 0x on; TMA takes multiples of 16 bytes',
         f"pass a contiguous copy, or {OTHERWISE}",
     ),
     "no channels": (
@@ -449,17 +448,17 @@ REFUSALS = {
     "8-bit floats": (
         lambda x, w: conv2d(*(np.zeros((*v.shape[:3], 24), NAMES["e4m3"]) for v in (x, w))),
         "`x` is float8_e4m3fn, which takes wgmma; `x` has 24 channels of 1 bytes, and images, lines and pixels that are "
-        "[720, 144, 24] bytes apart from the address 0x on; tensor copies take multiples of 16 bytes, not 0",
+        "[720, 144, 24] bytes apart from the address 0x on; TMA takes multiples of 16 bytes, not 0",
         "pad the channels of both",
     ),
     "swapped tiles, and lines that tensor copies cannot store": (
         lambda x, w: conv2d(x, w, pad=1, config=tiles(64, 64, swap_ab=True)),
-        f"{SWAPPED}; they take 16 bytes at a time, and its lines have 8 and begin 8 bytes apart",
+        f"{SWAPPED}; it takes 16 bytes at a time, and its lines have 8 and begin 8 bytes apart",
         BY_THREADS,
     ),
     "swapped tiles of 8 rows": (
         lambda x, w: conv2d(x, w, pad=1, config=tiles(8, 64, swap_ab=True, schedule=IdentityThreadblockSwizzle(1))),
-        f"{SWAPPED}; they do from multiples of 16 rows, and tile is (8, 64, 64)",
+        f"{SWAPPED}; it does from multiples of 16 rows, and tile is (8, 64, 64)",
         BY_THREADS,
     ),
     "swapped tiles, and something beside each element": (
@@ -471,7 +470,7 @@ REFUSALS = {
             operands=(np.zeros((*IMAGES[:3], FILTERS[0]), np.float16),),
             config=tiles(64, 64, swap_ab=True, pingpong=True),
         ),
-        f"{SWAPPED}; where an operand of the epilogue has an element beside each of `out` they do not",
+        f"{SWAPPED}; where an operand of the epilogue has an element beside each of `out` it does not",
         BY_THREADS,
     ),
     "depth": (

@@ -202,7 +202,7 @@ REFUSED = {
     "lines": (
         lambda: grouped_gemm([ones(4, 64), ones(4, 65)], [ones(64, 8), ones(65, 8)], config=LOW),
         "`a[1]` has lines 130 bytes apart from the address",
-        "pad its lines, or leave atom out: then such arrays are copied otherwise",
+        "pad its lines, or leave atom out: then they are loaded without TMA",
     ),
     "no K": (
         lambda: grouped_gemm([ones(4, 64), ones(4, 0)], [ones(64, 8), ones(0, 8)], config=LOW),
@@ -215,7 +215,7 @@ REFUSED = {
             [np.ones((128, 16), np.int8)],
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma"),
         ),
-        "matrices of `b` are not contiguous along K; of int8 wgmma reads matrices that are",
+        "matrices of `b` are not K-major, as wgmma needs int8 operands to be",
         "pass row-major `a` and column-major `b`, or leave atom out",
     ),
     "schedule": (

@@ -262,7 +262,7 @@ def test_fp8_at_such_addresses_is_refused(name, launched, rng):
     with pytest.raises(pd.LaunchError) as caught:
         gemm(*([*map(where.array, each)] for each in (a, b)), out=out)
     assert caught.value.message.startswith("`b[2]` has lines 64 bytes apart from the address 0x")
-    assert caught.value.message.endswith("; tensor copies take multiples of 16 bytes")
+    assert caught.value.message.endswith("; TMA takes multiples of 16 bytes")
     assert caught.value.help == "pad its lines"
     assert not launched and all(np.isnan(where.values(each)).all() for each in out)
 
@@ -371,12 +371,12 @@ REFUSED = {
     ),
     "int8 along N": (
         lambda out: gemm([ones("s8", 64, 64)], [ones("s8", 64, 64)], out=out, config=tiles("s8")),
-        "matrices of `b` are not contiguous along K; of int8 wgmma reads matrices that are",
+        "matrices of `b` are not K-major, as wgmma needs int8 operands to be",
         "pass row-major `a` and column-major `b`, or leave atom out",
     ),
     "fp8 along N": (
         lambda out: gemm(E4M3[0], E4M3[0], out=out),
-        "matrices of `b` are not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
+        "matrices of `b` are not K-major, as wgmma needs float8_e4m3fn operands to be",
         "pass row-major `a` and column-major `b`",
     ),
     "fp8 by tiles of warps": (

@@ -192,9 +192,8 @@ REFUSED = {
     ),
     "column-major a": (
         lambda: grouped_gemm_ragged_k(ones(8, 8).T, ones(8, 8), ENDS, config=LOW),
-        'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at multiples '
-        "of 16 bytes",
-        "pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
+        'atom is "wgmma", and `a` is column-major: its groups start at any row, and TMA loads at multiples of 16 bytes',
+        "pass a row-major `a`, or leave atom out: then they are loaded without TMA",
     ),
     "int8": (
         lambda: grouped_gemm_ragged_k(

@@ -112,10 +112,9 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
     with pytest.raises(pd.LaunchError) as caught:
         check_ragged(machine(name), rng, [3, 3, 70, 77], 80, 72, 136, order="row", a_order="column", config=LOW)
     assert caught.value.message == (
-        'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at multiples '
-        "of 16 bytes"
+        'atom is "wgmma", and `a` is column-major: its groups start at any row, and TMA loads at multiples of 16 bytes'
     )
-    assert caught.value.help == "pass a row-major `a`, or leave atom out: then such arrays are copied otherwise"
+    assert caught.value.help == "pass a row-major `a`, or leave atom out: then they are loaded without TMA"
 
 
 @every_machine
@@ -421,7 +420,7 @@ def ones(*shape):
     return np.ones(shape, np.float16)
 
 
-LEFT_OUT = "pad its lines, or leave atom out: then such arrays are copied otherwise"
+LEFT_OUT = "pad its lines, or leave atom out: then they are loaded without TMA"
 REFUSED = {
     "lines of a": (ones(64, 65), ones(1, 65, 64), "`a` has lines 130 bytes apart", LEFT_OUT),
     "lines of b": (ones(64, 64), ones(1, 64, 65), "`b` has lines 130 bytes apart", LEFT_OUT),

@@ -436,7 +436,7 @@ def test_sizes_in_host_memory_are_validated():
 
 def test_copies_of_more_words_than_32_bits_count_are_refused(monkeypatch):
     monkeypatch.setattr(lines, "MOST_WORDS", 64)
-    message = "`b` is not contiguous along K; of float8_e4m3fn wgmma reads matrices that are"
+    message = "`b` is not K-major, as wgmma needs float8_e4m3fn operands to be"
     for run in (
         lambda: scaled_gemm(A, np.ascontiguousarray(B), ONE, ONE, config=LOW),
         lambda: scaled_gemm_ragged(A, np.ascontiguousarray(B)[None], ROWS, ONE, ONE, config=LOW),

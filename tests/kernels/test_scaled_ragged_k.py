@@ -353,7 +353,7 @@ REFUSED = {
     ),
     "an offset between units": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS - 8, ONE, ONE, validate=True),
-        "`offsets[0]` is 120; groups end at multiples of 16, where tensor copies can begin, or at the 256 of all K",
+        "`offsets[0]` is 120; groups end at multiples of 16, where TMA loads can start, or at the 256 of all K",
         "pad each group with zeros to a multiple of 16",
     ),
     "validate": (

@@ -184,7 +184,7 @@ REFUSED = {
     ),
     "eight rows of a column-major a": (
         lambda: gemm(np.zeros((64, 8), np.float16).T, np.zeros((64, 64), np.float16), config=tiles(8, 64)),
-        "GemmConfig: tile is (8, 64, 64), and `a` is column-major: tensor copies would bring lines of 16 bytes, and "
+        "GemmConfig: tile is (8, 64, 64), and `a` is column-major: TMA would load lines of 16 bytes, and "
         "swizzle 32 or more",
     ),
 }  # fmt: skip

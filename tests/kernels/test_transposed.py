@@ -276,7 +276,7 @@ def test_a_call_that_is_repeated_transposes_its_own_operands(config, rng):
 
 A = np.zeros((64, 64), NAMES["e4m3"])
 BATCH = np.zeros((2, 64, 33), NAMES["e4m3"])
-ALONG_K = "`b` is not contiguous along K; of {} wgmma reads matrices that are"
+ALONG_K = "`b` is not K-major, as wgmma needs {} operands to be"
 
 
 @pytest.mark.parametrize(("inputs", "config", "help"), [
@@ -303,7 +303,7 @@ def test_batches_of_more_words_than_32_bits_count_are_refused(monkeypatch):
     where = f"{BATCH.ctypes.data:#x}"
     assert caught.value.message == (
         f"`a` has lines 33 bytes apart, and matrices 2112 bytes apart from the address {where} on; "
-        "tensor copies take multiples of 16 bytes"
+        "TMA takes multiples of 16 bytes"
     )
     assert caught.value.help == "pad its lines"
     assert (out == 7).all()

@@ -358,7 +358,7 @@ REFUSED = {
     "lines": (
         lambda: gemm(A["s8"][:, :33].copy(), A["s8"].T[:33], config=tiles("s8")),
         "`a` has lines 33 bytes apart from the address ",
-        "pad its lines, or leave atom out: then such arrays are copied otherwise",
+        "pad its lines, or leave atom out: then they are loaded without TMA",
     ),
     "c of fp8": (
         lambda: gemm(A["e4m3"], A["e4m3"].T, A["e4m3"], out=A["e4m3"].copy(), beta=1),
@@ -399,7 +399,7 @@ REFUSED = {
     ),
     "groups along N": (
         lambda: grouped_gemm([A["e4m3"]], [A["e4m3"]]),
-        "matrices of `b` are not contiguous along K; of float8_e4m3fn wgmma reads matrices that are",
+        "matrices of `b` are not K-major, as wgmma needs float8_e4m3fn operands to be",
         "pass row-major `a` and column-major `b`",
     ),
     "groups whose c is of fp8": (

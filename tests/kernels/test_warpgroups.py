@@ -218,7 +218,7 @@ REFUSED = {
     "lines": (
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
         "`a` has lines 130 bytes apart",
-        "pad its lines, or leave atom out: then such arrays are copied otherwise",
+        "pad its lines, or leave atom out: then they are loaded without TMA",
     ),
     "groups": (
         lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),

@@ -17,7 +17,7 @@ ACCESS = re.compile(
 )
 ORDERED = re.compile(r"(ld|st|atom|red)\..*\b(acquire|release|acq_rel|relaxed)\b")
 VOTES = re.compile(r"(shfl|vote|match|redux)\.sync|bar\.warp\.sync")
-MEETING = re.compile(r"(bar|barrier)\.|.*\.sync\b")
+MEETING = re.compile(r"(bar|barrier)\.")
 SHARED_ACCESS = re.compile(
     r"(ld|st|atom|red)\.(\w+\.)*shared|(ld|st)matrix|cp\.async\.(ca|cg|bulk\.(shared|global|tensor))|wgmma\.mma"
 )

@@ -17,7 +17,7 @@ from tests.shipped.calls import KINDS
 from tests.shipped.drawing import Draw, TooLarge
 
 ARCH = "sm_90a"
-REFUSED = "tensor copies take multiples of", "is not contiguous along K"  # of arrays that have no other path
+REFUSED = "TMA takes multiples of", "is not K-major"  # of arrays that have no other path
 
 
 class Chosen(NamedTuple):

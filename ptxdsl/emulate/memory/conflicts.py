@@ -1,4 +1,4 @@
-"""Atomic operations of many lanes, some of them on the same place."""
+"""Atomic operations of many lanes, some of them at the same address."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Update = Callable[..., np.ndarray]
 def one_after_another(
     before: np.ndarray, index: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Updates `before[place]` lane after lane; returns what each lane saw, and the places afterwards.
+    """Update `before[place]` lane after lane; return the value that each lane saw, and the final values.
 
-    `scan`, where given, is an associative ufunc that does the same as `update`.
+    `scan`, if given, is an associative ufunc with the same effect as `update`.
     """
     after = before.copy()
     if index.size == len(before):
@@ -38,7 +38,7 @@ def one_after_another(
 
 
 def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None) -> np.ndarray:
-    """All lanes on one place."""
+    """Update one address for all lanes."""
     counts = np.array([len(inputs[0])])
     return (
         _scanned(after, counts, scan, inputs[0]) if scan is not None else _rounds(after, counts, update, list(inputs))
@@ -46,7 +46,7 @@ def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], sc
 
 
 def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.ndarray) -> np.ndarray:
-    """One place at a time, all its lanes in one call."""
+    """Update one address at a time, for all its lanes in one call."""
     seen = np.empty_like(values)
     start = 0
     for index, count in enumerate(counts):
@@ -58,10 +58,10 @@ def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.n
 
 
 def _rounds(after: np.ndarray, counts: np.ndarray, update: Update, columns: list[np.ndarray]) -> np.ndarray:
-    """One lane of every place at a time.
+    """Update all addresses, for one lane of each at a time.
 
-    Where an update changes nothing, the lanes behind it with the same inputs will change nothing either, and are done
-    in the same round: thousands of lanes that fail to take a lock take one round.
+    If an update changes nothing, the following lanes with the same inputs change nothing either and complete in the
+    same round: thousands of lanes that fail to take a lock take one round.
     """
     ends = np.cumsum(counts)
     position = ends - counts
@@ -86,7 +86,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _runs(starts: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    """For each lane, the end of the row of lanes from it on that have its place and its inputs."""
+    """Return for each lane the end of the run of lanes from it on with the same address and inputs."""
     count = len(columns[0])
     begins = np.zeros(count, bool)
     begins[starts] = True
@@ -97,6 +97,6 @@ def _runs(starts: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
 
 
 def _ranges(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """start, start + 1, … of each range, one after another."""
+    """Concatenate start, start + 1, … of each range."""
     ends = np.cumsum(lengths)
     return np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)

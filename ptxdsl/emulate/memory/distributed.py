@@ -1,7 +1,8 @@
-"""Distributed shared memory: addresses that name a block of the cluster beside a place in its shared memory.
+"""Distributed shared memory: addresses that name a block of the cluster in addition to an offset in its shared
+memory.
 
-The lowest 24 bits of an address are the place, the next eight are 0 in the thread's own block, else the rank and one
-more: an address in shared::cta is one in shared::cluster too, and means the same.
+The lowest 24 bits of an address are the offset; the next eight are 0 for the thread's own block, and otherwise the
+rank plus one. An address in shared::cta is therefore one in shared::cluster too, with the same meaning.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ..run.residents import WARP, Residents
 
 
 def owners(residents: Residents, lanes: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What addresses of lanes name: places (int64), ranks (-1: the own block), and slots (-1: no resident block)."""
+    """Decode addresses of lanes: offsets (int64), ranks (-1: the own block), and slots (-1: no resident block)."""
     named = address >> RANK_BITS & RANKS
     slot = residents.slot[lanes]
     peers = residents.peers[residents.cluster_of[slot], np.clip(named - 1, 0, residents.cluster_blocks - 1)]
@@ -22,6 +23,6 @@ def owners(residents: Residents, lanes: np.ndarray, address: np.ndarray) -> tupl
 
 
 def ended(residents: Residents, alive: np.ndarray) -> np.ndarray:
-    """The slots whose blocks have no thread any more; `alive` by lane."""
+    """Return the mask of the slots whose threads have all exited; `alive` is by lane."""
     living = alive.reshape(residents.warps, residents.slots, WARP)
     return np.logical_not(living.any((0, 2)))

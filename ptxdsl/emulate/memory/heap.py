@@ -1,4 +1,4 @@
-"""The memory that arrays of a launch leave behind stays with the process, for those of the next step."""
+"""Memory that the arrays of one step free stays with the process, for the arrays of the next."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from functools import cache
 
 import numpy as np
 
-_MOST = (1 << 25) - (1 << 16)  # glibc's greatest threshold is 32 MiB
+_MOST = (1 << 25) - (1 << 16)  # the largest threshold of glibc is 32 MiB
 
 
 @cache
 def keep_freed_memory() -> None:
-    """Has arrays of up to 32 MiB come from the heap.
+    """Let arrays of up to 32 MiB come from the heap.
 
-    glibc asks the system for each block above a threshold, and gives it back when it is freed; each time all of its
-    pages are fresh, which takes longer than most instructions do with them. When a larger block is freed, the threshold
-    rises to its size. So it does for a block that nobody writes to. Elsewhere this does nothing.
+    glibc maps each block above a threshold from the system and returns it when it is freed; its pages are then fresh
+    every time, which takes longer than most instructions on them. Freeing a larger block raises the threshold to its
+    size, even if nothing was written to it. On other systems this has no effect.
     """
     np.empty(_MOST, np.uint8)

@@ -49,10 +49,10 @@ class PhaseCounts:
             self.waited[offset] = np.zeros(residents.lanes, np.int64)
             self.waited[offset][lanes[remain]] = counts[remain]
 
-    # What happens
+    # Events
 
     def arrive(self, lanes: np.ndarray, address: np.ndarray) -> None:
-        """Lanes arrive at the mbarriers at these addresses."""
+        """Count arrivals of lanes at the mbarriers at these addresses."""
         r = self.residents
         threads = r.rank[r.slot[lanes]] * r.threads + r.thread[lanes]
         offsets, _, slots = owners(r, lanes, address)
@@ -64,17 +64,17 @@ class PhaseCounts:
             np.add.at(self.arrived[mbarrier], threads[keys == key], 1)
 
     def end(self, lanes: np.ndarray, address: np.ndarray) -> None:
-        """Arrivals of lanes complete the phases of the mbarriers at these addresses."""
+        """Count phases of the mbarriers at these addresses, which arrivals of lanes complete."""
         offsets, _, slots = owners(self.residents, lanes, address)
         self.end_at(slots.tolist(), offsets.tolist())
 
     def end_at(self, slots: Sequence[int], offsets: Sequence[int]) -> None:
-        """The phases of mbarriers are complete."""
+        """Count completed phases of mbarriers."""
         for mbarrier in zip(slots, offsets, strict=True):
             self.complete[mbarrier] = self.complete.get(mbarrier, 0) + 1
 
     def wait(self, lanes: np.ndarray, address: np.ndarray, at: Location | None) -> None:
-        """The waits of lanes at mbarriers of their blocks return."""
+        """Count waits of lanes, at mbarriers of their blocks, that return."""
         offsets = address & OFFSET
         for offset in np.unique(offsets).tolist():
             if offset not in self.waited:
@@ -82,7 +82,7 @@ class PhaseCounts:
             self.waited[offset][lanes[offsets == offset]] += 1
             self.waited_at[offset] = at
 
-    # What is asked
+    # Queries
 
     def arrivals(self, slot: int, offset: int, threads: range | None = None) -> ArrivalCount:
         """Return the arrivals at an mbarrier, by threads of its cluster or by all."""

@@ -1,4 +1,4 @@
-"""Memory: the one gateway for loads, stores, atomics and asynchronous copies, and the map of generic addresses.
+"""Memory: the gateway for loads, stores, atomics and asynchronous copies, and the map of generic addresses.
 
 `Memory.reach` shows every access to the observers, `Memory.order` every event that orders accesses.
 """
@@ -26,15 +26,15 @@ FRAME_PARAMETERS = 1 << 32
 
 _REACHED = {"shared": "shared::cluster"} | {name: name for name in ("local", "param", "global")}
 """What generic addresses in a window reach."""
-_FEW = 1024  # a store of so many items is worth a look whether it changes any
+_FEW = 1024  # stores of up to this many items are compared with memory, since they may change nothing
 Update = Callable[..., np.ndarray]
 
 
 class Memory:
     """All state spaces.
 
-    `version` counts changes that other lanes can see, `local` those of a lane's own memory, `private` those and the
-    times that lanes learned of each other without memory.
+    `version` counts changes that other lanes can see, `local` those of a lane's own memory, `private` these and the
+    times that lanes learn of each other without memory.
     """
 
     def __init__(self, spaces: dict[str, Region], constants: Table) -> None:
@@ -47,7 +47,7 @@ class Memory:
         return self.version, self.private
 
     def subscribe(self, observer: Observer) -> None:
-        """Shows an observer all that follows, behind those that came before it; the first one looks at the bounds."""
+        """Add an observer, after those that were added before; the first one checks bounds."""
         self.observers.append(observer)
 
     def reach(
@@ -73,22 +73,22 @@ class Memory:
         return access
 
     def order(self, x: Requester, event: Event) -> None:
-        """Something that lanes do orders accesses."""
+        """Show the observers an event that orders accesses."""
         for observer in self.observers:
             observer.order(event, x)
 
     def settle(self, residents: Residents) -> None:
-        """Blocks start; all that ran before have ended."""
+        """Start blocks; all that ran before have ended."""
         for observer in self.observers:
             observer.settle(residents)
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
-        """Blocks start beside others, whose lanes and slots have other numbers now."""
+        """Start blocks in addition to others, whose lanes and slots get other numbers."""
         for observer in self.observers:
             observer.move(residents, lanes, slots)
 
     def peek(self, x: Requester, space: str, address: np.ndarray, type: Type) -> np.ndarray:
-        """What memory holds, to tell of it: only the bounds are looked at."""
+        """Return the contents of memory for a message, checking only the bounds."""
         observers, self.observers = self.observers, self.observers[:1]
         try:
             return self.load(x, space, address, type)
@@ -179,14 +179,14 @@ class Memory:
         region.write(flat, size, items)
 
     def _region(self, space: str, address: np.ndarray) -> tuple[Region, np.ndarray]:
-        """The region of an access and the addresses in it."""
+        """Return the region of an access and the addresses in it."""
         where = address.view(np.int64)
         if space.startswith("param") and int(where.min()) >= FRAME_PARAMETERS:
             return self.spaces["local"], where - FRAME_PARAMETERS
         return self.spaces[space.partition("::")[0]], where
 
     def _mixed(self, space: str, address: np.ndarray) -> dict[str, np.ndarray] | None:
-        """For generic addresses, which of them lie in which space; None for addresses that are not generic."""
+        """Return the masks of generic addresses by space; None for addresses that are not generic."""
         if space != "generic":
             return None
         low, high = int(address.min()) >> WINDOW_BITS, int(address.max()) >> WINDOW_BITS
@@ -263,7 +263,7 @@ class Memory:
     def _load_wide(
         self, x: Requester, space: str, address: np.ndarray, type: Type, count: int, ordering: Ordering
     ) -> np.ndarray:
-        """An access of more than 16 bytes, as two."""
+        """Load more than 16 bytes as two accesses."""
         half = count // 2
         second = address + np.uint64(half * type.bytes)
         return np.concatenate([self.load(x, space, a, type, half, ordering) for a in (address, second)])
@@ -284,7 +284,7 @@ class Memory:
 
 
 def _distinct(flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct places, and which of them each access goes to."""
+    """Return the distinct addresses, and the index of the one that each access uses."""
     if not flat.size or flat.min() == flat.max():
         return flat.reshape(-1)[:1], np.zeros(flat.shape, np.int64)
     distinct, number = np.unique(flat, return_inverse=True)
@@ -300,7 +300,7 @@ def _base(space: str) -> int:
 
 
 def poison(shape: tuple[int, ...], size: int) -> np.ndarray:
-    """Items of `size` bytes, all poison."""
+    """Return items of `size` bytes, all poison."""
     return np.full((*shape, size), POISON, np.uint8).view(_item(size))[..., 0]
 
 
@@ -309,7 +309,7 @@ def _item(size: int) -> str:
 
 
 def unpack(items: np.ndarray, type: Type, count: int) -> np.ndarray:
-    """Items as elements: the shape of the items for one, (count, …) for more; 128 bits as two words."""
+    """Return items as elements, in the shape of the items, or (count, …) for several each; 128 bits as two words."""
     if type.bits > 64:
         return items[..., np.newaxis].view(np.uint64)
     if count == 1:
@@ -319,7 +319,7 @@ def unpack(items: np.ndarray, type: Type, count: int) -> np.ndarray:
 
 
 def pack(values: np.ndarray, type: Type, count: int) -> np.ndarray:
-    """The inverse of `unpack`."""
+    """Invert `unpack`."""
     if type.bits > 64:
         return np.ascontiguousarray(values).view(_item(16))[..., 0]
     if count == 1:

@@ -193,7 +193,7 @@ class Barriers:
         return f"at barrier {entry.barrier}, where {count} of {need} threads have arrived"
 
     def mend(self, x: Executor) -> str:
-        """Return a fix for the first barrier that threads wait at; empty if none wait."""
+        """Return the fix for the first barrier that threads wait at; empty if none wait."""
         if not self.waiting:
             return ""
         entry = self.waiting[0]

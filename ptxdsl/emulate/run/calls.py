@@ -1,6 +1,7 @@
 """Calls of device functions: frames, arguments and results.
 
-A parameter in .param space is copied between the frames of caller and callee, which lie in each thread's own memory.
+A parameter in .param space is copied between the frames of caller and callee, which are in the local memory of each
+thread.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _DEEPEST = 1024
 
 
 class Calls:
-    """Enters functions and comes back from them."""
+    """Enters functions and returns from them."""
 
     def __init__(self, machine: Core, x: Executor) -> None:
         self.machine, self.x = machine, x
 
     def at_address(self, address: int) -> ir.Function:
-        """The function of a code address."""
+        """Return the function at a code address."""
         functions = self.machine.program.functions
         number, extra = divmod(address - CODE, CODE_STEP)
         if extra or not 0 <= number < len(functions):
@@ -40,7 +41,7 @@ class Calls:
     def enter(
         self, function: ir.Function | ir.Symbol, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]
     ) -> None:
-        """The current lanes go on at the first step of a function."""
+        """Continue the current lanes at the first step of a function."""
         defined = self.machine.program.definition(function)
         if defined is None:
             self._call_builtin(function.name, arguments, results)
@@ -58,7 +59,7 @@ class Calls:
         self.x.go_to_function(frame)
 
     def _frame(self, function: ir.Function) -> Frame:
-        """The frame of a call from here; lanes that come later by the same chain of calls meet in it."""
+        """Return the frame of a call from here; lanes that arrive later by the same chain of calls share it."""
         caller, site = self.x.frame, self.x.pc - 1
         key = site, function
         if key not in caller.callees:
@@ -72,13 +73,13 @@ class Calls:
         return caller.callees[key]
 
     def hand_back(self, frame: Frame, caller: Frame) -> None:
-        """Results go from a function's variables or registers to where its caller wants them."""
+        """Copy results from a function's variables or registers to their destinations in the caller."""
         for formal, wanted in zip(frame.code.function.returns, frame.results, strict=True):
             if not isinstance(wanted, ir.Sink):
                 self._write(caller, wanted, self._read(frame, formal, wanted))
 
     def _read(self, frame: Frame, source: ir.Operand, target: ir.Operand) -> np.ndarray:
-        """The bytes of an argument or result, (lanes, bytes)."""
+        """Return the bytes of an argument or result, (lanes, bytes)."""
         if isinstance(source, ir.Variable):
             return self._memory(frame, source)
         type: Type = getattr(target, "type", None) or source.type  # type: ignore[union-attr, assignment]
@@ -99,7 +100,7 @@ class Calls:
         frame.put(slot, value if target.type.bits > 64 else value[:, 0], lanes, True)
 
     def _addresses(self, frame: Frame, variable: ir.Variable) -> np.ndarray:
-        """Places of a variable's bytes in the local memory of the current lanes, (lanes, bytes)."""
+        """Return the offsets of a variable's bytes in the local memory of the current lanes, (lanes, bytes)."""
         local = self.machine.memory.spaces["local"]
         assert local.base is not None
         first = local.base[self.x.lanes_now] + (frame.addresses[variable] - FRAME_PARAMETERS)
@@ -113,7 +114,7 @@ class Calls:
         self.machine.memory.spaces["local"].write(addresses, 1, content[:, : addresses.shape[1]])
 
     def _call_builtin(self, name: str, arguments: Sequence[ir.Operand], results: Sequence[ir.Operand]) -> None:
-        """A function that the module only declares."""
+        """Call a function that the module only declares."""
         if name not in BUILTINS:
             raise EmulationError(
                 f"{name} is declared but not defined, and the emulator has no such function",
@@ -129,7 +130,7 @@ class Calls:
 
 
 def _number(content: np.ndarray) -> np.ndarray:
-    """An argument of up to 8 bytes as an integer."""
+    """Return an argument of up to 8 bytes as an integer."""
     padded = np.zeros((len(content), 8), np.uint8)
     padded[:, : content.shape[1]] = content
     return padded.view(np.uint64)[:, 0]

@@ -1,4 +1,4 @@
-"""Proof that lanes which run on and on get nowhere: all that they can tell apart comes again."""
+"""Proof that running lanes make no progress: the complete state of the machine recurs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOOKS = 64
 
 
 class Circles:
-    """Notes the state of all lanes now and then, and looks whether it comes again.
+    """Records the state of all lanes from time to time and checks if it recurs.
 
-    That counts once all lanes that could run have run meanwhile. Memory is compared by the number of its changes. A
-    loop that reads a clock or counts its rounds never comes again.
+    A recurrence counts once all lanes that could run have run in between. Memory is compared by the number of its
+    changes. A loop that reads a clock or counts its iterations never recurs.
     """
 
     def __init__(self) -> None:
@@ -28,12 +28,14 @@ class Circles:
         self._owed: np.ndarray | None = None
 
     def ran(self, group: Group) -> None:
-        """Lanes have their turn."""
+        """Note that lanes had their turn."""
         if self._owed is not None:
             self._owed[group.lanes] = False
 
     def closed(self, machine: Core, x: Flow) -> bool:
-        """Whether the state that was noted has come again; from note to note it is looked for twice as long."""
+        """Return True if the recorded state has recurred; each recorded state is compared for twice as long as the
+        last.
+        """
         if self._owed is None:
             self._note(machine, x)
         elif not self._owed.any():
@@ -53,7 +55,7 @@ class Circles:
 
 
 def _glance(machine: Core) -> bytes:
-    """A part of the state, quick to look at: of each group that could run, the registers of one lane."""
+    """Return a part of the state that is cheap to compare: the registers of one lane of each group that could run."""
     some = [np.array([machine.memory.version, machine.memory.local]).tobytes()]
     for group in sorted(machine.scheduler.ready.values(), key=_position):
         some += [register[group.lanes[0]].tobytes() for register in group.frame.registers if register is not None]
@@ -61,7 +63,7 @@ def _glance(machine: Core) -> bytes:
 
 
 def _state(machine: Core, alive: np.ndarray) -> bytes:
-    """All that lanes can tell apart; registers of lanes that have ended hold anything."""
+    """Return all state that lanes can observe; registers of lanes that have exited are arbitrary."""
     memory, barriers, scheduler = machine.memory, machine.barriers, machine.scheduler
     digest = blake2b(f"{memory.version} {memory.local}".encode())
     clusters = machine.cluster_barriers

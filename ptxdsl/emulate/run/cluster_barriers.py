@@ -1,4 +1,4 @@
-"""The barrier of each cluster: all threads of its blocks arrive, and go on to wait when it suits them."""
+"""The barrier of each cluster: all threads of its blocks arrive, and wait for it later."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ from .scheduler import Group
 
 @dataclass(slots=True)
 class ClusterWaiting:
-    """Lanes that wait for the barrier of their cluster, where they go on, and the instruction."""
+    """Lanes that wait for the barrier of their cluster, the point where they resume, and the instruction."""
 
     group: Group
     step: Decoded
 
 
 class ClusterBarriers:
-    """`arrived` are lanes that have come in this phase, `passing` those that have not yet waited for the last one."""
+    """`arrived` are the lanes that have arrived in this phase, `passing` those that have not yet waited for the
+    previous one.
+    """
 
     def __init__(self, residents: Residents) -> None:
         self.residents = residents
@@ -31,7 +33,7 @@ class ClusterBarriers:
         self.waiting: list[ClusterWaiting] = []
 
     def arrive(self, x: Executor, lanes: np.ndarray) -> None:
-        """Lanes come; those that have come before, and have not waited since, are reported."""
+        """Count the arrivals of lanes; report lanes that arrive again without a wait in between."""
         again = self.arrived[lanes] | self.passing[lanes]
         if again.any():
             message = f"{x.name}: the thread already arrived at the cluster barrier and has not waited since"
@@ -41,7 +43,7 @@ class ClusterBarriers:
         self.complete(x)
 
     def wait(self, x: Executor, lanes: np.ndarray) -> np.ndarray:
-        """Which of the lanes must wait; the others go on. Those that never arrived are reported."""
+        """Return the lanes that must wait; report lanes that wait without having arrived."""
         lost = ~self.arrived[lanes] & ~self.passing[lanes]
         if lost.any():
             message = f"{x.name}: the thread waits at the cluster barrier but has not arrived"
@@ -56,7 +58,7 @@ class ClusterBarriers:
             x.order(ClusterWait(lanes))
 
     def complete(self, x: Executor) -> None:
-        """Lets those go on whose clusters have all threads at the barrier that have not ended."""
+        """Resume the lanes whose clusters have all their running threads at the barrier."""
         if not self.arrived.any():
             return
         r = self.residents
@@ -75,7 +77,7 @@ class ClusterBarriers:
             x.scheduler.add(group)
 
     def _released(self, done: np.ndarray) -> Iterator[Group]:
-        """Those of the waiting lanes whose clusters are complete, `done` by lane."""
+        """Return the waiting lanes whose clusters are complete; `done` is by lane."""
         waiting, self.waiting = self.waiting, []
         for entry in waiting:
             group = entry.group
@@ -87,13 +89,13 @@ class ClusterBarriers:
                 self.waiting.append(entry)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Lanes go to their places among other residents."""
+        """Move lanes to their places among other residents."""
         moved = ClusterBarriers(residents)
         moved.arrived[destination], moved.passing[destination] = self.arrived[source], self.passing[source]
         self.residents, self.arrived, self.passing = residents, moved.arrived, moved.passing
 
     def describe(self, entry: ClusterWaiting, x: Executor) -> str:
-        """What the cluster of the first of these lanes lacks."""
+        """Describe what the barrier of the first lane's cluster lacks."""
         r = self.residents
         cluster = r.cluster_of[r.slot]
         members = x.alive & (cluster == cluster[entry.group.lanes[0]])

@@ -1,4 +1,4 @@
-"""What a launch consists of, apart from how it is run: its memory, its lanes, its frames, and what was found."""
+"""The state of a launch: its memory, lanes, frames and findings."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from .watching import Watcher
 
 MULTIPROCESSORS = 132  # of an H200
 LOCAL_ZONE = 16
-STEPS_BETWEEN_LOOKS = 1024  # at the time
+STEPS_BETWEEN_LOOKS = 1024  # of the clock
 _LONGER = "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
-STEPS_AFTER_ERROR = 100_000  # a kernel that went wrong may run for ever
+STEPS_AFTER_ERROR = 100_000  # after an error a kernel may never end
 WITHOUT_CHECKS = frozenset({
     "out-of-bounds", "misaligned", "read-only", "cluster", "tensor-map", "divergent-collective", "deadlock", "call",
     "assert", "trap", "limit",
@@ -46,21 +46,22 @@ WITHOUT_CHECKS = frozenset({
 
 
 class Abort(Exception):
-    """The kernel ends at once."""
+    """Raised to end the kernel at once."""
 
 
 class FirstFinding(Exception):
-    """The first finding was made, and no more are wanted."""
+    """Raised at the first error if no others are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmulatedLaunch:
-    """What is launched.
+    """The parameters of a launch.
 
-    `shared` are the allocations of a block, `addresses` those of module variables and parameters, `workspace` that
-    of memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers` see
-    each step before it runs. `beside` is the grid before, if that may still run. `notes` are what Python says of the
-    kernel, asked for where something is told. `started` is the time from which a limit of seconds counts.
+    `shared` are the allocations of a block, `addresses` those of module variables and parameters, `workspace` the
+    address of the memory that the driver gives to a grid. `cluster` is None for a launch without clusters. `watchers`
+    are called before each step. `beside` is the previous grid if it may still be running. `notes` returns the facts
+    about the kernel that its PTX lacks, for messages. With `strict`, strict findings are errors. A limit of seconds
+    counts from `started`.
     """
 
     program: Program
@@ -119,20 +120,20 @@ class Core:
         self._special: dict[str, np.ndarray] = {}
 
     def settle(self, residents: Residents) -> None:
-        """Other blocks are resident: fresh shared and local memory."""
+        """Start with other residents, which have fresh shared and local memory."""
         self.residents = residents
         self._special.clear()
         stride = self.launch.shared_bytes
         spaces, r = self.memory.spaces, residents
         spaces["shared"] = Region(self.launch.shared, stride, r.slots, r.slot * stride, self.checks)
         spaces["local"] = Region(Table([]), 0, r.lanes, r.all * 0, self.checks)
-        if self.program.reserved:  # the system clears it
+        if self.program.reserved:  # the system clears its part
             spaces["shared"].clear(self.reserved, self.program.reserved.bytes)
 
     # Frames and addresses
 
     def new_frame(self, code: Code, parent: Frame | None, site: int) -> Frame:
-        """A frame, with room for its variables in each lane's memory."""
+        """Return a frame, with room for its variables in the memory of each lane."""
         base = parent.end if parent else 0
         frame = Frame(code, self.residents.lanes, parent, site)
         variables = [v for v in code.variables if v.space in ("local", "param") and v not in self.launch.addresses]
@@ -147,7 +148,7 @@ class Core:
         return frame
 
     def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int:
-        """Where a module variable, a kernel parameter or a function lies."""
+        """Return the address of a module variable, a kernel parameter or a function."""
         if isinstance(target, ir.Function):
             return self.program.code_address(target)
         if isinstance(target, ir.Variable) and target in self.launch.addresses:
@@ -157,7 +158,7 @@ class Core:
         )
 
     def special(self, name: str) -> np.ndarray:
-        """A special register for all lanes."""
+        """Return a special register of all lanes."""
         if changes(name):
             return special_register(self, self.residents, name)
         if name not in self._special:
@@ -167,9 +168,9 @@ class Core:
     # Limits
 
     def look_up(self, step: Decoded, lanes: np.ndarray) -> None:
-        """Ends the launch, which is at this step, where it has run for too long; says when to look again.
+        """Call the watchers before a step, end the launch if it exceeds a limit, and set the next time to check.
 
-        Watchers see the step; with any, each step is looked at, which is what they cost.
+        With watchers every step is checked.
         """
         for watcher in self.launch.watchers:
             watcher.before(step, lanes)
@@ -235,6 +236,6 @@ class Core:
             self.report.findings[number] = replace(finding, message=f"{finding.message}; the value reaches no output")
 
     def _in_order(self, lanes: np.ndarray) -> np.ndarray:
-        """Lanes by block, then thread."""
+        """Sort lanes by block, then thread."""
         r = self.residents
         return lanes[np.lexsort((r.thread[lanes], r.blocks[r.slot[lanes]]))]

@@ -1,4 +1,4 @@
-"""Who waits where, when no lane can go on."""
+"""Reports of deadlocks: the threads, and the instructions that they wait at."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .scheduler import Group
 
 @dataclass(slots=True)
 class Wait:
-    """Lanes that wait: what for, the instruction, and the phase of an mbarrier if it is that."""
+    """Waiting lanes, what they wait for, the instruction, and the phase if they wait for an mbarrier."""
 
     lanes: np.ndarray
     standing: str
@@ -30,7 +30,7 @@ class Wait:
 
 
 def report_deadlock(machine: Core, x: Executor, late: int) -> None:
-    """Adds a finding for the first collective that lacks lanes for good; if there is none, for the deadlock.
+    """Add a finding for the first collective that will never have all its lanes, or else for the deadlock.
 
     `late` blocks have not started.
     """
@@ -51,7 +51,7 @@ def report_deadlock(machine: Core, x: Executor, late: int) -> None:
 
 
 def standing_lines(machine: Core, x: Executor, running: np.ndarray | None) -> list[str]:
-    """Who runs, is ready or waits where, a line of text each; `running` are the lanes of the group that runs."""
+    """Describe where threads run, are ready or wait, one line for each group; `running` are the lanes that run."""
     lines = [] if running is None else [_standing(machine, running, "running", x.step)]
     for group in machine.scheduler.ready.values():
         lines.append(_standing(machine, group.lanes, "ready", group.frame.code.steps[group.pc]))
@@ -64,7 +64,7 @@ def _standing(machine: Core, lanes: np.ndarray, does: str, step: Decoded) -> str
 
 
 def _named(machine: Core, lanes: np.ndarray) -> str:
-    """Lanes in words: 'threads 0–31 of block (0, 0, 0)', or how many there are of several blocks."""
+    """Describe lanes: 'threads 0–31 of block (0, 0, 0)', or their number if they are of several blocks."""
     r = machine.residents
     if len(np.unique(r.slot[lanes])) > 1:
         return f"{len(lanes)} threads of {_blocks(machine, lanes)}"
@@ -76,7 +76,7 @@ def _line(machine: Core, wait: Wait) -> str:
 
 
 def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]:
-    """Lanes that wait at barriers, for others of their warps, or as one of these groups."""
+    """Return the lanes that wait at barriers, for other lanes of their warps, or in one of these groups."""
     scheduler, barriers = machine.scheduler, machine.barriers
     waits = [
         Wait(entry.group.lanes, f"{barriers.describe(entry, x)}{_at(entry.step.location)}", entry.step)
@@ -96,7 +96,7 @@ def all_waits(machine: Core, x: Executor, groups: Iterable[Group]) -> list[Wait]
 
 
 def _waits_of(machine: Core, x: Executor, group: Group) -> Iterator[Wait]:
-    """Lanes that wait where a group stands, by what they wait for."""
+    """Yield the lanes of a group that waits, by the object of the wait."""
     step = group.frame.code.steps[group.pc]
     at = _at(step.location)
     standing = "in a loop that makes no progress" if group.circles else f"at {step.opcode.text}"
@@ -151,7 +151,7 @@ def _report_collective(machine: Core, x: Executor, group: Group, waits: list[Wai
 
 
 def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wait]) -> None:
-    """Some threads of a warpgroup are there; the others wait elsewhere."""
+    """Report threads of a warpgroup that wait for its other threads, which wait elsewhere."""
     r = machine.residents
     rows = np.arange(r.lanes // WARP)
     members = by_warpgroup(r, rows == group.lanes[0] // WARP)[r.all // WARP] > 0
@@ -167,12 +167,12 @@ def _report_warpgroup(machine: Core, group: Group, step: Decoded, waits: list[Wa
 
 
 def threads_text(residents: Residents, lanes: np.ndarray) -> str:
-    """Lanes in words, by their numbers in the block: 'threads 0–63'."""
+    """Describe lanes by their thread numbers in the block: 'threads 0–63'."""
     return lane_list(np.bincount(residents.thread[lanes])).replace("lane", "thread")
 
 
 def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp: int, present: np.ndarray) -> None:
-    """All lanes are there, but they do not name the same."""
+    """Report lanes that are all present and pass different membermasks."""
     lanes = warp * WARP + np.flatnonzero(present)
     masks = membermasks(x, group.frame, step, lanes)
     first, other = 0, int(np.argmax(masks != masks[0]))
@@ -184,7 +184,7 @@ def _report_masks(machine: Core, x: Executor, group: Group, step: Decoded, warp:
 
 
 def _elsewhere(wait: Wait, warp: int, missing: np.ndarray) -> str:
-    """What some of the missing lanes do instead."""
+    """Describe where some of the missing lanes wait."""
     waiting = np.zeros(WARP, bool)
     waiting[wait.lanes[wait.lanes // WARP == warp] % WARP] = True
     absent = waiting & missing

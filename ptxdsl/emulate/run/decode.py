@@ -1,4 +1,4 @@
-"""A function of the ir as a flat list of steps with resolved operands, made once for each function."""
+"""A function of the IR as a flat list of steps with resolved operands, decoded once."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ _LARGEST_BATCH = 128
 
 
 class Decoded:
-    """One instruction: what it reads and writes, and where it stands.
+    """One instruction with its readers, writers and location.
 
-    `effect` is false for one that only computes. `carried` are inputs that are only handed on, `decisive` the others.
-    `members` is the place of its operand `membermask`, or None.
-    `aligned` says of a collective that the lanes of a warp must come to it in one place.
-    `touched` are registers of products that end behind their instruction, which this one, another one, names;
-    `fragment` are those of A of such a product, and `late` the readers of what it takes only when it ends.
-    `batch` has, on the first of several like instructions that may run at once, all of them.
+    `effect` is False if it only computes. `carried` are inputs that it only hands on, `decisive` the others. `members`
+    is the index of its operand `membermask`, or None. An `aligned` collective must be executed by all lanes of a warp
+    at the same instruction. `touched` are registers of wgmmas in flight that this instruction, another one, accesses;
+    `fragment` are those of the A operand of a wgmma, and `late` the readers of what it reads only when it completes.
+    `batch`, on the first of several similar instructions that may run at once, has all of them.
     """
 
     __slots__ = (
@@ -92,7 +91,7 @@ class Decoded:
             self.reads = (*(ReadAsIs(None) for _ in self.late), *self.reads[len(self.late) :])
 
     def _results(self, slots: Slots) -> Iterator[int]:
-        """Registers in the lists of a call; which of them are results does not matter here."""
+        """Yield the registers in the lists of a call, whether results or arguments."""
         for operand in self.instruction.operands:
             if isinstance(operand, ir.Arguments):
                 yield from (slots.of(element) for element in operand.flat if isinstance(element, ir.Register))
@@ -124,7 +123,7 @@ def _slots(operands: Iterable[Any]) -> Iterable[int]:
 
 
 def _named(operands: Iterable[object]) -> Iterator[ir.Variable]:
-    """Variables in operands, however deep."""
+    """Yield the variables in operands, however deeply nested."""
     for operand in operands:
         if isinstance(operand, ir.Variable):
             yield operand
@@ -135,9 +134,9 @@ def _named(operands: Iterable[object]) -> Iterator[ir.Variable]:
 
 
 class Batch:
-    """Consecutive independent instructions of one opcode; operands that repeat are read once.
+    """Consecutive independent instructions of one opcode; repeated operands are read once.
 
-    `reads[j]` are the distinct readers of input j, `index[j]` which of them each instruction takes.
+    `reads[j]` are the distinct readers of input j, `index[j]` the reader that each instruction uses.
     """
 
     def __init__(self, steps: Sequence[Decoded]) -> None:
@@ -155,7 +154,7 @@ class Batch:
             self.index.append([number[reader] for reader in readers])
 
     def stack(self, x: Any, number: int, warps: int) -> Any:
-        """The distinct values of an input: (d, warps, 32), or (n, d, warps, 32) of an operand with n registers."""
+        """The distinct values of an input: (d, warps, 32), or (n, d, warps, 32) for an operand of n registers."""
         readers = self.reads[number]
         if self.index[number] is None:
             return readers.value
@@ -167,7 +166,7 @@ class Batch:
 
 
 class Code:
-    """The steps of a function, its labels and the places of its variables in a frame."""
+    """The steps of a function, its labels, and the slots of its registers."""
 
     def __init__(self, function: ir.Function) -> None:
         self.function = function
@@ -177,7 +176,7 @@ class Code:
         self.lists: dict[ir.Label, tuple[Any, ...]] = {}
         for item in ir.items(function.body or []):
             self._add(item)
-        self._add(ir.Instruction(lookup("ret")[0]))  # the end of the body
+        self._add(ir.Instruction(lookup("ret")[0]))  # the end of the body, where lanes return
         self.variables = [*_variables(function.parameters), *_variables(function.returns), *function.variables()]
         self._find_loops()
         self._find_touched()
@@ -193,30 +192,30 @@ class Code:
 
     @cached_property
     def mentioned(self) -> frozenset[ir.Variable]:
-        """Every variable that an operand names."""
+        """Yield every variable that an operand names."""
         named = (variable for step in self.steps for variable in _named(step.instruction.operands))
         return frozenset(named)
 
     @cached_property
     def special(self) -> frozenset[str]:
-        """Every special register that an operand names, alone or in a list."""
+        """Yield every special register that an operand names, alone or in a list."""
         operands = (o for step in self.steps for o in step.instruction.operands)
         leaves = (leaf for o in operands for leaf in (o.elements if isinstance(o, ir.Vector) else (o,)))
         return frozenset(leaf.name for leaf in leaves if isinstance(leaf, ir.SpecialRegister))
 
     @cached_property
     def uses_async_proxy(self) -> bool:
-        """Whether it has mbarriers, bulk copies, products of warpgroups or fences of proxies."""
+        """True if it has mbarriers, bulk copies, wgmma or proxy fences."""
         return any(step.op.uses_async_proxy(step.opcode) for step in self.steps)
 
     @cached_property
     def reads_without_coherence(self) -> bool:
-        """Whether it reads global memory by instructions for what nothing writes meanwhile."""
+        """True if it reads global memory by instructions that assume that nothing writes it meanwhile."""
         return any(step.op.reads_without_coherence(step.opcode) for step in self.steps)
 
     @cached_property
     def lets_grids_begin(self) -> bool:
-        """Whether grids that are launched as its dependents may begin before it has ended."""
+        """True if dependent grids may start before this one has ended."""
         return any(step.op.lets_grids_begin for step in self.steps)
 
     @cached_property
@@ -231,11 +230,11 @@ class Code:
 
     @cached_property
     def written_between(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Slots that steps from one to another write, filled as loops are met."""
+        """The slots that the steps from one to another write, filled as loops are executed."""
         return {}
 
     def written(self, first: int, last: int) -> tuple[int, ...]:
-        """Slots that the steps first … last write."""
+        """Return the slots that the steps first … last write."""
         if (first, last) not in self.written_between:
             slots = (slot for step in self.steps[first : last + 1] for slot in step.outputs)
             self.written_between[first, last] = tuple(dict.fromkeys(slots))
@@ -293,7 +292,7 @@ def _batchable(step: Decoded) -> bool:
 
 
 def _shape(step: Decoded) -> tuple[object, ...]:
-    """What must be alike so that operands can be stacked."""
+    """Return the properties that operands must share to be stacked."""
     return tuple(
         (type(r), len(r.elements) if isinstance(r, ReadVector) else getattr(r, "value", None)) for r in step.reads
     )
@@ -305,5 +304,5 @@ def _variables(declared: Iterable[ir.Variable | ir.Register]) -> list[ir.Variabl
 
 @lru_cache(maxsize=256)
 def decode(function: ir.Function) -> Code:
-    """The code of a function; decoded at its first use."""
+    """Return the code of a function, decoded on first use."""
     return Code(function)

@@ -1,4 +1,4 @@
-"""The running group of lanes, as far as the parts of the machine need to know it that serve the processor."""
+"""The interface of the running group of lanes, as other parts of the machine use it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .scheduler import Group, Scheduler
 
 
 class Executor(Requester, Protocol):
-    """What `State`, `Flow` and `Processor` say of themselves there."""
+    """The members of `State`, `Flow` and `Processor` that other parts use; their documentation is there."""
 
     residents: Residents
     memory: Memory
@@ -43,10 +43,10 @@ class Executor(Requester, Protocol):
     met: Sequence[tuple[Group, Decoded, np.ndarray]]
 
     def living_warps(self) -> np.ndarray:
-        """How many warps of each slot have a lane that has not ended."""
+        """Return the number of warps of each slot with a lane that has not exited."""
 
     def elsewhere(self, frame: Frame, index: Index) -> AbstractContextManager[None]:
-        """Reads and writes registers of other lanes or of another frame."""
+        """Read and write registers of other lanes or of another frame."""
 
     def constant(self, bits: int, dtype: np.dtype) -> np.ndarray: ...
 
@@ -63,15 +63,15 @@ class Executor(Requester, Protocol):
     ) -> np.ndarray: ...
 
     def order(self, event: Event) -> None:
-        """Something that the lanes do orders accesses."""
+        """Report an event that orders accesses."""
 
     def count(self, step: Decoded, lanes: int) -> None:
-        """Lanes have run a step."""
+        """Count a step that lanes have executed."""
 
     def finding_elsewhere(
         self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str
     ) -> None:
-        """Reports what lanes did at another step."""
+        """Report what lanes did at another step."""
 
     def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray, help: str) -> None: ...
 
@@ -109,9 +109,9 @@ class Executor(Requester, Protocol):
     def deliver_late(self, frame: Frame, step: Decoded, lanes: np.ndarray, result: np.ndarray) -> None: ...
 
     def hold(self, lanes: np.ndarray) -> None:
-        """Lanes wait at this collective for others of their warps."""
+        """Hold lanes at this collective until the others of their warps arrive."""
 
     def end(self, lanes: np.ndarray) -> None:
-        """Lanes end."""
+        """End lanes."""
 
     def go_to_function(self, frame: Frame) -> None: ...

@@ -1,4 +1,4 @@
-"""Control: where the lanes of the running group go on, wait or end."""
+"""Control flow: where the lanes of the running group continue, wait or exit."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Flow(Requests):
     calls: Calls
 
     def stand(self, frame: Frame, pc: int) -> None:
-        """The running group goes on at a step of a frame."""
+        """Continue the running group at a step of a frame."""
         self.frame, self.pc, self.steps = frame, pc, frame.code.steps
         self.stops = self.scheduler.stops(frame)
         self.memory.spaces["local"].table = frame.table
@@ -35,7 +35,7 @@ class Flow(Requests):
             frame.owned.clear()
 
     def yield_to_others(self) -> None:
-        """The running group becomes one of those that are ready."""
+        """Return the running group to the ready groups."""
         group = self.running
         group.frame, group.pc = self.frame, self.pc
         self.scheduler.add(group)
@@ -62,7 +62,7 @@ class Flow(Requests):
             self._send(lanes[index == number], self.frame, self.frame.code.labels[labels[number]])
 
     def _go(self, frame: Frame, pc: int) -> None:
-        """All current lanes go on at a step."""
+        """Continue all current lanes at a step."""
         if self.partial:
             self._send(self.lanes_now, frame, pc)
             return
@@ -77,7 +77,7 @@ class Flow(Requests):
             self.yield_to_others()
 
     def _send(self, lanes: np.ndarray, frame: Frame, pc: int) -> None:
-        """Some lanes leave the group and go on at a step."""
+        """Let some lanes leave the group and continue at a step."""
         group = Group(frame, pc, lanes, self.running.turns)
         if frame is self.frame and pc < self.pc:
             group.turns += 1
@@ -120,7 +120,7 @@ class Flow(Requests):
         self.end(self.lanes_now)
 
     def end(self, lanes: np.ndarray) -> None:
-        """Lanes end."""
+        """End lanes."""
         if self.scheduler.held:
             report_deserters(self, lanes)
         self.departed.append(lanes)
@@ -159,7 +159,7 @@ class Flow(Requests):
         self.order(Convergence(self.lanes_now[::WARP] // WARP, self.active))
 
     def hold(self, lanes: np.ndarray) -> None:
-        """Lanes wait at this collective for others of their warps."""
+        """Hold lanes at this collective until the others of their warps arrive."""
         self.departed.append(lanes)
         self.memory.private += 1
         self.scheduler.hold(Group(self.frame, self.pc - 1, lanes, self.running.turns))
@@ -167,7 +167,7 @@ class Flow(Requests):
     # Loops that wait
 
     def _goes_in_circles(self, target: int) -> bool:
-        """Parks the group if its last round of a loop changed nothing; counts its rounds while others could run."""
+        """Park the group if its last iteration of a loop changed nothing; count its iterations."""
         group, state = self.running, self.memory.state
         self._count_round()
         if self.scheduler.ready or self.scheduler.parked:
@@ -190,7 +190,7 @@ class Flow(Requests):
         self.scheduler.weary |= self.rounds >= ROUNDS_BEFORE_OTHERS
 
     def _idle_round(self, loop: Loop, target: int) -> bool:
-        """A round in which memory did not change."""
+        """Return True for an iteration in which memory did not change."""
         loop.idle += 1
         if loop.saved and self._unchanged(loop):
             group = self.running
@@ -204,10 +204,9 @@ class Flow(Requests):
         return False
 
     def _snapshot(self, target: int, index: Index) -> dict[int, np.ndarray]:
-        """The registers that the loop writes; −1 stands for none at all.
+        """Return the registers that the loop writes; −1 if there are none.
 
-        Between two arrivals at its start, with no other backward jump between them, only the steps from there to here
-        can have run.
+        Between two arrivals at its start without another backward jump, only the steps from there to here can have run.
         """
         saved = {-1: np.empty(0)}
         for slot in self.frame.code.written(target, self.pc - 1):
@@ -265,14 +264,14 @@ class Flow(Requests):
         return np.repeat(outcomes[:, np.newaxis], WARP, axis=1)
 
     def _all_of_machine(self, index: np.ndarray, threads: np.ndarray | None) -> bool:
-        """Whether all threads of all blocks come to one idle barrier together."""
+        """Return True if all threads of all blocks arrive at one idle barrier together."""
         if not self.whole or self.partial or not self.barriers.idle or (index != index.flat[0]).any():
             return False
         complete = threads is None or bool((threads == self.residents.threads).all())
         return complete and int(index.flat[0]) < BARRIERS
 
     def _passes(self, come: Arrivals) -> bool:
-        """Whether warps that come complete their barriers at once."""
+        """Return True if arriving warps complete their barriers at once."""
         self.order(BarrierArrival(come.slot, come.warp, come.barrier))
         if not self.barriers.suffices(self, come):
             return False
@@ -280,8 +279,8 @@ class Flow(Requests):
         return True
 
     def _wait_at(self, come: Arrivals, values: np.ndarray | None, how: str | None, arrive: bool) -> None:
-        """Warps are counted and, unless they only arrive, wait until their barriers are complete."""
-        self.memory.private += 1  # they learn of other lanes: a loop with a barrier in it does something
+        """Count the arrivals of warps, which wait until their barriers are complete unless they only arrive."""
+        self.memory.private += 1  # a loop with a barrier makes progress: its lanes learn of others
         if arrive:
             self.order(BarrierArrival(come.slot, come.warp, come.barrier))
         self.barriers.arrive(self, come, not arrive)
@@ -292,7 +291,7 @@ class Flow(Requests):
         self.barriers.complete(self)
 
     def _stay(self, come: Arrivals, how: str | None) -> None:
-        """Lanes leave their groups until their barriers are complete."""
+        """Let lanes leave their groups until their barriers are complete."""
         lanes = self.lanes_now.reshape(-1, WARP)
         for number in np.unique(come.barrier):
             present = (come.barrier == number)[:, np.newaxis] & self.active
@@ -304,11 +303,11 @@ class Flow(Requests):
                     self.barriers.waiting.append(Waiting(int(number), group, step, how))
 
     def _behind(self) -> Group:
-        """The running group, behind the current instruction."""
+        """Return the running group at the step after the current instruction."""
         return Group(self.frame, self.pc, self.running.lanes, self.running.turns)
 
     def _check_agreement(self, number: str, values: np.ndarray, first: np.ndarray) -> None:
-        """Reports warps whose lanes come to several barriers at once, or with several counts."""
+        """Report warps whose lanes pass several barriers or counts."""
         differ = (values != first[:, np.newaxis]) & self.active
         if differ.any():
             warp, lane = (int(n[0]) for n in np.nonzero(differ))
@@ -318,7 +317,7 @@ class Flow(Requests):
             self.finding("barrier", message, differ, help=f"pass the same value in all lanes of a warp: the {number}")
 
     def _arrivals(self, index: np.ndarray, threads: np.ndarray | None) -> Arrivals:
-        """One barrier and one count for each warp; reports those that cannot be."""
+        """Return one barrier and one count for each warp; report invalid ones."""
         first = np.arange(len(self.active)), self.active.argmax(1)
         barrier = index[first].astype(np.int64)
         count = np.full(barrier.shape, EVERYONE) if threads is None else threads[first].astype(np.int64)
@@ -359,7 +358,7 @@ class Flow(Requests):
             self.cluster_barriers.waiting.append(ClusterWaiting(behind, self.step))
 
     def _end_blocks(self, lanes: np.ndarray) -> None:
-        """Tells which blocks have ended with these lanes."""
+        """Report the blocks that end with these lanes."""
         slots = np.unique(self.residents.slot[lanes])
         slots = slots[self.living_warps()[slots] == 0]
         if slots.size:
@@ -374,5 +373,5 @@ class Flow(Requests):
                 self.finding("cluster", message, np.ones(self.lanes_now.shape, bool), others, help)
 
     def _who_run(self) -> np.ndarray:
-        """The lanes that run this instruction; of a collective, those of its warps that take part."""
+        """Return the lanes that run this instruction; for a collective, the participating lanes of its warps."""
         return self.lanes_now[self.active.reshape(-1)] if self.collective else self.lanes_now

@@ -17,7 +17,7 @@ Index: TypeAlias = "np.ndarray | slice | None"
 
 
 def as_index(lanes: np.ndarray) -> np.ndarray | slice:
-    """Ascending lanes as an index; a slice where they have no gaps."""
+    """Return ascending lanes as an index; a slice if they have no gaps."""
     if lanes.size and lanes[-1] - lanes[0] == lanes.size - 1:
         return slice(int(lanes[0]), int(lanes[-1]) + 1)
     return lanes
@@ -44,14 +44,13 @@ class Taint(NamedTuple):
 
 
 class Frame:
-    """The registers of one function, reached by one chain of calls.
+    """The registers of one function, called through one chain of calls.
 
-    An array in `registers` may stand in several slots, so that a part of it is written only after it was copied; the
-    slots in `owned` have been. While the frame is `sharing`, whole arrays go from slot to slot and none is owned.
-    `undefined` has, for slots that some lanes have not written, a bool for each lane; `sources` says of some of them
-    from which memory, that nobody wrote, their values come.
-    `addresses` are those of its variables, which end at `end` in the memory of each lane; `table` has them and
-    those of its callers.
+    An array in `registers` may be in several slots, and is copied before a part of it is written; the slots in `owned`
+    have been copied. While the frame is `sharing`, whole arrays move from slot to slot and none is owned. `undefined`
+    has, for slots that some lanes have not written, a bool for each lane; `sources` has, for some of them, the read of
+    uninitialised memory that their values come from. `addresses` are those of its variables, which end at `end` in the
+    memory of each lane; `table` has the allocations of them and of its callers.
     """
 
     def __init__(self, code: Code, lanes: int, parent: Frame | None = None, site: int = -1) -> None:
@@ -69,7 +68,7 @@ class Frame:
         self.results: tuple[ir.Operand, ...] = ()
 
     def poison(self, slot: int) -> np.ndarray:
-        """The array of a register that no lane has written."""
+        """Return a new array for a register that no lane has written."""
         dtype = self.code.slots.dtypes[slot]
         shape = (self.lanes, 2) if self.code.slots.registers[slot].type.bits > 64 else (self.lanes,)
         array = np.full(shape, True) if dtype.kind == "b" else _poisoned(shape, dtype)
@@ -78,7 +77,7 @@ class Frame:
         return array
 
     def put(self, slot: int, value: np.ndarray, index: Index, others_live: bool) -> None:
-        """Writes a register for some lanes; without `others_live`, the rest of the array need not be kept."""
+        """Write a register for some lanes; without `others_live`, the rest of the array need not be kept."""
         if index is None:
             self.registers[slot] = np.ascontiguousarray(value)
             if self.undefined:
@@ -106,7 +105,7 @@ class Frame:
         return array
 
     def resize(self, lanes: int, source: np.ndarray, destination: np.ndarray) -> None:
-        """Moves lanes to their places among more lanes."""
+        """Move lanes to their places among more lanes."""
         for slot, array in enumerate(self.registers):
             if array is not None:
                 moved = np.zeros((lanes, *array.shape[1:]), array.dtype)

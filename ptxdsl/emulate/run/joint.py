@@ -1,4 +1,4 @@
-"""Collectives whose lanes come together from different places of the program, as they may since sm_70."""
+"""Collectives whose lanes arrive at different instructions of the program, which sm_70 and later permit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _EVERYONE = 0xFFFFFFFF
 
 
 def meet_elsewhere(x: Executor) -> bool:
-    """Runs what lanes at like instructions in different places wait for together; whether there was any.
+    """Run the collectives at which lanes wait for each other at different instructions; return True if there was any.
 
-    Aligned instructions may not be met so: they must be one and the same for the whole warp.
+    Aligned instructions are excluded: they must be the same instruction for the whole warp.
     """
     held = sorted((g for g in x.scheduler.held.values() if not _step(g).aligned), key=_kind)
     alike = [list(groups) for _, groups in groupby(held, _kind)]
@@ -35,13 +35,13 @@ def _step(group: Group) -> Decoded:
 
 
 def _kind(group: Group) -> tuple[str, int]:
-    """Instructions of one kind may be met: the text, and how many operands are given."""
+    """Return the key by which instructions can be combined: the text, and the number of operands."""
     step = _step(group)
     return step.opcode.text, len(step.instruction.operands)
 
 
 def _meet(x: Executor, groups: Sequence[Group]) -> bool:
-    """Runs the warps that are complete if their lanes in all groups are counted; whether there was any."""
+    """Run the warps that are complete if their lanes in all groups are counted; return True if there was any."""
     owner, masks = np.full(x.residents.lanes, -1), np.full(x.residents.lanes, _EVERYONE, np.uint32)
     for number, group in enumerate(groups):
         owner[group.lanes] = number
@@ -50,7 +50,7 @@ def _meet(x: Executor, groups: Sequence[Group]) -> bool:
     by_warp = owner.reshape(-1, WARP)
     ready_warps = complete(_alive(x), by_warp >= 0, masks.reshape(-1, WARP))
     due = [(np.flatnonzero(ready), active[ready]) for ready, active in ready_warps]
-    # All are withdrawn before any goes on: it may go on to where others of them were held.
+    # Withdraw all before resuming any, which may run to the point where others were held.
     met = [_withdrawn(x, groups, by_warp[rows], rows, active) for rows, active in due]
     for (rows, active), parts in zip(due, met, strict=True):
         _run(x, parts, rows, active)
@@ -60,7 +60,9 @@ def _meet(x: Executor, groups: Sequence[Group]) -> bool:
 def _withdrawn(
     x: Executor, groups: Sequence[Group], owner: np.ndarray, rows: np.ndarray, active: np.ndarray
 ) -> list[tuple[Group, Decoded, np.ndarray]]:
-    """For each place at which lanes of these warps were held: its lanes behind it, the instruction, which lanes."""
+    """Return, for each instruction at which lanes of these warps are held: its lanes after it, the instruction, and
+    their mask.
+    """
     lanes = rows[:, np.newaxis] * WARP + _LANE
     which = [(group, active & (owner == number)) for number, group in enumerate(groups)]
     return [
@@ -76,7 +78,7 @@ def _alive(x: Executor) -> np.ndarray:
 
 
 def _run(x: Executor, parts: Sequence[tuple[Group, Decoded, np.ndarray]], rows: np.ndarray, active: np.ndarray) -> None:
-    """Runs whole warps, each lane with the registers of its own instruction."""
+    """Run whole warps, each lane with the registers of its own instruction."""
     lanes = (rows[:, np.newaxis] * WARP + _LANE).reshape(-1)
     first, step, _ = parts[0]
     inputs = [None if value is None else np.array(value) for value in _inputs(x, first, step, lanes)]
@@ -87,7 +89,8 @@ def _run(x: Executor, parts: Sequence[tuple[Group, Decoded, np.ndarray]], rows: 
     x.step, x.active, x.whole, x.met, x.departed, x.carried = step, active, False, parts, [], None
     with x.elsewhere(first.frame, lanes):
         x.shape = (len(rows), WARP)
-        x.order(Convergence(rows, active))
+        if step.op.orders_lanes:
+            x.order(Convergence(rows, active))
         result = step.op.execute(step.opcode, x, *inputs)
     stays = np.zeros(x.residents.lanes, bool)
     for departed in x.departed:
@@ -105,7 +108,7 @@ def _inputs(x: Executor, behind: Group, step: Decoded, lanes: np.ndarray) -> lis
 def _go_on(
     x: Executor, behind: Group, step: Decoded, lanes: np.ndarray, members: np.ndarray, result: Any, stays: np.ndarray
 ) -> None:
-    """Lanes of a place get their results and are ready behind it, but for those that stay at a barrier."""
+    """Deliver the results to the lanes of an instruction and make them ready, except those that stay at a barrier."""
     if result is not None:
         with x.elsewhere(behind.frame, as_index(lanes)):
             x.shape, x.kept = (len(lanes) // WARP, WARP), members

@@ -1,4 +1,4 @@
-"""Functions that CUDA's compiler calls and the driver provides: vprintf, __assertfail; the others are refused."""
+"""Functions that the CUDA compiler calls and the driver provides: vprintf and __assertfail; others are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CONVERSION = re.compile(
 
 
 def vprintf(machine: Core, x: Executor, text: np.ndarray, arguments: np.ndarray) -> np.ndarray:
-    """Prints for one lane after another; returns how many arguments each printed."""
+    """Print for one lane after another; return the number of arguments that each printed."""
     counts = np.zeros(x.width, np.int64)
     for lane, (where, values) in enumerate(zip(text, arguments, strict=True)):
         with x.only(np.arange(x.width) == lane):
@@ -42,7 +42,7 @@ def assertfail(
     function: np.ndarray,
     size: np.ndarray,
 ) -> np.ndarray:
-    """Reports a failed assertion; the lanes end."""
+    """Report a failed assertion, and end the lanes."""
     with x.only(np.arange(x.width) == 0):
         text, path, name = (_string(x, int(where[0])) for where in (condition, file, function))
     x.fail("assert", f"assertion `{text}` failed in {name} ({path}:{int(line[0]) & 0xFFFFFFFF})")
@@ -84,7 +84,7 @@ def _string(x: Executor, address: int) -> str:
 
 
 def _formatted(x: Executor, template: str, address: int) -> tuple[str, int]:
-    """printf's text and the number of arguments; these lie at an address, aligned to their size."""
+    """Return printf's text and the number of its arguments, which are at an address, aligned to their size."""
     count, position = 0, address
 
     def take(size: int) -> int:

@@ -1,4 +1,4 @@
-"""The machine: launches blocks, schedules their lanes, and ends when all have ended or none can go on."""
+"""The machine: starts blocks and schedules their lanes until all have exited or none can continue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .watching import Watcher
 
 LANES = 16384
 """Lanes that run together: more make an instruction cheaper for each, until arrays leave the cache."""
-THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # of a multiprocessor of an H200
+THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # per multiprocessor of an H200
 
 
 class Machine(Core):
@@ -66,7 +66,7 @@ class Machine(Core):
                 memory.subscribe(GridWaits(races, launch.beside))
 
     def run(self) -> Report:
-        """Runs all blocks. Raises Found with `only_first`, EmulationError for what cannot be emulated."""
+        """Run all blocks. Raises FirstFinding with `only_first`, EmulationError for what cannot be emulated."""
         keep_freed_memory()
         try:
             while self.blocks < self.total:
@@ -88,12 +88,12 @@ class Machine(Core):
         return self.report
 
     def _free_shared(self) -> None:
-        """Leaves shared memory that is not used any more to the blocks that start next."""
+        """Return unused shared memory to the pool, for the blocks that start next."""
         if (shared := self.memory.spaces.pop("shared", None)) is not None:
             shared.free()
 
     def _whereabouts(self) -> str:
-        """Where the kernel is, for those who end it."""
+        """Describe where the kernel is, for a user who interrupts it."""
         x = self.processor
         at = f" ({x.step.location})" if x.step.location is not None else ""
         first = self.residents.name(int(x.group.lanes[0] if x.group else np.argmax(x.alive)))
@@ -102,18 +102,18 @@ class Machine(Core):
     # Blocks
 
     def _batch(self) -> int:
-        """How many blocks run together at first: a fair number of lanes, but no more than a GPU would hold."""
+        """Return the number of blocks that start together: enough lanes for speed, at most those that a GPU holds."""
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
         return min(self._capacity(), self._whole_clusters(LANES // threads))
 
     def _whole_clusters(self, blocks: int) -> int:
-        """The blocks of a cluster start together: so many of these, and one cluster at least."""
+        """Round down to whole clusters, whose blocks start together; at least one cluster."""
         return max(self.each, blocks - blocks % self.each)
 
     def _capacity(self) -> int:
-        """How many blocks an H200 holds at once, by threads and shared memory; registers are not known here.
+        """Return the number of blocks that an H200 holds at once, by threads and shared memory, without registers.
 
-        Later blocks start, in order, when earlier ones end, or when those that run together wait.
+        Later blocks start, in order, when earlier ones end, or when the running ones wait.
         """
         if self.launch.resident is not None:
             return self._whole_clusters(self.launch.resident)
@@ -123,12 +123,12 @@ class Machine(Core):
         return self._whole_clusters(max(1, each) * self.multiprocessors)
 
     def _next(self, count: int) -> np.ndarray:
-        """Ordinals of the next blocks."""
+        """Return the ordinals of the next blocks."""
         first, self.blocks = self.blocks, min(self.total, self.blocks + count)
         return np.arange(first, self.blocks)
 
     def _start(self, blocks: np.ndarray) -> None:
-        """New blocks at the first step of the kernel."""
+        """Start new blocks at the first step of the kernel."""
         self._free_shared()
         self.settle(Residents(self.launch.grid, self.launch.block, blocks, self.cluster))
         self.memory.settle(self.residents)
@@ -143,7 +143,7 @@ class Machine(Core):
         self.scheduler.add(Group(self.entry, 0, self.residents.all[self.residents.exists]))
 
     def _finish(self) -> None:
-        """Runs until all lanes that were started have ended."""
+        """Run until all started lanes have exited."""
         while self.processor.living:
             if self.scheduler.weary:
                 self._relieve()
@@ -160,13 +160,16 @@ class Machine(Core):
                 raise Abort
 
     def _stir(self, patient: bool = False) -> bool:
-        """When nothing is ready: what waits for memory, late copies, more blocks; whether anything can go on. With
-        `patient`, threads that are ready may still tell mbarriers of bytes to expect: copies of others do not land."""
+        """Let something happen when no lane is ready: parked lanes, late copies, more blocks; return True if lanes can
+        continue.
+
+        With `patient`, ready threads may still announce bytes at mbarriers, so copies of others do not land.
+        """
         woken = self.scheduler.wake(self.memory.state) or self._land(patient)
         return woken or meet_elsewhere(self.processor) or self._join()
 
     def _relieve(self) -> None:
-        """Some go round in circles: what they may wait for gets its turn, though they could run on."""
+        """Give a turn to whatever the looping lanes may wait for, although they could run on."""
         self.scheduler.weary = False
         if self.processor.rounds < ROUNDS_BEFORE_OTHERS:
             self._stir(patient=bool(self.scheduler.ready))
@@ -181,11 +184,11 @@ class Machine(Core):
             raise Abort
 
     def _land(self, patient: bool = False) -> bool:
-        """Completes what somebody may wait for; whether there was any."""
+        """Complete the copies that a thread may wait for; return True if there was any."""
         return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor, patient)
 
     def _land_departed(self) -> None:
-        """Completes copies to other blocks by threads that have ended, before others come in their place."""
+        """Complete copies to other blocks by threads that have exited, before other blocks take their place."""
         self.remote.flush()
         alive = self.processor.alive
         while any(not alive[load.lanes].all() for load in self.bulk.loads):
@@ -195,7 +198,7 @@ class Machine(Core):
         return [*self.copies.locations(), *self.bulk.locations()]
 
     def _join(self) -> bool:
-        """Starts more blocks beside those that wait, if a GPU would have room for them."""
+        """Start more blocks in addition to the waiting ones, if a GPU would have room for them."""
         r = self.residents
         alive = self.processor.living_warps() > 0
         room = min(self._capacity() - int(alive.sum()), len(alive))
@@ -211,7 +214,7 @@ class Machine(Core):
         return True
 
     def _move(self, new: Residents) -> None:
-        """Blocks that have not ended go on among other residents: all that is kept for lanes and slots moves."""
+        """Move the blocks that have not ended, with all state of their lanes and slots, among other residents."""
         lanes, slots = new.moved(self.residents)
         self.products.settle(self.processor)
         old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
@@ -236,7 +239,7 @@ class Machine(Core):
 
 
 class MachineWatcher(Watcher, Protocol):
-    """A watcher that looks at the machine."""
+    """A watcher with access to the machine."""
 
     def attach(self, machine: Machine) -> None:
-        """The launch is about to begin."""
+        """Prepare for a launch that is about to begin."""

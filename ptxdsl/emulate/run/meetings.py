@@ -1,4 +1,4 @@
-"""Warp collectives: which warps have all the lanes that an instruction waits for."""
+"""Warp collectives: the warps in which all lanes that an instruction waits for are present."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ALL_THREADS = (
 
 @dataclass(slots=True)
 class Meeting:
-    """Whole warps that run an instruction together, and which of their lanes take part.
+    """Whole warps that run an instruction together, and their participating lanes.
 
-    `rows` are their numbers (None: all). `kept` marks the lanes whose results count, None where they are all.
+    `rows` are their numbers (None: all). `kept` marks the lanes whose results count, None for all.
     """
 
     rows: np.ndarray | None
@@ -38,7 +38,7 @@ class Meeting:
 
 
 def meetings(x: Executor, step: Decoded) -> list[Meeting]:
-    """Those of the lanes at a collective that may run it; the others are held until the rest of their warps comes."""
+    """Yield the warps at a collective that may run it; hold the others until the rest of their lanes arrives."""
     if (
         x.whole
         and not x.partial
@@ -65,7 +65,7 @@ def _meeting(x: Executor, rows: np.ndarray, active: np.ndarray) -> Meeting:
 def _by_warp(
     x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """All lanes that have not ended must be there."""
+    """Require all lanes that have not exited."""
     missing = _lacking(x, step, rows, present)[rows]
     if missing.any():
         x.hold(_lanes(rows, present & missing[:, np.newaxis]))
@@ -78,7 +78,7 @@ def _by_warp(
 
 
 def _lacking(x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray) -> np.ndarray:
-    """Which warps of all, or whose warpgroups, lack lanes that have not ended."""
+    """Return the warps, or those of warpgroups, that lack lanes which have not exited."""
     absent: np.ndarray = x.alive.reshape(-1, WARP).copy()
     absent[rows] &= ~present
     lacking = np.asarray(absent.any(axis=1))
@@ -86,7 +86,7 @@ def _lacking(x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray) 
 
 
 def by_warpgroup(residents: Residents, warps: np.ndarray) -> np.ndarray:
-    """For each warp, how many of its warpgroup are flagged."""
+    """Return for each warp the number of flagged warps in its warpgroup."""
     flags = np.zeros((-(-residents.warps // WARPGROUP) * WARPGROUP, residents.slots), np.int64)
     flags[: residents.warps] = warps.reshape(residents.warps, residents.slots)
     groups = flags.reshape(-1, WARPGROUP, residents.slots).sum(1)
@@ -94,7 +94,7 @@ def by_warpgroup(residents: Residents, warps: np.ndarray) -> np.ndarray:
 
 
 def _check_warpgroups(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
-    """Reports warpgroups that lack threads for good."""
+    """Report warpgroups with threads that have exited."""
     everybody = np.zeros((x.residents.lanes // WARP, WARP), bool)
     everybody[rows] = present
     whole = by_warpgroup(x.residents, np.asarray(everybody.all(1))) == WARPGROUP
@@ -109,7 +109,7 @@ def _check_warpgroups(x: Executor, rows: np.ndarray, present: np.ndarray) -> Non
 
 
 def _check_whole(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
-    """Reports warps that lack lanes for good, at an instruction that needs all 32."""
+    """Report warps with lanes that have exited, at an instruction that needs all 32."""
     count = present.sum(1)
     short = (count > 0) & (count < WARP)
     if short.any():
@@ -122,10 +122,10 @@ def _check_whole(x: Executor, rows: np.ndarray, present: np.ndarray) -> None:
 
 
 def report_deserters(x: Executor, ending: np.ndarray) -> None:
-    """Reports lanes that end while others of their warps wait for them at an aligned barrier.
+    """Report lanes that exit while others of their warps wait for them at an aligned barrier.
 
-    Hardware takes them for come. The manual leaves it undefined: all threads must run an aligned barrier, and only
-    those that had ended before are excused.
+    Hardware counts them as arrived. The manual leaves it undefined: all threads must execute an aligned barrier, except
+    those that had exited before.
     """
     for group in x.scheduler.held.values():
         step = group.frame.code.steps[group.pc]
@@ -148,7 +148,7 @@ def report_deserters(x: Executor, ending: np.ndarray) -> None:
 
 
 def _of_warp(lanes: np.ndarray, warp: int) -> np.ndarray:
-    """Which lanes of a warp are among these."""
+    """Return the mask of a warp's lanes that are among these."""
     which = np.zeros(WARP, bool)
     which[lanes[lanes // WARP == warp] % WARP] = True
     return which
@@ -157,7 +157,7 @@ def _of_warp(lanes: np.ndarray, warp: int) -> np.ndarray:
 def _by_mask(
     x: Executor, step: Decoded, rows: np.ndarray, present: np.ndarray
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """All lanes that a membermask names and that have not ended must be there, with the same mask."""
+    """Require all lanes that a membermask names and that have not exited, with the same mask."""
     alive = x.alive.reshape(-1, WARP)[rows]
     masks = _masks(x, step, rows)
     _check_named(x, rows, present, masks)
@@ -170,7 +170,7 @@ def _by_mask(
 
 
 def complete(alive: np.ndarray, present: np.ndarray, masks: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Warps (bool) of which all lanes of one mask are here, and these lanes; arrays are (warps, 32)."""
+    """Return the warps (bool) in which all lanes of one mask are present, and these lanes; arrays are (warps, 32)."""
     left = present.copy()
     while left.any():
         mask = masks[np.arange(len(masks)), left.argmax(1)][:, np.newaxis]
@@ -186,7 +186,7 @@ def _masks(x: Executor, step: Decoded, rows: np.ndarray) -> np.ndarray:
 
 
 def needed_lanes(x: Executor, group: Group, step: Decoded, warp: int) -> np.ndarray:
-    """The lanes of a warp that the first lane of a held group waits for."""
+    """Return the lanes of a warp that the first lane of a held group waits for."""
     alive = x.alive.reshape(-1, WARP)[warp]
     if step.members is None:
         return alive
@@ -195,7 +195,7 @@ def needed_lanes(x: Executor, group: Group, step: Decoded, warp: int) -> np.ndar
 
 
 def membermasks(x: Executor, frame: Frame, step: Decoded, lanes: np.ndarray) -> np.ndarray:
-    """The member masks with which lanes come to an instruction."""
+    """Return the member masks that lanes pass to an instruction."""
     assert step.members is not None
     with x.elsewhere(frame, lanes):
         masks: np.ndarray = step.reads[step.members].read(x).view(np.uint32)
@@ -222,7 +222,7 @@ def _lanes(rows: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 
 def lane_list(present: np.ndarray) -> str:
-    """Lanes in words: 'lanes 0–15', 'lane 3', 'lanes 0, 2, 4, …'."""
+    """Describe lanes: 'lanes 0–15', 'lane 3', 'lanes 0, 2, 4, …'."""
     lanes = np.flatnonzero(present)
     if len(lanes) == 1:
         return f"lane {lanes[0]}"
@@ -233,7 +233,7 @@ def lane_list(present: np.ndarray) -> str:
 
 
 def shaped(value: Any, warps: int) -> Any:
-    """An input with its lanes as whole warps; 128-bit values have two words for each lane."""
+    """Reshape an input to whole warps of lanes; 128-bit values have two words per lane."""
     if not isinstance(value, np.ndarray):
         return value
     axis = value.ndim - 1 if value.shape[-1] == warps * WARP else value.ndim - 2

@@ -1,6 +1,6 @@
-"""Operands of decoded instructions: how they are read from, and written to, the registers of many lanes.
+"""Readers and writers of operands, for the registers of many lanes.
 
-A reader has `read(x)`, a writer `put(x, value)`; `x` is the processor, whose `index` says for which lanes.
+A reader has `read(x)`, a writer `put(x, value)`; `x` is the processor, whose `index` selects the lanes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ADDRESS = np.dtype(np.uint64)
 
 @dataclass(frozen=True, slots=True)
 class ReadRegister:
-    """A register, seen as `dtype`; cut down first where the operand is narrower than the register."""
+    """Reads a register as `dtype`, truncated if the operand is narrower than the register."""
 
     slot: int
     dtype: np.dtype
@@ -72,7 +72,7 @@ class ReadRegister:
 
 @dataclass(frozen=True, slots=True)
 class ReadPart:
-    """A byte or half of a register, with the sign that the operand's type gives it (video instructions)."""
+    """Reads a byte or half of a register, with the sign of the operand's type (video instructions)."""
 
     whole: ReadRegister
     shift: int
@@ -85,7 +85,7 @@ class ReadPart:
 
 @dataclass(frozen=True, slots=True)
 class ReadConstant:
-    """The same value for all lanes, given as its bits."""
+    """Reads the same value for all lanes, given as its bits."""
 
     bits: int
     dtype: np.dtype
@@ -106,7 +106,7 @@ class ReadWords:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpecial:
-    """A special register."""
+    """Reads a special register."""
 
     name: str
     dtype: np.dtype
@@ -118,7 +118,7 @@ class ReadSpecial:
 
 @dataclass(frozen=True, slots=True)
 class ReadVariable:
-    """The address of a variable in its state space, plus bytes; of a function, its code address."""
+    """Reads the address of a variable in its state space, plus bytes; for a function, its code address."""
 
     target: ir.Variable | ir.Function | ir.Symbol | ir.Generic
     offset: int
@@ -130,7 +130,7 @@ class ReadVariable:
 
 @dataclass(frozen=True, slots=True)
 class ReadGeneric:
-    """The generic address of a variable in shared or local memory, plus bytes."""
+    """Reads the generic address of a variable in shared or local memory, plus bytes."""
 
     target: ir.Variable
     space: str
@@ -142,7 +142,7 @@ class ReadGeneric:
 
 @dataclass(frozen=True, slots=True)
 class ReadAddress:
-    """A register and bytes; 32-bit addresses wrap around at 32 bits."""
+    """Reads a register plus bytes; 32-bit addresses wrap around at 32 bits."""
 
     base: ReadRegister
     offset: int
@@ -156,7 +156,7 @@ class ReadAddress:
 
 @dataclass(frozen=True, slots=True)
 class ReadVector:
-    """Several registers, stacked."""
+    """Reads several registers, stacked."""
 
     elements: tuple[Any, ...]
 
@@ -167,7 +167,7 @@ class ReadVector:
 
 @dataclass(frozen=True, slots=True)
 class ReadAsIs:
-    """What is no value: a label, a function, a list of arguments, an integer constant; None for an operand left out."""
+    """Returns an operand that is no value: a label, a function, a list of arguments, an integer constant, or None."""
 
     value: Any
 
@@ -177,7 +177,7 @@ class ReadAsIs:
 
 @dataclass(frozen=True, slots=True)
 class WriteRegister:
-    """A register; narrower values are extended to it as `wide`."""
+    """Writes a register; narrower values are extended to it as `wide`."""
 
     slot: int
     dtype: np.dtype
@@ -192,7 +192,7 @@ class WriteRegister:
         x.put(self.slot, value)
 
     def _cast(self, value: np.ndarray) -> np.ndarray:
-        """A result of another type: as a value where the size differs, else its bits."""
+        """Convert a result to another type: by value if the size differs, else by its bits."""
         if value.dtype.itemsize != self.dtype.itemsize or (self.dtype.kind == "b") != (value.dtype.kind == "b"):
             return value.astype(self.dtype)
         return value
@@ -200,7 +200,7 @@ class WriteRegister:
 
 @dataclass(frozen=True, slots=True)
 class WriteVector:
-    """Several registers, from rows; None for `_`."""
+    """Writes several registers, from rows; None for `_`."""
 
     elements: tuple[WriteRegister | None, ...]
 
@@ -233,7 +233,7 @@ class Slots:
         self.dtypes = [storage(register.type) for register in self.registers]
 
     def of(self, register: ir.Register) -> int:
-        """The slot of a register; one that nobody declared gets a slot of its own."""
+        """Return the slot of a register; an undeclared register gets a new slot."""
         if register not in self.number:
             self.number[register] = len(self.registers)
             self.registers.append(register)
@@ -241,7 +241,7 @@ class Slots:
         return self.number[register]
 
     def reader(self, operand: Operand, value: ir.Operand | None) -> Reader:
-        """How an instruction reads one of its operands."""
+        """Return the reader of an operand."""
         if value is None or (operand.type is None and operand.role != "address"):
             return ReadAsIs(value) if not isinstance(value, ir.Immediate) else ReadAsIs(value.value)
         if operand.role == "address":
@@ -254,7 +254,7 @@ class Slots:
         return ReadVector((one,)) if operand.vector else one
 
     def scalar(self, type: Type, value: ir.Operand) -> Reader:
-        """One value of a type."""
+        """Return the reader of one value of a type."""
         if isinstance(value, ir.Register | ir.Not):
             return self.register(type, value)
         if isinstance(value, ir.Immediate):
@@ -286,7 +286,9 @@ class Slots:
         return ReadRegister(self.of(register), type.dtype, negated=negated)
 
     def address(self, value: ir.Operand, generic: bool) -> Reader:
-        """A byte address in the instruction's space: by name, a variable of another space is meant where it lies."""
+        """Return the reader of a byte address in the instruction's space; a variable of another space is addressed by
+        name.
+        """
         assert isinstance(value, ir.Address)
         if value.coordinates is not None:
             raise EmulationError(f"the emulator has no tensor maps: `{value}`")
@@ -301,7 +303,7 @@ class Slots:
         return ReadVariable(base, value.offset, ADDRESS)
 
     def writer(self, operand: Operand, value: ir.Operand | None) -> WriteRegister | WriteVector | None:
-        """How an instruction writes one of its operands; None where the result is not wanted."""
+        """Return the writer of an operand; None if the result is not wanted."""
         value = value if value is None else _unbraced(operand, value)
         if isinstance(value, ir.Vector):
             return WriteVector(tuple(self.destination(operand.type, element) for element in value.elements))
@@ -322,7 +324,7 @@ class Slots:
 
 
 def _unbraced(operand: Operand, value: ir.Operand) -> ir.Operand:
-    """A scalar that is written in braces, as Triton does."""
+    """Unwrap a scalar that is written in braces, as Triton does."""
     if isinstance(value, ir.Vector) and not operand.vector and len(value.elements) == 1:
         return value.elements[0]
     return value
@@ -336,12 +338,12 @@ def _constant(bits: int, type: Type) -> Reader:
 
 
 def storage(type: Type) -> np.dtype:
-    """The numpy type in which a register lies; 128 bits are two words."""
+    """Return the numpy type that stores a register; 128 bits are two words."""
     return np.dtype(np.uint64) if type.bits > 64 else type.dtype
 
 
 def constant_bits(type: Type, value: ir.Immediate) -> int:
-    """A constant as bits of an operand's type; floating constants are converted where the width differs."""
+    """Return a constant as bits of an operand's type; floating constants are converted if the width differs."""
     if type is pred:
         return int(value.value != 0)
     if value.type is None or value.type.bits == type.bits:

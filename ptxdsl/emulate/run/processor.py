@@ -1,4 +1,4 @@
-"""Runs groups of lanes, instruction by instruction; what `isa.step.Step` promises to an instruction is here."""
+"""The processor: runs groups of lanes instruction by instruction, and implements `isa.step.Step`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Processor(Flow):
     # Running
 
     def run(self, group: Group) -> None:
-        """Runs a group until it waits, ends, splits or meets others; errors say at which instruction."""
+        """Run a group until it waits, ends, splits or merges with others; errors name the instruction."""
         self._enter(group)
         try:
             self._advance(group)
@@ -74,7 +74,7 @@ class Processor(Flow):
             self._compute(step)
 
     def _select(self, step: Decoded) -> bool:
-        """Narrows the instruction to the lanes whose guard holds; whether there are any."""
+        """Restrict the instruction to the lanes whose guard holds; return False if there are none."""
         assert step.guard is not None
         self.index, self.width, self.partial = self.group_index, self.group_width, False
         chosen = step.guard.read(self)
@@ -101,7 +101,7 @@ class Processor(Flow):
     # Computing
 
     def _compute(self, step: Decoded) -> None:
-        """An instruction that reads and writes registers only."""
+        """Execute an instruction that reads and writes registers only."""
         self.count(step, self.width)
         if self.dense and not self.partial:
             self.index, self.width = None, self.residents.lanes
@@ -118,7 +118,7 @@ class Processor(Flow):
     # Effects
 
     def _effect(self, step: Decoded) -> None:
-        """An instruction that touches the machine."""
+        """Execute an instruction that accesses the machine."""
         self.shape = (self.width,)
         self.count(step, self.width)
         inputs = [operand.read(self) for operand in step.reads]
@@ -135,11 +135,12 @@ class Processor(Flow):
             self._settle()
 
     def _meet(self, step: Decoded) -> None:
-        """An instruction that lanes of a warp run together: those run whose warps are complete."""
+        """Execute an instruction that the lanes of a warp run together, for the warps that are complete."""
         for meeting in meetings(self, step):
             self.aim(meeting.index)
             self.shape, self.active, self.kept = (meeting.warps, WARP), meeting.active, meeting.kept
-            self.order(Convergence(meeting.rows, meeting.active))
+            if step.op.orders_lanes:
+                self.order(Convergence(meeting.rows, meeting.active))
             for each in step.batch.steps if step.batch else (step,):
                 self.count(each, meeting.count)
             if step.batch is not None:
@@ -188,7 +189,7 @@ class Processor(Flow):
                 self.hand_on(step, taint)
 
     def _settle(self) -> None:
-        """Some lanes left: the others of the group, if there are any, become ready where it stands."""
+        """Make the rest of the group ready at its current step after some lanes have left."""
         group = self.running
         stay = np.zeros(self.residents.lanes, bool)
         stay[group.lanes] = True

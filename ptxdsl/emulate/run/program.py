@@ -1,4 +1,4 @@
-"""A kernel with all that it reaches: functions, module variables and their initial values."""
+"""A kernel with everything that it reaches: functions, module variables and their initial values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .decode import decode
 from .special import RESERVED_BYTES
 
 CODE_STEP = 16
-SHARED_ZONE = 128  # keeps the banks of what follows
+SHARED_ZONE = 128  # a multiple of the bank row, so that banks stay the same
 _BLOCK = 1 << 20  # bytes
-_GAP = 0x1_3579_BD00  # between arrays in the address space: an index that is far out hits none of them
+_GAP = 0x1_3579_BD00  # between arrays: an index far outside of one hits no other
 
 
 RESERVED = "%reserved_smem_offset_"
@@ -53,7 +53,7 @@ class Program:
         return list(dict.fromkeys(v for v in self.variables.values() if v.space in spaces))
 
     def definition(self, function: ir.Function | ir.Symbol) -> ir.Function | None:
-        """The function with a body that a name means; None if the module only declares it."""
+        """Return the function with a body that a name refers to; None if the module only declares it."""
         name = self.aliases.get(function.name, function.name)
         if isinstance(function, ir.Function) and function.body is not None:
             return function
@@ -72,9 +72,9 @@ def _aliases(module: ir.PtxModule) -> Iterator[tuple[str, str]]:
 
 
 def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variable]:
-    """Each variable, and the one that defines it: a declaration of the same name stands for its definition.
+    """Return the definition of each variable; a declaration of the same name refers to it.
 
-    An `.extern .shared` variable defines itself; other variables that nobody defines are left out.
+    An `.extern .shared` variable defines itself; other undefined variables are left out.
     """
     best: dict[str, ir.Variable] = {}
     for variable in declared:
@@ -87,10 +87,10 @@ def _definitions(declared: Iterable[ir.Variable]) -> dict[ir.Variable, ir.Variab
 def shared_allocations(
     variables: list[ir.Variable], dynamic_bytes: int, extents: Mapping[str, int] = NO_EXTENTS
 ) -> tuple[dict[ir.Variable, int], list[Allocation], int]:
-    """Places of shared variables with red zones between them, the dynamic ones (`x[]`) all behind the others.
+    """Place shared variables with red zones between them, and the dynamic ones (`x[]`) after all others.
 
-    `extents` are the bytes of those that were lengthened, so that what follows them is aligned: these alone are theirs.
-    Returns places, allocations and the bytes of a block.
+    `extents` are the bytes of variables that were padded so that what follows is aligned; only these bytes are theirs.
+    Return addresses, allocations and the bytes of a block.
     """
     fixed = [v for v in variables if v.linkage != "extern" or v.bytes]
     dynamic = [v for v in variables if v not in fixed]
@@ -109,7 +109,7 @@ def shared_allocations(
 
 
 def allocation(variable: ir.Variable, start: int, offset: int, extent: int | None = None) -> Allocation:
-    """A variable in memory, or the first `extent` bytes of it."""
+    """Return the allocation of a variable, or of its first `extent` bytes."""
     shape = tuple(extent or 0 for extent in variable.shape) or (variable.vector,)
     element, bytes = _element_bytes(variable), variable.bytes
     if extent is not None and extent < bytes:
@@ -126,7 +126,7 @@ def _alignment(variable: ir.Variable) -> int:
 
 
 class Arena:
-    """Global memory before a launch: arrays and module variables at sparse addresses, bytes close together."""
+    """Global memory before a launch: arrays and module variables at sparse addresses, with their bytes packed."""
 
     def __init__(self) -> None:
         self.allocations: list[Allocation] = []
@@ -135,7 +135,7 @@ class Arena:
         self._offset = 256
 
     def add(self, new: Allocation, content: bytes | np.ndarray, misaligned: int = 0) -> int:
-        """Gives an allocation its address, `misaligned` bytes past a multiple of 256."""
+        """Give an allocation its address, `misaligned` bytes past a multiple of 256."""
         new.start = self._address + misaligned
         new.offset = self._offset + misaligned
         self._address = -(-(new.end + _GAP) // 256) * 256
@@ -145,7 +145,7 @@ class Arena:
         return new.start
 
     def fill(self, data: np.ndarray) -> None:
-        """Writes the contents to the bytes of a region."""
+        """Write the contents to the bytes of a region."""
         for allocation, content in zip(self.allocations, self.contents, strict=True):
             octets = np.frombuffer(content, np.uint8) if isinstance(content, bytes) else content
             copy_blocks(octets, data[allocation.offset : allocation.offset + len(octets)])
@@ -194,7 +194,7 @@ def _fill(
 
 
 def _number(value: object, address_of: Any) -> int:
-    """An element of an initial value as bits."""
+    """Return an element of an initial value as bits."""
     if isinstance(value, ir.Immediate):
         return value.value
     if isinstance(value, ir.Masked):

@@ -1,4 +1,4 @@
-"""How many registers the threads of a block have, and what warps have given back for others (setmaxnreg)."""
+"""The register pool of setmaxnreg: registers per thread of each warp, and those released for others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .residents import WARP, Residents
 
 
 def at_launch(kernel: ir.Function) -> int:
-    """The registers of each thread when a kernel starts; 0 where it does not say how large its blocks are."""
+    """Return the registers of each thread when a kernel starts; 0 if it does not declare its block size."""
     return registers_at_launch(kernel.bounds)
 
 
 class RegisterPool:
-    """`each` has the registers a thread of every warp, `free` what is left for others in every block."""
+    """`each` has the registers per thread of every warp, `free` the registers left for others in every block."""
 
     def __init__(self, residents: Residents, first: int) -> None:
         self.first = first
@@ -25,7 +25,7 @@ class RegisterPool:
         self.free = np.zeros(residents.slots, np.int64)
 
     def change(self, x: Executor, count: int, more: bool) -> np.ndarray:
-        """The current warps want `count` registers a thread; for each lane, whether they have them."""
+        """Request `count` registers per thread for the current warps; return for each lane True if they have them."""
         if not self.first:
             raise EmulationError(
                 f"{x.name}: the number of registers is unknown, because the kernel does not declare its block size",
@@ -42,7 +42,7 @@ class RegisterPool:
                 continue
             self.free[slot] -= wanted
             self.each[warps] = count
-            x.memory.version += wanted < 0  # those that wait for registers look again
+            x.memory.version += wanted < 0  # wake the warps that wait for registers
         return ready
 
     def _check(self, x: Executor, rows: np.ndarray, count: int, more: bool) -> None:
@@ -53,13 +53,13 @@ class RegisterPool:
             x.fail("registers", message, np.repeat(wrong[:, np.newaxis], WARP, 1), f"write setmaxnreg.{other}")
 
     def lacking(self, x: Executor, lanes: np.ndarray, count: int) -> str:
-        """What a warpgroup lacks that waits for registers."""
+        """Describe the registers that a waiting warpgroup lacks."""
         row, slot = int(lanes[0]) // WARP, int(x.residents.slot[lanes[0]])
         wanted = (count - int(self.each[row])) * WARP * 4
         return f", for {wanted} registers; {self.free[slot]} are left in the block"
 
     def move(self, lanes: np.ndarray, slots: np.ndarray, residents: Residents) -> None:
-        """Lanes and slots have other numbers; -1 for those that are gone."""
+        """Renumber lanes and slots; -1 for those that have exited."""
         rows, old = lanes[::WARP] // WARP, (self.each, self.free)
         self.each = np.full(residents.lanes // WARP, self.first)
         self.free = np.zeros(residents.slots, np.int64)

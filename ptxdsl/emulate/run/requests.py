@@ -1,4 +1,4 @@
-"""What an instruction may ask of the running group besides control: memory, copies, special registers, findings."""
+"""The requests of instructions besides control flow: memory, copies, special registers, findings."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Requests(Results):
         self.memory.order(self, event)
 
     def count(self, step: Decoded, lanes: int) -> None:
-        """Lanes have run a step."""
+        """Count a step that lanes have executed."""
         self.machine.report.instructions += lanes
         if self.machine.traffic is not None:
             self.machine.traffic.count(step.origin, lanes)
@@ -105,7 +105,7 @@ class Requests(Results):
         self.remote.issue(self.lanes_now, slots, self._deferred(action), self.origin)
 
     def _deferred(self, action: Callable[[Step], None]) -> Callable[[np.ndarray], None]:
-        """What lanes do later for the instruction that runs now."""
+        """Return a function that lets lanes run an action later, for the current instruction."""
         frame, step = self.frame, self.step
 
         def run(lanes: np.ndarray) -> None:
@@ -121,11 +121,11 @@ class Requests(Results):
         return reading
 
     def split_reading(self, reading: AsyncReading, warps: np.ndarray) -> tuple[AsyncReading, AsyncReading]:
-        """That of some of the warps of a collective, and that of the others."""
+        """Split a reading of a collective into that of some of its warps and that of the others."""
         return self.bulk.readings.split(reading, warps)
 
     def unwritten_chunks(self, reading: AsyncReading) -> np.ndarray:
-        """Which of its chunks nobody has written."""
+        """Return the mask of its uninitialised chunks."""
         return self.bulk.readings.unwritten(reading)
 
     def end_reading(self, reading: AsyncReading) -> np.ndarray:
@@ -150,7 +150,7 @@ class Requests(Results):
         return values if self.index is None else values[self.index]
 
     def constant(self, bits: int, dtype: np.dtype) -> np.ndarray:
-        """One value for all current lanes, from its bits."""
+        """Return one value for all current lanes, from its bits."""
         key = bits, dtype
         if key not in self.constants:
             one = np.array([bits % (1 << 8 * dtype.itemsize)], np.dtype(f"u{dtype.itemsize}"))
@@ -161,7 +161,7 @@ class Requests(Results):
         return values if self.index is None else values[: self.width]
 
     def address_of(self, target: ir.Variable | ir.Function | ir.Symbol) -> int:
-        """Where a variable begins in its state space; for a function, a code address."""
+        """Return the address of a variable in its state space; for a function, a code address."""
         if isinstance(target, ir.Variable) and target in self.frame.addresses:
             return self.frame.addresses[target]
         return self.machine.address_of(target)

@@ -1,7 +1,7 @@
-"""The blocks that run together, and which lane of the arrays stands for which of their threads.
+"""The resident blocks, and the lane of the arrays for each of their threads.
 
-Blocks are launched cluster by cluster: the ordinal of a block is its place in that order. Without clusters, and where
-a cluster extends along x alone, it is the number of the block in the grid.
+Blocks are launched cluster by cluster; the ordinal of a block is its position in that order. Without clusters, or if a
+cluster extends along x alone, it is the number of the block in the grid.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ONE: Index = (1, 1, 1)  # the cluster of a launch without clusters
 class Residents:
     """Blocks in `slots`, with one lane for each thread, padded to whole warps.
 
-    Lanes are ordered by warp, then slot, then place in the warp: the lanes of one warp role are a contiguous range.
-    `ordinals` says for each slot which block stands there.
+    Lanes are ordered by warp, then slot, then lane of the warp: the lanes of one warp role are a contiguous range.
+    `ordinals` has the block in each slot.
     """
 
     def __init__(self, grid: Index, block: Index, ordinals: np.ndarray, cluster: Index = ONE) -> None:
@@ -49,14 +49,14 @@ class Residents:
         return _split(self.thread, self.block)
 
     def name(self, lane: int) -> Thread:
-        """The thread of a lane."""
+        """Return the thread of a lane."""
         return Thread(
             tuple(int(axis[lane]) for axis in self.block_index),  # type: ignore[arg-type]
             tuple(int(axis[lane]) for axis in self.thread_index),  # type: ignore[arg-type]
         )
 
     def numbered(self, ordinal: int, thread: int) -> Thread:
-        """A thread by the ordinal of its block and its number in the block."""
+        """Return a thread by the ordinal of its block and its number in the block."""
         block = int(_in_grid(np.array([ordinal]), self.grid, self.cluster)[0])
         return Thread(_coordinate(block, self.grid), _coordinate(thread, self.block))
 
@@ -69,23 +69,23 @@ class Residents:
 
     @cached_property
     def cluster_of(self) -> np.ndarray:
-        """For each slot the number of its cluster among the resident ones, from 0."""
+        """The number of each slot's cluster among the resident ones, from 0."""
         numbers: np.ndarray = np.unique(self.ordinals // self.cluster_blocks, return_inverse=True)[1].reshape(-1)
         return numbers
 
     @cached_property
     def peers(self) -> np.ndarray:
-        """The slots (clusters, ranks) of the blocks of each resident cluster; -1 for those that have left."""
+        """The slots (clusters, ranks) of the blocks of each resident cluster; -1 for those that have exited."""
         table = np.full((int(self.cluster_of.max(initial=-1)) + 1, self.cluster_blocks), -1)
         table[self.cluster_of, self.rank] = np.arange(self.slots)
         return table
 
     def lanes_of(self, slot: int) -> np.ndarray:
-        """Lanes of the threads of one block."""
+        """Return the lanes of the threads of one block."""
         return self.all[(self.slot == slot) & self.exists]
 
     def moved(self, old: Residents) -> tuple[np.ndarray, np.ndarray]:
-        """Where lanes and slots of `old` are found here, for blocks that are in both; -1 for the others."""
+        """Return the new lanes and slots of those of `old`; -1 for blocks that are no longer resident."""
         slot_of = {int(block): slot for slot, block in enumerate(self.ordinals)}
         slots = np.array([slot_of.get(int(block), -1) for block in old.ordinals])
         slot = slots[old.slot]
@@ -99,7 +99,7 @@ def _coordinate(number: int, extents: Index) -> Index:
 
 
 def _in_grid(ordinals: np.ndarray, grid: Index, cluster: Index) -> np.ndarray:
-    """The numbers in the grid of blocks that are counted cluster by cluster."""
+    """Return the numbers in the grid of blocks that are counted cluster by cluster."""
     clusters, rank = np.divmod(ordinals, prod(cluster))
     extents = grid[0] // cluster[0], grid[1] // cluster[1], grid[2] // cluster[2]
     first, inner = _split(clusters, extents), _split(rank, cluster)
@@ -109,6 +109,6 @@ def _in_grid(ordinals: np.ndarray, grid: Index, cluster: Index) -> np.ndarray:
 
 
 def _split(index: np.ndarray, extents: Index) -> tuple[np.ndarray, ...]:
-    """Linear numbers as (x, y, z), x fastest."""
+    """Split linear numbers into (x, y, z), x fastest."""
     x, y, _ = extents
     return (index % x).astype(np.uint32), (index // x % y).astype(np.uint32), (index // (x * y)).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""What instructions leave in registers: their results, and what is known of those that nobody wrote."""
+"""Results of instructions in registers, and the taint of uninitialised values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Results(State):
     """The part of the processor that writes registers."""
 
     def deliver(self, step: Decoded, result: Any) -> None:
-        """Writes an instruction's results."""
+        """Write the results of an instruction."""
         if len(step.writes) == 1:
             result = (result,)
         elif not step.writes:
@@ -26,12 +26,12 @@ class Results(State):
                 writer.put(self, value)
 
     def deliver_late(self, frame: Frame, step: Decoded, lanes: np.ndarray, result: np.ndarray) -> None:
-        """Writes the result of an instruction at which lanes have waited."""
+        """Write the result of an instruction at which lanes have waited."""
         with self.elsewhere(frame, lanes):
             self.deliver(step, result)
 
     def put(self, slot: int, value: np.ndarray) -> None:
-        """Writes a register for the current lanes."""
+        """Write a register for the current lanes."""
         if value.shape != self.shape or len(self.shape) > 1:
             value = self._one_axis(value)
         index = self.index
@@ -40,7 +40,7 @@ class Results(State):
         self.frame.put(slot, value, index, not self.dense or self.partial or self.kept is not None)
 
     def _one_axis(self, value: np.ndarray) -> np.ndarray:
-        """A result with its lanes along one axis; what is the same for all is repeated."""
+        """Flatten a result to one axis of lanes; a value common to all lanes is repeated."""
         if len(self.shape) > 1:
             return value.reshape(-1, *value.shape[len(self.shape) :])
         return value if value.ndim and len(value) == self.width else np.broadcast_to(value, self.shape)
@@ -60,7 +60,7 @@ class Results(State):
         return Taint(either, next((sources[slot] for slot in suspect if slot in sources), None))
 
     def taint(self, slots: Sequence[int], tainted: np.ndarray, source: UninitializedRead | None) -> None:
-        """What is computed from values that were never written counts as never written."""
+        """Mark registers of the current lanes as uninitialised where `tainted` holds, and as initialised elsewhere."""
         lanes = self.lanes_now
         for slot in slots:
             flags = self.frame.undefined.get(slot)
@@ -120,11 +120,11 @@ class Results(State):
         return Taint(flags, tainted.source) if flags[self.lanes_now].any() else None
 
     def refuse_carried(self, which: np.ndarray) -> None:
-        """Reports lanes (a mask of an access) that write what nobody wrote to where it is a result."""
+        """Report lanes (a mask of an access) that store uninitialised values to memory that is a result."""
         self.refuse_undefined(self.step.carried, which if which.ndim > 1 else None)
 
     def refuse_undefined(self, slots: Sequence[int], active: np.ndarray | None = None) -> None:
-        """Reports registers that were never written and now decide something in the (active) lanes."""
+        """Report uninitialised registers that decide something in the (active) lanes."""
         if not self.frame.undefined or not self.checks:
             return
         for slot in slots:

@@ -1,8 +1,8 @@
-"""Which lanes run next: groups of lanes at one place, by (epoch, place), least first.
+"""The scheduler: groups of lanes at one step, by (epoch, step), least first.
 
-Lanes that meet at one place merge. A group that went round a loop often while others were ready falls behind by an
-epoch, so that none starves. A group whose last round changed neither memory nor its registers is parked until memory
-changes; when only such groups are left, none can ever go on.
+Lanes that meet at one step merge. A group that has looped often while others were ready is moved to the next epoch, so
+that none starves. A group whose last iteration changed neither memory nor its registers is parked until memory changes;
+when only such groups are left, none can ever continue.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .residents import WARP
 
 TURNS_PER_EPOCH = 32
 PATIENCE = 64
-ROUNDS_BEFORE_OTHERS = 1024  # of loops that change memory: they may wait for a block that has not started
+ROUNDS_BEFORE_OTHERS = 1024  # iterations of loops that change memory, which may wait for a block that has not started
 
 Position: TypeAlias = tuple[Frame, int]
 
@@ -37,9 +37,9 @@ class Loop:
 
 @dataclass(eq=False, slots=True)
 class Group:
-    """Lanes (ascending) that stand at step `pc` of a frame. `turns` counts rounds of loops.
+    """Lanes (ascending) at step `pc` of a frame. `turns` counts iterations of loops.
 
-    `circles` says that it was parked in a loop that changed nothing.
+    `circles` is True if it was parked in a loop that changed nothing.
     """
 
     frame: Frame
@@ -60,28 +60,28 @@ class Group:
 
 
 class Schedule(Protocol):
-    """Which group runs next; without `merges`, warps run alone, though others stand at the same place."""
+    """A policy that chooses the next group; without `merges`, warps run alone even if others are at the same step."""
 
     merges: bool
 
     def choose(self, groups: Collection[Group]) -> tuple[Group, int | None]:
-        """One of the groups, and the warp of it that runs alone (None: all of them)."""
+        """Return the next group, and the warp of it that runs alone (None: all of them)."""
 
     def turn(self) -> int | None:
-        """How many steps a group runs before others get their turn; None for as many as it can."""
+        """Return the number of steps that a group runs before others get their turn; None for no limit."""
 
     def landing(self, count: int) -> int | None:
-        """Which of `count` bulk copies lands now; None for none."""
+        """Return the number of the bulk copy, of `count`, that lands now; None for none."""
 
     def looks(self) -> bool:
-        """Whether those that wait for memory look at it now, though others can go on."""
+        """Return True if groups parked on memory check it now, although others can run."""
 
     def gives_up(self, is_retried: bool) -> bool:
         """True if a wait of limited time ends before what it waits for; `is_retried` if a loop may wait again."""
 
 
 class Scheduler:
-    """The groups that are not running: ready, parked until memory changes, or held until others of a warp come."""
+    """The groups that are not running: ready, parked until memory changes, or held for other lanes of a warp."""
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
@@ -89,17 +89,17 @@ class Scheduler:
         self.parked: dict[Position, Group] = {}
         self.held: dict[Position, Group] = {}
         self.impatient: set[tuple[int, int]] = set()  # steps and first lanes of the waits that gave up last time
-        self.weary = False  # a group went round a loop often, and memory did not change
+        self.weary = False  # a group has looped often, and memory did not change
 
     def add(self, group: Group) -> None:
-        """A group that may run; it merges with those that stand at the same place."""
+        """Add a group that may run; it merges with those at the same step."""
         for others in (self.ready, self.held):
             if group.position in others:
                 group = _merged(group, others.pop(group.position))
         self.ready[group.position] = group
 
     def park(self, group: Group, version: int) -> None:
-        """A group that can do nothing until memory has another version."""
+        """Park a group until memory has another version."""
         group.version = version
         if group.position in self.parked:
             other = self.parked.pop(group.position)
@@ -117,13 +117,13 @@ class Scheduler:
         return key in self.impatient
 
     def hold(self, group: Group) -> None:
-        """A group that waits for other lanes of its warps."""
+        """Hold a group until the other lanes of its warps arrive."""
         if group.position in self.held:
             group = _merged(group, self.held.pop(group.position))
         self.held[group.position] = group
 
     def take(self) -> Group | None:
-        """The group to run next."""
+        """Return the group to run next."""
         if not self.ready:
             return None
         if len(self.ready) == 1 and self.schedule.merges:
@@ -132,12 +132,12 @@ class Scheduler:
         del self.ready[group.position]
         if warp is not None:
             group = self._alone(group, warp)
-        if group.position in self.held:  # others may have come to wait there since
+        if group.position in self.held:  # others may have arrived there since
             group = _merged(group, self.held.pop(group.position))
         return group
 
     def _alone(self, group: Group, warp: int) -> Group:
-        """A warp of a group; the others stay behind."""
+        """Return a warp of a group, and leave the others."""
         first, end = np.searchsorted(group.lanes, [warp * WARP, (warp + 1) * WARP])
         if end - first == len(group.lanes):
             return group
@@ -146,7 +146,7 @@ class Scheduler:
         return Group(group.frame, group.pc, group.lanes[first:end], group.turns)
 
     def wake(self, state: tuple[int, int]) -> bool:
-        """Makes ready what was parked when memory was in another state; whether there was any."""
+        """Make ready the groups that were parked when memory was in another state; return True if there was any."""
         changed = [group for group in self.parked.values() if group.version != state[0]]
         for group in changed:
             del self.parked[group.position]
@@ -156,7 +156,7 @@ class Scheduler:
         return bool(changed)
 
     def withdraw(self, group: Group, lanes: np.ndarray) -> Group:
-        """Lanes of a held group, as they will stand behind the instruction at which they were held."""
+        """Return lanes of a held group, as they continue after the instruction at which they were held."""
         left = group.lanes[np.isin(group.lanes, lanes, invert=True)]
         if left.size:
             group.lanes = left
@@ -165,13 +165,13 @@ class Scheduler:
         return Group(group.frame, group.pc + 1, lanes, group.turns)
 
     def recheck(self) -> None:
-        """Lanes have ended: those that waited for them may go on."""
+        """Resume the groups that waited for lanes which have exited."""
         held, self.held = self.held, {}
         for group in held.values():
             self.add(group)
 
     def stops(self, frame: Frame) -> frozenset[int]:
-        """Steps of a frame at which other lanes stand that would merge."""
+        """Return the steps of a frame at which other lanes would merge."""
         where = (self.ready, self.held) if self.schedule.merges else (self.held,)
         return frozenset(pc for others in where for f, pc in others if f is frame)
 

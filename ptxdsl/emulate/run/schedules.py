@@ -1,6 +1,6 @@
-"""Which group runs next, and for how long: in lockstep, one warp as far as it goes, or at random.
+"""The schedules: in lockstep, one warp as far as it can run, or at random.
 
-Whatever a correct kernel computes is the same under each. Lockstep is fast: lanes that meet go on together.
+The results of a correct kernel are the same under each. Lockstep is fast, because lanes that meet run together.
 """
 
 from __future__ import annotations
@@ -13,29 +13,31 @@ import numpy as np
 from .residents import WARP
 from .scheduler import TURNS_PER_EPOCH, Group
 
-LONGEST_TURN = 64  # steps at random
-LOOKS = 16  # of so many turns at random, one begins with another look of those that wait
+LONGEST_TURN = 64  # the steps of a random turn
+LOOKS = 16  # on average one in this many random turns wakes the parked groups first
 
 
 class Lockstep:
-    """The group that stands first, with all its lanes."""
+    """Runs the group with the least step, with all its lanes."""
 
     merges = True
 
     def turn(self) -> int | None:
-        """How many steps a group runs before others get their turn; None for as many as it can."""
+        """Return the number of steps that a group runs before others get their turn; None for no limit."""
         return None
 
     def choose(self, groups: Collection[Group]) -> tuple[Group, int | None]:
-        """One of the groups, and the warp of it that runs alone (None: all of them)."""
+        """Return the next group, and the warp of it that runs alone (None: all of them)."""
         return min(groups, key=lambda group: group.order), None
 
     def landing(self, count: int) -> int | None:
-        """Which of `count` bulk copies lands now; None for none: they land when a thread that waits cannot go on."""
+        """Return the number of the bulk copy, of `count`, that lands now; None if copies land only when no thread can
+        run.
+        """
         return None
 
     def looks(self) -> bool:
-        """Whether those that wait for memory look at it now, though others can go on."""
+        """Return True if groups parked on memory check it now, although others can run."""
         return False
 
     def gives_up(self, is_retried: bool) -> bool:
@@ -44,9 +46,9 @@ class Lockstep:
 
 
 class Skewed(Lockstep):
-    """The last warp that can run, as far as it goes; where it goes round and round, others have their turns too.
+    """Runs the last warp that can run, as far as it can; in a loop without progress, others get turns too.
 
-    `turns` counts those of each warp since all that could run had theirs: warps that wait in one place share a group.
+    `turns` counts those of each warp since all that could run had theirs: warps that wait at one step share a group.
     """
 
     merges = False
@@ -66,7 +68,7 @@ class Skewed(Lockstep):
         return group, warp
 
     def _other(self, groups: Collection[Group], epoch: int) -> tuple[Group, int]:
-        """The last warp of those that had the fewest turns, and its group."""
+        """Return the last warp among those with the fewest turns, and its group."""
         ready = [(group, int(warp)) for group in groups if group.order[0] == epoch for warp in _warps(group)]
         group, warp = min(ready, key=lambda one: (self.turns[one[1]], -one[1], one[0].order[1]))
         if self.turns[warp] >= TURNS_PER_EPOCH:
@@ -75,8 +77,10 @@ class Skewed(Lockstep):
 
 
 class Random(Lockstep):
-    """Any warp, for some steps; bulk copies land at any time, and who waits may see at once what has changed, or late.
-    The same ones again for the same seed."""
+    """Runs any warp for some steps; bulk copies land at any time, and waiting threads see a change at once or late.
+
+    A seed reproduces the order.
+    """
 
     merges = False
 
@@ -109,7 +113,7 @@ def _warps(group: Group) -> np.ndarray:
 
 
 def schedule(name: str) -> Lockstep:
-    """The schedule of a name: lockstep, skewed, random, or random:SEED."""
+    """Return the schedule of a name: lockstep, skewed, random, or random:SEED."""
     kind, _, seed = name.partition(":")
     if kind == "random":
         return Random(int(seed or 0))

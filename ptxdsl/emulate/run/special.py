@@ -1,4 +1,4 @@
-"""Special registers: how the machine computes them, each an array over all lanes."""
+"""Special registers, each computed as an array over all lanes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .residents import Residents
 
 
 class Chip(Protocol):
-    """What special registers tell of a launch beside its blocks."""
+    """The properties of the chip that special registers return."""
 
     clock: int
     multiprocessors: int
@@ -24,7 +24,7 @@ class Chip(Protocol):
     explicit_cluster: bool
 
 
-RESERVED_BYTES = 1024  # of shared memory that the system keeps, and as many that programs may use behind them
+RESERVED_BYTES = 1024  # bytes of shared memory reserved by the system, followed by as many that programs may use
 
 
 CYCLES_PER_STEP = 4
@@ -65,7 +65,7 @@ _FIXED: dict[str, Callable[[Chip, Residents], Value]] = {
     "%cluster_ctarank": lambda machine, r: r.rank[r.slot],
     "%cluster_nctarank": lambda machine, r: r.cluster_blocks,
     "%current_graph_exec": lambda machine, r: 0,
-    "%envreg1": lambda machine, r: machine.workspace >> 32,  # where cooperative groups keep their grid barrier
+    "%envreg1": lambda machine, r: machine.workspace >> 32,  # the grid barrier of cooperative groups
     "%envreg2": lambda machine, r: machine.workspace,
 }  # fmt: skip
 """Without clusters, a block is a cluster of its own."""
@@ -83,12 +83,12 @@ _VECTORS: dict[str, Callable[[Chip, Residents, int], Value]] = {
 
 
 def changes(name: str) -> bool:
-    """Whether a register has another value at every step."""
+    """True if a register has a different value at every step."""
     return name in _CHANGING
 
 
 def special_register(machine: Chip, residents: Residents, name: str) -> np.ndarray:
-    """A special register for all lanes. Raises EmulationError for those that only hardware has."""
+    """Return a special register of all lanes. Raises EmulationError for those that only hardware has."""
     dtype = SPECIAL_REGISTERS[name].type.dtype
     value = _value(machine, residents, name)
     if isinstance(value, np.ndarray):

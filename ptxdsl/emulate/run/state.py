@@ -1,4 +1,4 @@
-"""What the processor knows while it runs a group of lanes: which lanes, in which frame, at which instruction."""
+"""The state of the processor while it runs a group of lanes: the lanes, the frame, the instruction."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from .scheduler import Group
 class State:
     """The machine while it runs one group.
 
-    `index` says for which lanes the current instruction runs, `width` how many they are; None for all lanes of the
-    machine. `whole` means that the group is all of them, `dense` that no lane outside of it is alive, so that whole
-    arrays may be computed though some of their lanes have ended. `partial` means that a guard left lanes of the group
-    out. `kept` marks those of the current lanes whose results count. `departed` are lanes that left the group.
-    `rounds` counts backward jumps since others were last brought on.
-    `unwritten` are lanes that have just read what nobody wrote, `carried` those that store such a value.
-    `orders` remembers which lanes make which warpgroups.
-    `met` is empty but for lanes that come to a collective in different places: for each place its lanes as they will
-    stand behind the instruction, the instruction, and which lanes of the warps they are.
+    `index` selects the lanes of the current instruction, `width` is their number; None for all lanes of the machine.
+    `whole` means that the group is all of them, `dense` that no lane outside of it is running, so that whole arrays may
+    be computed even if some of their lanes have exited. `partial` means that a guard excludes lanes of the group.
+    `kept` marks the current lanes whose results count. `departed` are lanes that left the group. `rounds` counts
+    backward jumps since other groups were last advanced. `unwritten` are lanes that have just read uninitialised
+    memory, `carried` those that store such a value. `orders` caches the lanes of warpgroups. `met` is empty unless
+    lanes arrive at a collective at different instructions: for each of them, the lanes as they continue after it, the
+    instruction, and their mask in the warps.
     """
 
     def __init__(self, machine: Core) -> None:
@@ -67,19 +66,19 @@ class State:
         self.everybody = np.ones((residents.lanes // WARP, WARP), bool)
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
-        """Lanes move to their places among other residents."""
+        """Move lanes to their places among other residents."""
         carries, alive = np.zeros(residents.lanes, np.uint8), np.zeros(residents.lanes, bool)
         carries[destination], alive[destination] = self.carries[source], self.alive[source]
         self.carries, self.alive = carries, alive
         self._settle_in(residents)
 
     def begin(self, started: np.ndarray) -> None:
-        """Lanes of new blocks are alive."""
+        """Mark lanes of new blocks as running."""
         self.alive |= started
         self.living = int(self.alive.sum())
 
     def living_warps(self) -> np.ndarray:
-        """How many warps of each slot have a lane that has not ended."""
+        """Return the number of warps of each slot with a lane that has not exited."""
         r = self.residents
         living: np.ndarray = self.alive.reshape(r.warps, r.slots, WARP).any(-1).sum(0)
         return living
@@ -87,7 +86,7 @@ class State:
     # Lanes
 
     def aim(self, index: Index) -> None:
-        """The current instruction runs for these lanes."""
+        """Select the lanes of the current instruction."""
         self.index = index
         if index is None:
             self.width = self.residents.lanes
@@ -96,23 +95,23 @@ class State:
 
     @property
     def lanes_now(self) -> np.ndarray:
-        """The lanes for which the current instruction runs."""
+        """The lanes of the current instruction."""
         return self.residents.all if self.index is None else self.residents.all[self.index]
 
     def of_lanes(self, values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Values of an array over all lanes, for accesses of a shape."""
+        """Select values of an array over all lanes for accesses of a shape."""
         selected = values if self.index is None else values[self.index]
         if len(self.shape) > 1:
             selected = selected.reshape(-1, WARP)[:, : shape[-1]]
         return selected
 
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
-        """The lane of each access of an array of them."""
+        """Return the lane of each access of an array of them."""
         return np.broadcast_to(self.of_lanes(self.residents.all, shape), shape)
 
     @contextmanager
     def only(self, which: np.ndarray) -> Iterator[None]:
-        """Narrows the current lanes to those of a mask of the shape of an access."""
+        """Restrict the current lanes to those of a mask of the shape of an access."""
         index, shape = self.index, self.shape
         lanes = self.lanes_of(which.shape)[which]
         self.aim(lanes)
@@ -125,7 +124,7 @@ class State:
 
     @contextmanager
     def elsewhere(self, frame: Frame, index: Index) -> Iterator[None]:
-        """Reads and writes registers of other lanes or of another frame."""
+        """Read and write registers of other lanes or of another frame."""
         now = self.frame, self.index, self.shape, self.kept
         self.frame, self.kept = frame, None
         self.aim(index)
@@ -137,13 +136,13 @@ class State:
             self.aim(index)
 
     def resumption(self) -> Callable[[np.ndarray], AbstractContextManager[None]]:
-        """How lanes do later what the running instruction asks for."""
+        """Return a context in which lanes later do what the running instruction asks for."""
         step = self.step
         return lambda lanes: self._acting(step, lanes)
 
     @contextmanager
     def _acting(self, step: Decoded, lanes: np.ndarray) -> Iterator[None]:
-        """Lanes do what an earlier instruction of theirs asked for."""
+        """Let lanes act for an earlier instruction of theirs."""
         now = self.step, self.carried, self.batch
         self.step, self.carried, self.batch = step, None, None
         try:
@@ -152,7 +151,7 @@ class State:
         finally:
             self.step, self.carried, self.batch = now
 
-    # Values that nobody wrote
+    # Uninitialised values
 
     def note_unwritten(self, which: np.ndarray, text: str) -> None:
         """Lanes of a mask read uninitialised memory; a collective gives it to all lanes of a warp."""
@@ -168,13 +167,13 @@ class State:
         self.unwritten = flags, source
 
     def note_race(self, which: np.ndarray, number: int) -> None:
-        """Lanes of a mask read what another thread writes, unordered; `number` is that of the finding."""
+        """Taint the lanes of a mask, whose read races; `number` is that of the finding."""
         if number >= 0:
             self.machine.racy.add(number)
             self._read_from(which, UninitializedRead(self.origin, "", race=number))
 
     def whole_warps(self, flags: np.ndarray) -> np.ndarray:
-        """All lanes of warps of which one is flagged."""
+        """Flag all lanes of each warp that has a flagged lane."""
         return np.repeat(flags.reshape(-1, WARP).any(1), WARP)
 
     # Findings
@@ -196,17 +195,17 @@ class State:
 
     @property
     def name(self) -> str:
-        """The running instruction, as findings call it."""
+        """The running instruction, as findings name it."""
         return self.step.opcode.text
 
     @property
     def origin(self) -> Origin:
-        """The running instruction; of a batch the first."""
+        """The running instruction; in a batch, the first."""
         return self.step.origin
 
     @property
     def collective(self) -> bool:
-        """Whether the lanes of a warp run it together."""
+        """True if the lanes of a warp run it together."""
         return self.step.collective
 
     def finding(
@@ -218,7 +217,7 @@ class State:
         help: str = "",
         strict: bool = False,
     ) -> int:
-        """Reports what the lanes of a mask did; `others` are the places of other instructions that take part."""
+        """Report what the lanes of a mask did; `others` are the locations of other instructions involved."""
         lanes = self.lanes_of(which.shape)[which]
         if which.ndim > len(self.shape):  # several accesses of each lane
             lanes = np.unique(lanes)
@@ -230,12 +229,12 @@ class State:
     def finding_elsewhere(
         self, kind: str, message: str, step: Decoded, lanes: np.ndarray, others: Sequence[Location], help: str
     ) -> None:
-        """Reports what lanes did at another step."""
+        """Report what lanes did at another step."""
         self.machine.find(kind, message, step, lanes, others, help)
 
     def finding_of_lanes(self, kind: str, message: str, lanes: np.ndarray, help: str) -> None:
         self.machine.find(kind, message, self.step, lanes, help=help)
 
     def finding_of_warps(self, kind: str, message: str, which: np.ndarray, help: str) -> None:
-        """Reports what the warps of a mask over the warps of this instruction did."""
+        """Report what the warps of a mask over the warps of this instruction did."""
         self.finding(kind, message, self.active & which[:, np.newaxis], help=help)

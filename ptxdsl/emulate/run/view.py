@@ -1,4 +1,4 @@
-"""A look at a machine that stands: where a thread is, what its registers hold, what memory holds."""
+"""A view of a stopped machine: positions of threads, registers and memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Number = bool | int | float
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a lane stands: the step it runs, waits at or will run, in a frame."""
+    """The position of a lane: the step that it runs, waits at or will run, in a frame."""
 
     frame: Frame
     pc: int
@@ -40,7 +40,7 @@ class MachineView:
     # Threads
 
     def lane(self, thread: Thread) -> int | None:
-        """The lane of a thread; None where its block does not run, yet or any more."""
+        """Return the lane of a thread; None if its block is not running."""
         r = self.machine.residents
         slots = np.flatnonzero(r.blocks == _number(thread.block, r.grid))
         if not slots.size:
@@ -55,7 +55,7 @@ class MachineView:
         return bool(self.machine.processor.alive[lane])
 
     def has_started(self, thread: Thread) -> bool:
-        """Whether the block of a thread has begun: it runs, or has ended."""
+        """Return True if the block of a thread is running or has ended."""
         number = _number(thread.block, self.machine.launch.grid)
         r = self.machine.residents
         if self.machine.cluster == (1, 1, 1):
@@ -63,14 +63,14 @@ class MachineView:
         return number in r.blocks or self.machine.blocks >= self.machine.total
 
     def standing(self, lane: int) -> Standing | None:
-        """Where a lane stands; None once it has ended."""
+        """Return the position of a lane; None once it has exited."""
         for frame, pc, group, waits in self.groups():
             if _holds(group, lane):
                 return Standing(frame, pc, waits)
         return None
 
     def groups(self) -> Iterator[tuple[Frame, int, np.ndarray, bool]]:
-        """Lanes that stand together: their frame, the step, the lanes, and whether they wait for others."""
+        """Yield lanes at one position: their frame, the step, the lanes, and True if they wait for others."""
         machine = self.machine
         x, scheduler = machine.processor, machine.scheduler
         if x.group is not None:
@@ -112,7 +112,9 @@ class MachineView:
     # Memory
 
     def bytes_of(self, space: str, offset: int, count: int, slot: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """What a space holds from a place on, of the copy of a block in `slot`, and which bytes somebody wrote."""
+        """Return bytes of a space from an offset, in the copy of the block in `slot`, and the mask of initialised
+        bytes.
+        """
         region = self.machine.memory.spaces[space]
         data, _, fresh = region.rows()
         row = slot if region.owners > 1 else 0
@@ -120,7 +122,7 @@ class MachineView:
 
 
 def decoded(raw: bytes, type: Type) -> tuple[Number, ...]:
-    """The values that bytes hold: one, or the elements of a packed type. Floats are exact; bits are integers."""
+    """Decode bytes to one value, or to the elements of a packed type. Floats are exact; bits are integers."""
     element, count = lanes(type)
     if element.kind == "p":
         return (raw[0] != 0,)

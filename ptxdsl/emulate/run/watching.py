@@ -1,4 +1,4 @@
-"""Who watches a launch step by step: debuggers, and what records the steps of a thread."""
+"""Watchers of a launch: debuggers, and recorders of the steps of a thread."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .decode import Decoded
 
 
 class Watcher(Protocol):
-    """Is told what the machine does. A launch without watchers pays nothing for them."""
+    """Callbacks of the machine. A launch without watchers has no overhead."""
 
     def before(self, step: Decoded, lanes: np.ndarray) -> None:
-        """The running group, of these lanes, comes to a step: the first one of those that run as one batch.
+        """Called before the running group, of these lanes, executes a step; for a batch, its first.
 
-        Its guard was not looked at yet, and the group may have to wait there.
+        Its guard has not been read yet, and the group may have to wait there.
         """
 
     def on_finding(self, finding: Finding) -> None:
-        """The kernel did something wrong, in the step that runs."""
+        """Called for a finding at the current step."""
 
     def ended(self) -> None:
-        """The launch is over."""
+        """Called at the end of the launch."""

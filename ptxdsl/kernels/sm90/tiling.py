@@ -208,7 +208,7 @@ class WarpgroupTiling:
             )
         if operands.a_major == "mn" and self.a(operands).line_bytes < LEAST_LINE_BYTES:
             yield (
-                f"tile is {self.tile}, and `a` is column-major: tensor copies would bring lines of "
+                f"tile is {self.tile}, and `a` is column-major: TMA would load lines of "
                 f"{self.a(operands).line_bytes} bytes, and swizzle {LEAST_LINE_BYTES} or more",
                 f"take a tile of {COLUMNS} rows, or pass a row-major `a`",
             )

@@ -241,7 +241,7 @@ def _reason(conflict: Conflict) -> str:
     if narrow:
         return f"{narrow} scope does not include threads of the other block"
     if conflict.same_warp:
-        return "nothing orders the two: lanes of a warp run independently between .sync instructions"
+        return "nothing orders the two: lanes of a warp run independently between barriers"
     if conflict.same_block:
         return "no barrier orders the two"
     if conflict.same_cluster:

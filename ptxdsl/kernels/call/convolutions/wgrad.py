@@ -132,8 +132,8 @@ def _check_lines(dy: Matrix) -> None:
     if not dy.is_mappable:
         each = dy.type.bytes
         raise LaunchError(
-            f"`dy` has {dy.shape[0]} filters of {each} bytes, {dy.stride * each} bytes from pixel to pixel; tensor "
-            f"copies take multiples of {WIDEST_ACCESS} bytes",
+            f"`dy` has {dy.shape[0]} filters of {each} bytes, {dy.stride * each} bytes from pixel to pixel; TMA "
+            f"takes multiples of {WIDEST_ACCESS} bytes",
             help="pad the filters",
         )
 

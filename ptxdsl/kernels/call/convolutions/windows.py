@@ -35,7 +35,7 @@ from ptxdsl.types import Type
 AXES = 4  # of images
 LOWEST, HIGHEST = -(1 << (CORNER_BITS[AXES] - 1)), (1 << (CORNER_BITS[AXES] - 1)) - 1
 FARTHEST = (1 << OFFSET_BITS[AXES]) - 1
-OTHERWISE = "leave atom out: then images are copied otherwise"
+OTHERWISE = "leave atom out: then images are loaded without TMA"
 
 
 def as_product(problem: Convolution) -> GemmProblem | None:
@@ -88,13 +88,13 @@ def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
     if not x.is_mappable or 0 in steps:
         yield (
             f"`x` has {sizes.C} channels of {each} bytes, and images, lines and pixels that are {steps} bytes apart "
-            f"from the address {x.array.pointer:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes, not 0",
+            f"from the address {x.array.pointer:#x} on; TMA takes multiples of {WIDEST_ACCESS} bytes, not 0",
             "pad the channels of both",
         )
     elif not w.is_mappable:
         yield (
-            f"`w` has filters {w.stride * each} bytes apart from the address {w.array.pointer:#x} on; tensor copies "
-            f"take multiples of {WIDEST_ACCESS} bytes",
+            f"`w` has filters {w.stride * each} bytes apart from the address {w.array.pointer:#x} on; TMA takes "
+            f"multiples of {WIDEST_ACCESS} bytes",
             "pass a contiguous copy",
         )
     yield from window_misfits(sizes)
@@ -155,18 +155,16 @@ def check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
     if not traits.tiling.swap_ab or out.type.bits != 16 or in_boxes:
         return
     if any(operand.extra.is_matrix for operand in product.operands):
-        reason = "where an operand of the epilogue has an element beside each of `out` they do not"
+        reason = "where an operand of the epilogue has an element beside each of `out` it does not"
     elif rows % WARP_ROWS:
-        reason = f"they do from multiples of {WARP_ROWS} rows, and tile is {traits.tile}"
+        reason = f"it does from multiples of {WARP_ROWS} rows, and tile is {traits.tile}"
     elif not out.is_storable:
         length, stride = (words * out.type.bytes for words in (out.length, out.stride))
-        reason = (
-            f"they take {WIDEST_ACCESS} bytes at a time, and its lines have {length} and begin {stride} bytes apart"
-        )
+        reason = f"it takes {WIDEST_ACCESS} bytes at a time, and its lines have {length} and begin {stride} bytes apart"
     else:
-        reason = f"they do from several tiles along M, and tile is {traits.tile}, with an M of {product.m}"
+        reason = f"it does from several tiles along M, and tile is {traits.tile}, with an M of {product.m}"
     raise LaunchError(
-        f"`config` has swap_ab=True, and `out` is {describe_type(out.type)}, which tensor copies alone store from such "
+        f"`config` has swap_ab=True, and `out` is {describe_type(out.type)}, which only TMA stores from such "
         f"tiles; {reason}",
         help="leave swap_ab out, or give the config schedule=PersistentScheduler()",
     )

@@ -353,9 +353,9 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     check_mappable(k, a, b)
     if not _begins_well(groups, form):
         raise LaunchError(
-            'atom is "wgmma", and `a` is column-major: its groups begin anywhere on a line, and tensor copies at '
+            'atom is "wgmma", and `a` is column-major: its groups start at any row, and TMA loads at '
             "multiples of 16 bytes",
-            help="pass a row-major `a`, or leave atom out: then such arrays are copied otherwise",
+            help="pass a row-major `a`, or leave atom out: then they are loaded without TMA",
         )
     may_be_staged = groups.out_index is None or config.swap_ab
     return in_boxes(traits, device, turned=True) if is_boxed(out) and may_be_staged else traits

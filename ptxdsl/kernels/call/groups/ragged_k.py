@@ -228,9 +228,9 @@ def _check_mappable(groups: Groups) -> None:
     for matrix in (a, b):
         if matrix.major != "row":
             raise LaunchError(
-                f'atom is "wgmma", and `{matrix.name}` is column-major: its groups begin anywhere on a line, and '
-                "tensor copies at multiples of 16 bytes",
-                help=f"pass a row-major `{matrix.name}`, or leave atom out: then such arrays are copied otherwise",
+                f'atom is "wgmma", and `{matrix.name}` is column-major: its groups start at any row, and '
+                "TMA loads at multiples of 16 bytes",
+                help=f"pass a row-major `{matrix.name}`, or leave atom out: then they are loaded without TMA",
             )
     check_mappable(a.shape[0], a, b)
 

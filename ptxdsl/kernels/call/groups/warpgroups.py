@@ -61,11 +61,11 @@ def check_lists_mappable(group: ProblemGroup) -> None:
     for operand, along_k in ((group.a, "row"), (group.b, "column")):
         if operand.type not in TURNED and operand.major != along_k:
             raise LaunchError(
-                f"matrices of `{operand.name}` are not contiguous along K; of {describe_type(operand.type)} wgmma "
-                "reads matrices that are",
+                f"matrices of `{operand.name}` are not K-major, as wgmma needs {describe_type(operand.type)} "
+                "operands to be",
                 help=f"pass row-major `a` and column-major `b`{otherwise}",
             )
-        _check_lines(operand, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
+        _check_lines(operand, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
 
 
 def _check_lines(operand: Matrices, otherwise: str) -> None:
@@ -74,7 +74,7 @@ def _check_lines(operand: Matrices, otherwise: str) -> None:
     for number in np.flatnonzero(wrong)[:1].tolist():
         raise LaunchError(
             f"`{operand.name}[{number}]` has lines {apart[number]} bytes apart from the address "
-            f"{operand.pointers[number]:#x} on; tensor copies take multiples of {WIDEST_ACCESS} bytes",
+            f"{operand.pointers[number]:#x} on; TMA takes multiples of {WIDEST_ACCESS} bytes",
             help=f"pad its lines{otherwise}",
         )
 

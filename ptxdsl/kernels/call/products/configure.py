@@ -134,7 +134,7 @@ def check_copies(config: GemmConfig) -> None:
     """Raise LaunchError for multicast schedules, where no kernel supports them."""
     if config.tile_schedule.multicast != (1, 1):
         raise LaunchError(
-            f"schedule is {config.schedule!r}, whose blocks share tensor copies, and this call has no such kernel",
+            f"schedule is {config.schedule!r}, whose blocks share TMA loads, and this call has no such kernel",
             help="leave it out here",
         )
 
@@ -171,11 +171,11 @@ def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, fir
     ]
     for matrix, is_read in operands:
         if is_read:
-            _check_lines(matrix, f"{otherwise}: then such arrays are copied otherwise" if otherwise else "")
+            _check_lines(matrix, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
     for matrix, is_read in operands:
         if not is_read:
             raise LaunchError(
-                f"`{matrix.name}` is not contiguous along K; of {describe_type(a.type)} wgmma reads matrices that are",
+                f"`{matrix.name}` is not K-major, as wgmma needs {describe_type(a.type)} operands to be",
                 help=f"pass a row-major `a` and a column-major `b`{otherwise}",
             )
 
@@ -187,7 +187,7 @@ def _check_lines(matrix: Matrix, otherwise: str) -> None:
     matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
     raise LaunchError(
         f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
-        f"tensor copies take multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
+        f"TMA takes multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
         help=f"pad its lines{otherwise}",
     )
 

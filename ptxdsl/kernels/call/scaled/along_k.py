@@ -134,8 +134,8 @@ def _check_offsets(offsets: ArrayArgument, k: int) -> None:
     ends = offsets.array.view().view(np.int32)
     for group in np.flatnonzero((ends % GROUP_UNIT != 0) & (ends != k))[:1]:
         raise LaunchError(
-            f"`offsets[{group}]` is {ends[group]}; groups end at multiples of {GROUP_UNIT}, where tensor copies can "
-            f"begin, or at the {k} of all K",
+            f"`offsets[{group}]` is {ends[group]}; groups end at multiples of {GROUP_UNIT}, where TMA loads can "
+            f"start, or at the {k} of all K",
             help=f"pad each group with zeros to a multiple of {GROUP_UNIT}",
         )
 

@@ -108,8 +108,8 @@ class Ring:
     Create rings at the beginning of the kernel, in all threads and before the roles: the constructor initialises the
     mbarriers and synchronises the block. The ring tracks stage index and phase, separately for producer and consumer.
 
-    Raises TraceError for invalid counts, inside of roles, branches and loops, and for a `cluster` that differs from the
-    kernel's.
+    Raises TraceError for invalid counts, inside of roles, branches and loops, for a `cluster` that differs from the
+    kernel's, and at the kernel's end if stages are filled again that no role releases.
     """
 
     writers = 0  # threads that write to a stage in addition to bulk copies, in derived classes

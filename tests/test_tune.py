@@ -429,7 +429,7 @@ class TestRefusals:
             "config bytes=1048576 of tuned kernel `sized` never fits: `tile` brings shared memory to 1048576 bytes; a "
             "block has at most 232448 on any GPU"
         )
-        assert refused.value.help == "leave it out of the configs"
+        assert refused.value.help == "use a smaller tile or fewer stages; or leave it out of the configs"
 
     def test_a_mistake_of_the_kernel_is_no_misfit_of_its_configs(self):
         @pd.autotune([{"tile": 64}, {"tile": 128}])

@@ -214,6 +214,7 @@ Reader: TypeAlias = (
     ReadRegister
     | ReadPart
     | ReadConstant
+    | ReadWords
     | ReadSpecial
     | ReadVariable
     | ReadGeneric

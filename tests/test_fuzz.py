@@ -14,7 +14,7 @@ import pytest
 
 from ptxdsl.isa import Op, integer, lookup
 from tests.fuzz import __main__ as command
-from tests.fuzz import damage, exclusions
+from tests.fuzz import damage, exclusions, generate
 from tests.fuzz.generate import program
 from tests.fuzz.machines import prepare
 from tests.fuzz.program import Line, lines, mentioned
@@ -64,7 +64,7 @@ def test_a_dependence_on_the_schedule_is_found_and_reduced(monkeypatch, capsys):
     monkeypatch.setattr(integer.Popc, "run", lambda op, i, a: np.full(a.shape, a.size, np.uint32))
     monkeypatch.setattr(command, "pool", lambda jobs: Here())
     body = (*program(3).body[:6], Line("popc.b32 %r1, %r2;"), *program(3).body[6:8])
-    monkeypatch.setattr(command, "program", lambda seed: replace(program(seed), body=body))
+    monkeypatch.setattr(generate, "program", lambda seed: replace(program(seed), body=body))
     assert command.main(["--seed", "3", "--count", "1", "--jobs", "4"]) == 1
     printed = capsys.readouterr().out
     assert "1 schedule" in printed and "python -m tests.fuzz --seed 3 --count 1" in printed

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import ir
 from ..types import Type, b128, f32, f64, lanes
 from .form import Form, Values
 from .memory import HINT, NEEDS, ORDERED, SCOPES, access_bytes, alignment_problems, elements, ordering, policy_problems
@@ -199,6 +200,15 @@ class AtomCas(Atomic):
             needs=_NEEDS,
         ),
     )
+
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        yield from super().problems(i, operands)
+        for declared, value in zip(i.operands, operands, strict=True):
+            if i.type is b128 and isinstance(value, ir.Immediate):
+                message = (
+                    f"`{declared.name}` is the constant {value}, on which ptxas 13 crashes"
+                )
+                yield Problem(declared.name, message, "move it to a register first")
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return self.change(i, m, a, b, c)

@@ -9,32 +9,48 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
 from time import monotonic
 
-from .generate import program
+from . import generate
 from .machines import SCHEDULES, Gpu, Outcome, pool, prepare
-from .program import SLOT_BYTES, TOTAL, Program
+from .program import SLOT_BYTES, TOTAL, Program, lines
 from .reduction import Reducer
+
+WAVE = 8
+"""Programs in flight for each process."""
 
 
 class Fuzzer:
     """Runs programs in a pool of processes, and on a GPU if there is one here."""
 
-    def __init__(self, workers: Executor, jobs: int, gpu: Gpu | None = None, assembles: bool = False) -> None:
-        self.workers, self.jobs, self.gpu = workers, jobs, gpu
+    def __init__(self, jobs: int, gpu: Gpu | None = None, assembles: bool = False) -> None:
+        self.jobs, self.gpu, self.workers = jobs, gpu, pool(jobs)
         self.assembles = assembles or gpu is not None
         self.schedules = SCHEDULES[:1] if gpu else SCHEDULES
 
-    def outcomes(self, programs: Sequence[Program]) -> list[Outcome]:
-        """Return the outcome of each program."""
+    def outcomes(self, programs: Sequence[Program | int]) -> list[Outcome]:
+        """Return the outcome of each program or seed."""
+        waves = (programs[start : start + WAVE * self.jobs] for start in range(0, len(programs), WAVE * self.jobs))
+        return [outcome for wave in waves for outcome in self._wave(wave)]
+
+    def _wave(self, programs: Sequence[Program | int]) -> list[Outcome]:
         started = [self.workers.submit(prepare, p, self.assembles, self.schedules) for p in programs]
-        found = []
+        found: list[Outcome] = []
         for future in started:
-            prepared = future.result()
+            try:
+                prepared = future.result()
+            except BrokenProcessPool:  # a process crashed: halve the rest until the program is alone
+                self.workers = pool(self.jobs)
+                rest = programs[len(found) :]
+                if len(rest) == 1:
+                    return [*found, Outcome("crash", "the process of the emulator and the assembler died")]
+                middle = len(rest) // 2
+                return [*found, *self._wave(rest[:middle]), *self._wave(rest[middle:])]
             found.append(self.gpu.compare(prepared) if self.gpu and not prepared.outcome.kind else prepared.outcome)
         return found
 
@@ -88,29 +104,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gpu = Gpu() if chosen.gpu else None
-    with pool(chosen.jobs) as workers:
-        try:
-            return run(Fuzzer(workers, chosen.jobs, gpu, chosen.assemble), chosen)
-        finally:
-            if gpu:
-                gpu.close()
+    fuzzer = Fuzzer(chosen.jobs, gpu, chosen.assemble)
+    try:
+        return run(fuzzer, chosen)
+    finally:
+        fuzzer.workers.shutdown()
+        if gpu:
+            gpu.close()
 
 
 def run(fuzzer: Fuzzer, chosen: argparse.Namespace) -> int:
     """Run the programs, print a summary and the reduced failures, and return the exit status."""
     start = monotonic()
-    programs = [program(seed) for seed in range(chosen.seed, chosen.seed + chosen.count)]
-    outcomes = fuzzer.outcomes(programs)
-    failing = [(p, o) for p, o in zip(programs, outcomes, strict=True) if o.kind]
-    counts = Counter(o.kind for _, o in failing)
+    seeds = range(chosen.seed, chosen.seed + chosen.count)
+    outcomes = dict(zip(seeds, fuzzer.outcomes(seeds), strict=True))
+    failing = {seed: outcome for seed, outcome in outcomes.items() if outcome.kind}
+    counts = Counter(outcome.kind for outcome in failing.values())
     kinds = ", ".join(f"{n} {kind}" for kind, n in counts.items()) or "no failure"
-    print(f"{len(programs)} programs in {monotonic() - start:.1f} s: {kinds}", flush=True)
+    print(f"{len(seeds)} programs in {monotonic() - start:.1f} s: {kinds}", flush=True)
     options = " --gpu" * chosen.gpu + " --assemble" * chosen.assemble
-    for p, outcome in failing[: chosen.reduce]:
-        small, found = fuzzer.reduce(p, outcome, chosen.reduce_seconds)
-        print(report(p.seed, small, found, options), flush=True)
-    for p, outcome in failing[chosen.reduce :]:
-        print(f"not reduced: {outcome.kind} of seed {p.seed} {outcome.details.splitlines()[:1]}")
+    reduced: dict[int, set[str]] = {}
+    for seed, outcome in failing.items():
+        text = generate.program(seed).text
+        like = next((other for other, names in reduced.items() if all(name in text for name in names)), None)
+        if like is not None:
+            print(f"seed {seed}: {outcome.kind}; has the instructions of seed {like}")
+        elif len(reduced) == chosen.reduce:
+            print(f"seed {seed}: {outcome.kind}, not reduced {outcome.details.splitlines()[:1]}")
+        else:
+            small, found = fuzzer.reduce(generate.program(seed), outcome, chosen.reduce_seconds)
+            reduced[seed] = set(re.findall(r"[a-z]\w*(?:\.[\w:]+)+(?= )", " ".join(lines(small.body))))
+            print(report(seed, small, found, options), flush=True)
     return bool(failing)
 
 

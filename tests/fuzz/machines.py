@@ -14,9 +14,10 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import config, driver
-from ptxdsl.assemble import assemblers
 from ptxdsl.lower import lower
 
+from ..isa.spelled import assembler
+from . import generate
 from .program import ARCH, BLOCKS, THREADS, Program
 
 SCHEDULES = ("lockstep", "skewed", "random:1")
@@ -45,8 +46,9 @@ class Prepared:
     image: bytes | None = None
 
 
-def prepare(program: Program, assembles: bool, schedules: Sequence[str] = SCHEDULES) -> Prepared:
-    """Emulate a program under the schedules, check its invariants, and assemble it."""
+def prepare(program: Program | int, assembles: bool, schedules: Sequence[str] = SCHEDULES) -> Prepared:
+    """Emulate a program, or that of a seed, under the schedules, check its invariants, and assemble it."""
+    program = generate.program(program) if isinstance(program, int) else program
     try:
         with config.using(numerics="h200", arch=ARCH):
             prepared = _emulate(program, schedules)
@@ -54,9 +56,9 @@ def prepare(program: Program, assembles: bool, schedules: Sequence[str] = SCHEDU
         return Prepared(program, Outcome("exception", f"{type(error).__name__}: {error}"))
     if prepared.outcome.kind or not assembles:
         return prepared
-    result = assemblers.choose().assemble([program.text], ARCH, [])
+    result = assembler().assemble([program.text], ARCH, [])
     if result.image is None:
-        return Prepared(program, Outcome("assembler", result.log.strip()))
+        return Prepared(program, Outcome("assembler", result.log.strip() or "the assembler crashed"))
     prepared.image = result.image
     return prepared
 

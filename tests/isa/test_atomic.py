@@ -150,6 +150,11 @@ def test_only_associative_integer_operations_offer_a_scan(operation, ufunc):
     ),
     ("atom.global.cas.b32 %r0, [%d0], %r1;", "atom.global.cas.b32: takes d, a, b, c; 3 given"),
     (
+        "{ .reg .b128 %q; mov.b128 %q, 0; atom.global.cas.b128 %q, [%d0], %q, 0; }",
+        "atom.global.cas.b128: `c` is the constant 0, on which ptxas 13 crashes\n"
+        "  help: move it to a register first",
+    ),
+    (
         "atom.shared.add.u64 %d0, [tile+4], %d1;",
         "atom.shared.add.u64: `a` is 4 bytes past an aligned address; this access requires multiples of 8",
     ),

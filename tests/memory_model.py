@@ -69,20 +69,20 @@ class Operation:
 def races(execution: list[Operation], observed: bool = True) -> set[tuple[Operation, Operation]]:
     """Return the pairs of operations that are in a data race, the one recorded first in front.
 
-    Without `observed`, a read that acquires nothing orders nothing: which value it returned was a matter of timing.
+    Without `observed`, a read that acquires nothing by itself orders nothing, unless a fence follows: which value it returned
+    was a matter of timing.
     """
     if not execution:
         return set()
-    relations = Execution(execution)
-    first, second = np.nonzero(np.triu(relations.data_race(relations.causality(observed))))
+    first, second = np.nonzero(np.triu(Execution(execution, observed).data_race()))
     return {(execution[i], execution[j]) for i, j in zip(first, second, strict=True)}
 
 
 class Execution:
     """The relations of a recorded execution; `relation[i, j]` holds if operation i is related to operation j."""
 
-    def __init__(self, operations: list[Operation]) -> None:
-        self.operations, self.count = operations, len(operations)
+    def __init__(self, operations: list[Operation], observed: bool = True) -> None:
+        self.operations, self.count, self.observed = operations, len(operations), observed
         self.index = {operation: n for n, operation in enumerate(operations)}
         self.identity = np.eye(self.count, dtype=bool)
         threads = [o.thread for o in operations]
@@ -138,8 +138,9 @@ class Execution:
         objects = self.where(lambda o: o.is_mbarrier)
         return self.overlap & _either(self.write) & ~_both(objects) & ~self.identity
 
-    def data_race(self, cause: np.ndarray) -> np.ndarray:
+    def data_race(self) -> np.ndarray:
         """8.7.1: conflicting operations that are not related in causality order and not morally strong."""
+        cause = self.causality()
         return self.conflict() & ~(cause | cause.T | self.morally_strong)
 
     def release_pattern(self) -> np.ndarray:
@@ -153,7 +154,7 @@ class Execution:
         """8.8: the read of an acquire pattern, and its last operation. The read of `red` forms none."""
         reads, acquires = self.strong & self.read, self.acquire & self.read
         same_place = self.program_order & self.complete_overlap
-        on_location = self.identity & acquires | same_place & reads[:, None] & acquires
+        on_location = self.identity & acquires | same_place & reads[:, None] & acquires & self.observed
         return on_location | self.program_order & reads[:, None] & (self.fence & self.acquire)
 
     @cached_property
@@ -207,8 +208,8 @@ class Execution:
                 result |= (base[ends, n] & covered)[:, None] & base[n, begins]
         return result
 
-    def causality(self, observed: bool) -> np.ndarray:
-        """8.9.5: proxy-preserved base causality order, with `observed` also after an observation.
+    def causality(self) -> np.ndarray:
+        """8.9.5: proxy-preserved base causality order, also after an observation.
 
         Both through the generic proxy, or both through one proxy in one block; from the async proxy to the generic one, since
         the completion of a copy is followed by a proxy fence; otherwise with a proxy fence in between.
@@ -217,7 +218,7 @@ class Execution:
         preserved = _both(self.generic) | self.same_proxy & self.same_block
         preserved |= self.is_async[:, None] & self.generic | self.fenced(base)
         preserved &= order
-        return preserved | _product(self.observation, preserved & self.overlap) if observed else preserved
+        return preserved | _product(self.observation, preserved & self.overlap) if self.observed else preserved
 
 
 def _space(place: Place | None) -> str:

@@ -20,7 +20,7 @@ from ptxdsl import config
 from ptxdsl.emulate import emulate
 from ptxdsl.ir import PtxModule
 from ptxdsl.parse import parse
-from tests.memory_model import READ, WRITE, Execution, Operation, Place, races
+from tests.memory_model import ATOM, FENCE, READ, WRITE, Execution, Operation, Place, races
 from tests.recorder import Recorder
 
 SCHEDULES = ("lockstep", "skewed", "random:{seed}")
@@ -440,6 +440,7 @@ def verdict(program: Program, schedule: str) -> Verdict:
     others = tuple(sorted({f.kind for f in report.findings if f.kind not in RACES}))
     model = races(recorder.operations)
     model -= released(recorder.operations, model) | unfenced_reads(recorder.operations, model)
+    model -= counted(recorder.operations, model) | landed_early(recorder.operations, model)
     possible = races(recorder.operations, observed=False)
     placed = [{(a.line, b.line): a.place for a, b in pairs} for pairs in (model, possible)]
     return Verdict(*placed, found, others, recorder.operations)
@@ -450,17 +451,17 @@ def released(execution: list[Operation], racing: set[Race]) -> set[Race]:
 
     Reads are ordered all the same, and so are bulk copies, with the stores that they replace.
     """
-    objects = {operation: operation.scope for operation in execution if operation.is_mbarrier}
-    if not objects or not racing:
+    scopes = {operation: operation.scope for operation in execution if operation.is_mbarrier or operation.kind == FENCE}
+    if not racing or not any(operation.is_mbarrier for operation in execution):
         return set()
     relations = Execution(execution)
     order, _ = relations.base_causality()
     copies = relations.where(lambda o: o.kind == WRITE and o.issued is not None)
     replaced = (order & relations.overlap & copies).any(1)
-    for operation in objects:
+    for operation in scopes:
         operation.scope = "cluster"
     ordered = racing - races(execution)
-    for operation, scope in objects.items():
+    for operation, scope in scopes.items():
         operation.scope = scope
     return {(a, b) for a, b in ordered if a.kind == READ or a.issued is not None or replaced[relations.index[a]]}
 
@@ -473,6 +474,25 @@ def unfenced_reads(execution: list[Operation], racing: set[Race]) -> set[Race]:
     relations = Execution(execution)
     order, _ = relations.base_causality()
     return {(a, b) for a, b in far if order[relations.index[a], relations.index[b]]}
+
+
+def counted(execution: list[Operation], racing: set[Race]) -> set[Race]:
+    """The races with accesses of a thread to which an `atom` gave a later value of the place: "Limits"."""
+    atoms = [(n, operation) for n, operation in enumerate(execution) if operation.kind == ATOM]
+    index = {operation: n for n, operation in enumerate(execution)}
+    return {
+        (a, b)
+        for a, b in racing
+        for n, atom in atoms
+        if index[a] < n < index[b] and atom.thread == b.thread and _overlap(atom.place, b.place)
+    }
+
+
+def landed_early(execution: list[Operation], racing: set[Race]) -> set[Race]:
+    """The races of two copies to shared memory of which the first has landed when the second is issued: "Limits"."""
+    index = {operation: n for n, operation in enumerate(execution)}
+    copies = {(a, b) for a, b in racing if a.kind == b.kind == WRITE and a.issued is not None and b.issued is not None}
+    return {(a, b) for a, b in copies if a.completed is not None and index[a.completed] < index[b.issued]}
 
 
 def compare(program: Program) -> Difference | None:

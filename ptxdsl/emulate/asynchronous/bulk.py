@@ -147,7 +147,7 @@ class BulkCopies(Observer):
         return [load.origin for load in self.loads if any(chunk in maps for maps in self._maps(load.pieces))]
 
     def load_into(self, position: int) -> tuple[BulkLoad, int] | None:
-        """Return the copy in flight to a byte of shared memory, and the column of its lane; None if there is none."""
+        """Return the copy in flight to a byte of shared memory, and the column of its lane, or None."""
         for load in self.loads:
             column = np.flatnonzero((load.chunks == position // CHUNK * CHUNK).any(0))
             if column.size:
@@ -521,7 +521,7 @@ class BulkCopies(Observer):
 
 
 def _ring_of(x: Requester, table: Table, offset: int) -> RingNote | None:
-    """Return the ring that has an mbarrier at an offset of shared memory; None if there is none."""
+    """Return the ring that has an mbarrier at an offset of shared memory, or None."""
     holder = table.before(offset)
     stage = x.notes.stage(holder.name, offset - holder.start) if holder else None
     return None if stage is None else stage[0]

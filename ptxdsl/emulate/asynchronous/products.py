@@ -130,7 +130,7 @@ class ProductQueue:
         self.settle(x, x.frame, step.touched)
 
     def in_flight(self, frame: Frame, slot: int, warp: int) -> Decoded | None:
-        """Return the wgmma in flight that will write a register of a warp; None if there is none."""
+        """Return the wgmma in flight that will write a register of a warp, or None."""
         products = (p for p in self.queue if p.frame is frame and slot in p.step.outputs)
         return next((product.step for product in products if warp in product.rows), None)
 

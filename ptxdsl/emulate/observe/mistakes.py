@@ -1,4 +1,4 @@
-"""The likely mistake behind a finding about copies and mbarriers, which its help names."""
+"""The likely cause of a finding about copies and mbarriers, for its help."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ NO_ARRIVALS = ArrivalCount()
 class AwaitedPhase:
     """The phase of an mbarrier that lacks `lacking` of `each` arrivals, and `bytes`.
 
-    `name` is the mbarrier as Python indexes it. In a `ring`, `full` tells the full mbarrier of a stage from the empty
+    `name` is the mbarrier as Python indexes it. In a `ring`, `full` distinguishes the full mbarrier of a stage from the empty
     one; `came` counts all arrivals there, and `others` those at the other mbarrier of the stage. Outside of rings,
     `complete` phases of it are complete, and `waits` of a waiting thread have returned.
     """
@@ -67,7 +67,7 @@ def ring_phase(
 
 
 def fix_of_deadlock(phases: Sequence[AwaitedPhase], of_barriers: str) -> str:
-    """Return the help for threads that wait for these phases for ever; empty if there is none.
+    """Return the help for threads that wait for these phases forever, or an empty string.
 
     Arrivals beyond those that phases count are the cause whatever lacks. Otherwise phases with some arrivals come
     first, then barriers of the block, on which the other threads wait.

@@ -20,9 +20,9 @@ NO_ARRIVALS = ArrivalCount()
 class AwaitedPhase:
     """The phase of an mbarrier that lacks `lacking` of `each` arrivals, and `bytes`.
 
-    `name` is the mbarrier as Python indexes it. In a `ring`, `full` distinguishes the full mbarrier of a stage from the empty
-    one; `came` counts all arrivals there, and `others` those at the other mbarrier of the stage. Outside of rings,
-    `complete` phases of it are complete, and `waits` of a waiting thread have returned.
+    `name` is the mbarrier as Python indexes it. In a `ring`, `full` is True for the full mbarrier of a stage, False for
+    the empty one; `came` counts all arrivals there, and `others` those at the other mbarrier of the stage. Outside of
+    rings, `complete` phases of it are complete, and `waits` of a waiting thread have returned.
     """
 
     name: str

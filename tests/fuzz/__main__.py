@@ -104,6 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gpu = Gpu() if chosen.gpu else None
+    if gpu and (reason := gpu.why_not()):
+        gpu.close()
+        parser.error(f"no GPU to compare with: {reason}")
     fuzzer = Fuzzer(chosen.jobs, gpu, chosen.assemble)
     try:
         return run(fuzzer, chosen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -103,6 +104,10 @@ class Gpu:
     def _start(self) -> None:
         self.process = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
 
+    def why_not(self) -> str | None:
+        """Return None if there is a GPU, else the reason why not."""
+        return self.process.submit(driver.why_no_gpu).result()
+
     def compare(self, prepared: Prepared) -> Outcome:
         """Run an assembled program, and compare all its arrays with the emulator's."""
         assert prepared.image is not None
@@ -128,8 +133,6 @@ def _addresses(sizes: tuple[int, ...]) -> list[int]:
 
 def _launch(image: bytes, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """Run the kernel `k` of a cubin, and return its arrays."""
-    import ctypes
-
     cuda, call = driver.cuda, driver.call
     driver.require_gpu()
     with driver.on(0):

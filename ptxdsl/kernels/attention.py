@@ -62,7 +62,7 @@ def load(p: Any, tile: AttentionTile, arrays: Sequence[Any], rings: Sequence[pd.
 
 
 def attend(
-    tile: AttentionTile,
+    tile: Any,
     qk: pd.WarpgroupMma,
     pv: pd.WarpgroupMma,
     softmax: Softmax,

@@ -8,7 +8,7 @@ gradients are operand A of the next product in registers. Neither adds to memory
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
@@ -41,13 +41,14 @@ def statistics_kernel(
 ) -> None:  # fmt: skip
     """Write lse·log2(e) and delta = sum(out·dout) of each row, padded; a warp computes one row."""
     m, padded = extents.rows, extents.padded
+    both: Any = (strides.out, strides.dout)
     row, outer = pd.ctaid.x * (WARPGROUP // WARP) + pd.warpid, pd.ctaid.z * pd.nctaid.y + pd.ctaid.y
     total, exponent = pd.var(f32, 0.0), pd.var(f32, math.inf)
     with pd.if_(row < m):
         for column in range(0, head, 2 * WARP):
             at = [
                 offset(of, pd.ctaid.z, pd.ctaid.y) + row.to(pd.s64) * of[2] + (pd.laneid * 2 + column).to(pd.s64)
-                for of in (strides.out, strides.dout)
+                for of in both
             ]
             for i in range(2):
                 total += out[at[0] + i].to(f32) * dout[at[1] + i].to(f32)
@@ -92,7 +93,7 @@ def differentiate_queries(
     p: Any, tile: AttentionTile, arrays: tuple[Any, ...], begun: pd.Ring, ring: pd.Ring, first_row: Any
 ) -> Any:
     """Return the accumulators of dq = scale · (weights · (dout @ vᵀ - delta)) @ k."""
-    (queries, douts, keys, values), traits = arrays, tile.traits
+    (queries, douts, keys, values), traits = arrays, cast(BackwardTraits, tile.traits)
     qk = pd.WarpgroupMma(traits.atom, queries, keys, first_row=first_row)
     ov = pd.WarpgroupMma(traits.atom, douts, values, first_row=first_row)
     sk = pd.WarpgroupMma(traits.output_atom, b=keys, b_transposed=True, first_row=first_row)

@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr, s32, s64, u32
+from ptxdsl import f32, ptr, u32
 from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
-from ptxdsl.types import Type, bf16
+from ptxdsl.types import Type, bf16, s32, s64
 
 PADDED = 128  # rows of the statistics of a head are padded to this
 QUERY_TILE = AttentionConfig(queries=128, keys=64, stages=2)  # for the gradient of q
@@ -85,7 +85,8 @@ class KeyTile:
         self.first = (pd.ctaid.x * config.keys).to(s32)
         self.shift, self.window = self.n - self.m, p.window
         left, right = traits.is_bounded
-        begin, end = 0, self.m
+        begin: Any = 0
+        end: Any = self.m
         if right:
             begin = pd.min(pd.max(self.first - self.shift - self.window[1], 0), self.m)
         if left:

@@ -284,7 +284,8 @@ def _plan(
 ) -> AttentionPlan:
     """Check a call, and plan its launch."""
     causal, window, scale, softcap, config = options
-    problem = problem_of(*operands, offsets)
+    q, k, v = operands
+    problem = problem_of(q, k, v, offsets)
     scale = 1 / math.sqrt(problem.head) if scale is None else check_number("scale", scale, is_positive=True)
     softcap = check_number("softcap", softcap, is_positive=False)
     sides = window_of(causal, window)

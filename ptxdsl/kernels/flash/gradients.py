@@ -35,7 +35,8 @@ def run_backward(
     scale: float | None,
 ) -> tuple[Any, Any, Any]:
     """Check a call of attention_backward and launch it. Returns (dq, dk, dv)."""
-    problem = problem_of(*operands, None)
+    q, k, v = operands
+    problem = problem_of(q, k, v, None)
     batch, heads, m, head = problem.q.array.shape
     _, kv_heads, n, dv = problem.v.array.shape
     if head not in HEADS or dv != head:
@@ -50,7 +51,7 @@ def run_backward(
     if not problem.q.array.size or not problem.k.array.size:
         for result in results:
             result[...] = 0
-        return tuple(results)  # type: ignore[return-value]
+        return results[0], results[1], results[2]
     padded = -(-m // PADDED) * PADDED
     lse2, delta = (empty(problem.q, (batch, heads, padded), f32) for _ in range(2))
     statistics, dq_kernel, dkv_kernel = kernels

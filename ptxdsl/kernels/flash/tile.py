@@ -25,6 +25,8 @@ class AttentionTile:
         self.k_start: Any = 0
         number: Any = pd.ctaid.x
         count: Any = pd.nctaid.x
+        self.m: Any
+        self.n: Any
         (self.m, self.n), queries = p.extents, traits.config.queries
         if traits.is_packed:
             self.sequence, number = find_sequence(p, queries)
@@ -43,7 +45,9 @@ class AttentionTile:
         """Derive the range of tiles of keys, and of those that need no mask."""
         config = self.traits.config
         first, last = self.first + self.shift, self.first + self.shift + (config.queries - 1)
-        begin, end, whole_begin, whole_end = 0, self.n, 0, self.n
+        begin: Any = 0
+        whole_begin: Any = 0
+        end, whole_end = self.n, self.n
         left, right = self.traits.is_bounded
         if right:
             end = pd.min(end, last + self.window[1] + 1)

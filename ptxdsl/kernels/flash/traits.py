@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr, s32, s64, u32
-from ptxdsl.types import Type, bf16
+from ptxdsl import f32, ptr, u32
+from ptxdsl.types import Type, bf16, s32, s64
 
 WARPGROUP, WARP = 128, 32
 ROWS = 64  # rows of a warpgroup's tile
@@ -105,5 +105,5 @@ def parameters(traits: AttentionTraits) -> Any:
         window=s32[2],
         scale=f32,
         **{"cap": f32} if traits.is_capped else {},
-        **{"q_offsets": ptr[s32], "k_offsets": ptr[s32]} if traits.is_packed else {},
+        **{"q_offsets": ptr[pd.s32], "k_offsets": ptr[pd.s32]} if traits.is_packed else {},
     )

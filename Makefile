@@ -42,7 +42,7 @@ shipped: $(READY)-test ## what ptxas says of kernels of sm_90a that calls of all
 	$(BIN)/python -m tests.shipped 0 1000
 
 fuzz: $(READY)-test ## random PTX programs under three schedules (SEED=0 COUNT=100; GPU=1 to compare with a GPU)
-	$(BIN)/python -m tests.fuzz --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(if $(GPU),--gpu)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --seed $(or $(SEED),0) --count $(or $(COUNT),100) $(if $(GPU),--gpu)
 
 golden: $(READY)-test ## write the golden PTX files again: look at the difference before you commit it
 	PTXDSL_UPDATE_GOLDEN=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 -k golden

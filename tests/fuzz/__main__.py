@@ -102,7 +102,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reduce", type=int, default=5, metavar="N", help="failures that are reduced (default: 5)")
     parser.add_argument("--reduce-seconds", type=float, default=60, help="the time for each of them (default: 60)")
     chosen = parser.parse_args(arguments)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     gpu = Gpu() if chosen.gpu else None
     if gpu and (reason := gpu.why_not()):
         gpu.close()

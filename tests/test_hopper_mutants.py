@@ -44,7 +44,7 @@ LINES = {
         "no fence before TMA reads": (f"{FENCE}\n", "", "race"),
         "no barrier before TMA reads": (f"{FENCE}\n{MEET}", f"{FENCE}\n", "race"),
         "the boxes of the tile before are still read": (
-            "        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the tile before have been read\n", "        pass\n",
+            "        pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the previous tile have been read\n", "        pass\n",
             "unwaited-async",
         ),
         "only one thread knows that they have been read": (f"have been read\n{MEET}", "have been read\n", "race"),

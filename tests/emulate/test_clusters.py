@@ -753,3 +753,18 @@ def test_a_bulk_reduction_into_shared_memory_of_another_block(schedule):
     report = launch(SENT.format(**parts), x, grid=4, block=32, module=module, schedule=schedule)
     clean(report)
     assert (x == np.roll(np.arange(4 * 32).reshape(-1, 2, 32), 1, axis=1).reshape(-1) + 1000).all()
+
+
+TWO_LANES = """mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; setp.eq.u32 %p2, %r2, 0; setp.eq.and.u32 %p4, %r1, 1, %p2;
+    @%p4 ret; setp.eq.u32 %p1, %r2, 1; setp.eq.and.u32 %p1, %r1, 1, %p1; ld.param.u64 %rd1, [x]; bar.sync 0;
+    barrier.cluster.arrive; barrier.cluster.wait; @!%p1 bra SET;
+WAIT: ld.acquire.gpu.global.u32 %r3, [%rd1]; setp.eq.u32 %p3, %r3, 0; @%p3 bra WAIT;
+SET: @!%p2 bra ON; atom.release.gpu.global.exch.b32 %r3, [%rd1], 1;
+ON: fence.release.gpu; barrier.cluster.arrive.relaxed; barrier.cluster.wait; bar.sync 0;
+    barrier.cluster.arrive; barrier.cluster.wait;"""
+
+
+@every_schedule
+def test_lanes_that_leave_the_cluster_barrier_one_after_another_meet_again(schedule):
+    """The last lane to arrive comes to the next barrier while the others of its warp are still to leave this one."""
+    clean(launch(TWO_LANES, np.zeros(1, np.uint32), grid=2, block=2, schedule=schedule))

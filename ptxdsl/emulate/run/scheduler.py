@@ -127,11 +127,12 @@ class Scheduler:
         if not self.ready:
             return None
         if len(self.ready) == 1 and self.schedule.merges:
-            return self.ready.popitem()[1]
-        group, warp = self.schedule.choose(self.ready.values())
-        del self.ready[group.position]
-        if warp is not None:
-            group = self._alone(group, warp)
+            group = self.ready.popitem()[1]
+        else:
+            group, warp = self.schedule.choose(self.ready.values())
+            del self.ready[group.position]
+            if warp is not None:
+                group = self._alone(group, warp)
         if group.position in self.held:  # others may have arrived there since
             group = _merged(group, self.held.pop(group.position))
         return group

@@ -14,27 +14,27 @@ FENCE = "    pd.ptx.fence.proxy.async_.shared__cta()"
 MEET = "    consumer.warpgroup_barrier()\n"
 LINES = {
     "09_tma_copy": {
-        "no fence before TMA reads": (f"{FENCE}  # each thread: what it wrote is there for TMA\n", "", "race"),
+        "no fence before TMA reads": (f"{FENCE}  # each thread makes its writes visible to TMA\n", "", "race"),
         "no barrier before TMA reads": ("    pd.ptx.bar.sync(0)\n    with pd.if_(pd.tid.x == 0):\n        y.store", "    with pd.if_(pd.tid.x == 0):\n        y.store", "race"),
         "nobody waits for the box": ("lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(full.address(), 0)", "lambda: pd.tid.x < 0", "unwaited-async"),
         "too many bytes are expected": ("x.bytes, out", "x.bytes + 16, out", "deadlock"),
     },
     "10_mbarrier_ring": {
         "a stage is released before it is read": ("            slot = ring.wait()\n", "            slot = ring.wait()\n            ring.release()\n", "race"),
-        "no stage is released": ("            ring.release()\n", "", "deadlock"),
+        "no stage is released": ("            ring.release()\n", "            with pd.if_(pd.tid.x > 999):\n                ring.release()\n", "deadlock"),
         "nobody waits for a full stage": ("slot = ring.wait()", "slot = ring._slot(ring._read.index)", "unwaited-async"),
     },
     "11_one_wgmma": {
         "no fence before the tensor cores read": (
-            "    pd.ptx.fence.proxy.async_.shared__cta()  # what threads wrote is seen by the tensor cores, which go another way\n",
+            "    pd.ptx.fence.proxy.async_.shared__cta()  # make the threads' writes visible to the async proxy, which wgmma uses\n",
             "", "race",
         ),
         "no barrier before the tensor cores read": ("    pd.ptx.bar.sync(0)\n", "", "race"),
         "no fence before the products": (
-            "    pd.ptx.wgmma.fence.sync.aligned()  # the sums were written before they are added to\n", "", "unfenced-wgmma",
+            "    pd.ptx.wgmma.fence.sync.aligned()  # the accumulators were written by other instructions\n", "", "unfenced-wgmma",
         ),
         "nobody waits for the products": (
-            "    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the sums may be read\n", "", "unwaited-wgmma",
+            "    pd.ptx.wgmma.wait_group.sync.aligned(0)  # now the accumulators may be read\n", "", "unwaited-wgmma",
         ),
         "the products are in no group": ("    pd.ptx.wgmma.commit_group.sync.aligned()\n", "", "unwaited-wgmma"),
     },

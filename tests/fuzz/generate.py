@@ -21,7 +21,7 @@ from ptxdsl.isa.operand import Operand
 from ptxdsl.types import TYPES, f32, f64, lanes, pred
 
 from ..isa.scalar_kernels import EDGES, integer_edges
-from .exclusions import NONZERO, UNGUARDED, canonical_nan, excluded
+from .exclusions import CONSTANT_FREE, NONZERO, UNGUARDED, canonical_nan, excluded
 from .program import ARCH, POOL, ROW, SLOT_BYTES, THREADS, TOTAL, VERSION, Block, Body, Line, Program, Statement, call
 
 SCALAR = ("integer", "floating", "half", "compare", "logic", "convert", "video")
@@ -230,7 +230,10 @@ class _Generator:
         is_integer = not lanes(opcode.operands[0].type)[0].is_float
         if opcode.form.name in NONZERO and is_integer:
             return self._division(opcode, place)
-        return Line(self.instruction(opcode, place))
+        given: dict[str, ir.Operand] = {}
+        if set(CONSTANT_FREE) & set(opcode.text.split(".")):
+            given = {o.name: self.register(max(o.type.bits, 16)) for o in opcode.operands if not o.written}
+        return Line(self.instruction(opcode, place, given))
 
     def _division(self, opcode: Opcode, place: Place) -> Statement:
         width = opcode.operands[-1].type.bits
@@ -273,6 +276,8 @@ class _Generator:
             base = "%ro"
         elif space is None and not opcode.values.get("sem") and words[0] in ("ld", "st"):
             base = self.random.choice(["%gg", "%gs", "%gl"])
+        elif space is None and {"v2", "v4", "v8"} & set(words):
+            base = "%gg"  # vector atomics take global memory only
         elif space is None:
             base = self.random.choice(["%gg", "%gs"])
         else:

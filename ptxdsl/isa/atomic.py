@@ -205,9 +205,7 @@ class AtomCas(Atomic):
         yield from super().problems(i, operands)
         for declared, value in zip(i.operands, operands, strict=True):
             if i.type is b128 and isinstance(value, ir.Immediate):
-                message = (
-                    f"`{declared.name}` is the constant {value}, on which ptxas 13 crashes"
-                )
+                message = f"`{declared.name}` is the constant {value}, on which ptxas 13 crashes"
                 yield Problem(declared.name, message, "move it to a register first")
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

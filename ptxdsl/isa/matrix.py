@@ -326,6 +326,7 @@ class StMatrix(MatrixAccess):
 
     stores = "address"
     carries = ("a",)
+    orders_lanes = True  # all lanes have completed their earlier ldmatrix, which kernels rely on (docs/emulator.md)
     forms = (
         Form(
             "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [address:space], a:b32*num",

@@ -71,6 +71,10 @@ class FakeStep:
     def within(self, space: str, address: np.ndarray) -> np.ndarray:
         return address >> np.uint64(24) == WINDOWS.get(space.partition("::")[0], 0) >> 24
 
+    def reads_result(self) -> bool:
+        """Every result is read."""
+        return True
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         """Any other service is only noted."""
         if name.startswith("_"):

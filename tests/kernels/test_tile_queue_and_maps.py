@@ -7,7 +7,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels import grouped, ragged
-from ptxdsl.kernels.call.groups import grouped as call
+from ptxdsl.kernels.call.call import launch
+from ptxdsl.kernels.call.groups import grouped as call_of_lists
 from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
@@ -21,7 +22,7 @@ LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 def hopper(monkeypatch):
     """One block, which has tiles of several problems."""
     monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
-    for module in (call, call_of_rows):
+    for module in (call_of_lists, call_of_rows):
         monkeypatch.setattr(module, "resident_blocks", lambda *_, **__: 1)
 
 
@@ -101,7 +102,15 @@ def products(monkeypatch, **parts):
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(grouped.warpgroup_grouped_kernel.__wrapped__)
     a, b = ([np.ones(shape, np.float16) for _ in range(5)] for shape in ((8, 64), (64, 16)))
     kernels = Kernels(grouped.grouped_kernel, kernel)
-    return call.run(kernels, a, b, None, None, 1.0, 0.0, "device", LOW, False, None)
+    return launch(
+        call_of_lists.GroupedCall, kernels, (None, a, b, None), LOW, (True, True, "device", False, None), (1.0, 0.0)
+    )
+
+
+def of_rows(kernels, a, b, ends, config):
+    """Multiply groups of rows by kernels of other parts."""
+    options = True, "ragged", False, True, True
+    return launch(call_of_rows.RaggedCall, kernels, (None, a, b, ends, None, None), config, options)
 
 
 def test_nothing_is_left_out(monkeypatch):
@@ -119,7 +128,7 @@ def test_nothing_is_left_out(monkeypatch):
     ids=["acquire", "acquire, out", "wait", "release"],
 )
 def test_a_line_that_is_left_out(monkeypatch, parts, message):
-    with pytest.raises(pd.EmulationError, match=message):
+    with pytest.raises(pd.Error, match=message):
         products(monkeypatch, **parts)
 
 
@@ -130,10 +139,10 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
     kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
     a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 16), np.float16)
     if message:
-        with pytest.raises(pd.EmulationError, match=message):
-            call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False)
+        with pytest.raises(pd.Error, match=message):
+            of_rows(kernels, a, b, ends, LOW)
     else:
-        assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, LOW, False) == 64).all()
+        assert (of_rows(kernels, a, b, ends, LOW) == 64).all()
 
 
 @pytest.mark.parametrize("part, message", [(ClusterTileQueue, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
@@ -146,7 +155,7 @@ def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
     a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 128), np.float16)
     shares = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
     if message:
-        with pytest.raises(pd.EmulationError, match=message):
-            call_of_rows.run(kernels, "ragged", a, b, ends, None, shares, False)
+        with pytest.raises(pd.Error, match=message):
+            of_rows(kernels, a, b, ends, shares)
     else:
-        assert (call_of_rows.run(kernels, "ragged", a, b, ends, None, shares, False) == 64).all()
+        assert (of_rows(kernels, a, b, ends, shares) == 64).all()

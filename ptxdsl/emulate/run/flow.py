@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import ir
-from ...isa.step import LateInputs
+from ...isa.step import Awaited, LateInputs
 from ..memory.access import BarrierArrival, BarrierCompletion, BlockExit, ClusterArrival, Convergence
 from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
@@ -146,7 +146,10 @@ class Flow(Requests):
     def suspend(self, ready: np.ndarray) -> None:
         flat = ready.reshape(-1)
         lanes = self.lanes_now[~flat]
-        if not lanes.size or self.scheduler.gives_up(self.step, int(lanes[0])):
+        if not lanes.size:
+            return
+        is_limited = self.step.op.awaits is Awaited.PHASE
+        if is_limited and self.scheduler.gives_up(self.step, int(lanes[0])):
             return
         self.kept = flat
         self.departed.append(lanes)

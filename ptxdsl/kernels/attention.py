@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels.flash.call import run
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
@@ -123,6 +124,15 @@ def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer:
     store_tile(softmax.output, staging, consumer, tile.traits.dtype, out, p.out_strides[2], rows)
 
 
+@public
+@called_elsewhere(
+    is_causal="use `causal=`",
+    attn_mask="use `causal=` or `window=`; other masks are not supported",
+    dropout_p="dropout is not supported",
+    enable_gqa="leave it out: the heads of k and v may divide those of q",
+    window_size="use `window=(left, right)`",
+    softmax_scale="use `scale=`",
+)
 def attention(
     q: Any,
     k: Any,
@@ -161,6 +171,17 @@ def attention(
     )  # fmt: skip
 
 
+@public
+@called_elsewhere(
+    cu_seqlens_q="pass `q_offsets`",
+    cu_seqlens_k="pass `k_offsets`",
+    is_causal="use `causal=`",
+    attn_mask="use `causal=` or `window=`; other masks are not supported",
+    dropout_p="dropout is not supported",
+    enable_gqa="leave it out: the heads of k and v may divide those of q",
+    window_size="use `window=(left, right)`",
+    softmax_scale="use `scale=`",
+)
 def attention_varlen(
     q: Any,
     k: Any,

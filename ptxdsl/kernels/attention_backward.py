@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
+from ptxdsl.errors import public
 from ptxdsl.kernels.flash.backward import (
     KEY_TILE,
     QUERY_TILE,
@@ -221,6 +222,7 @@ def stage_of(array: Any, stage: Any) -> Any:
     return array.address(stage, *[0] * (len(array.shape) - 1))
 
 
+@public
 def attention_backward(
     dout: Any,
     q: Any,

@@ -12,6 +12,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, s64, u32
+from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attend
 from ptxdsl.kernels.flash.decode import COMBINING, DecodeTile, DecodeTraits, decode_parameters, run_decode
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
@@ -122,6 +123,7 @@ def combine_kernel(
         lse[pd.ctaid.x] = pd.select(total == 0.0, -math.inf, most + pd.ptx.lg2.approx.f32(total) * math.log(2))
 
 
+@public
 def attention_decode(
     q: Any,
     k_pages: Any,

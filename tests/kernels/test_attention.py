@@ -312,6 +312,16 @@ def test_an_output_inside_of_the_keys_is_refused():
         attention(q, k, v, out=k)
 
 
+def test_arguments_of_other_libraries_are_named():
+    q, k, v = arrays()
+    with pytest.raises(pd.CallError) as error:
+        attention(q, k, v, is_causal=True)
+    assert error.value.message == (
+        "attention takes no `is_causal`; it takes q, k, v, causal, window, scale, softcap, out, return_lse and config"
+    )
+    assert error.value.help == "use `causal=`"
+
+
 def test_offsets_of_another_type_are_refused():
     q, k, v = (np.ones((8, 1, 64), BF16) for _ in range(3))
     with pytest.raises(pd.LaunchError, match="`q_offsets` is a numpy array of s64 with shape"):

@@ -20,6 +20,15 @@ from ptxdsl.kernels.flash.tile import AttentionTile
 from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP, AttentionConfig, AttentionTraits, parameters
 
 DEFAULT = AttentionTraits()
+ELSEWHERE = {
+    "is_causal": "use `causal=`",
+    "attn_mask": "use `causal=` or `window=`; other masks are not supported",
+    "dropout_p": "dropout is not supported",
+    "enable_gqa": "leave it out: the heads of k and v may divide those of q",
+    "window_size": "use `window=(left, right)`",
+    "softmax_scale": "use `scale=`",
+}
+"""Arguments of torch and FlashAttention, and what to write here."""
 
 
 @pd.kernel(arch="sm_90a", reqntid=lambda traits: traits.threads)
@@ -125,14 +134,7 @@ def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer:
 
 
 @public
-@called_elsewhere(
-    is_causal="use `causal=`",
-    attn_mask="use `causal=` or `window=`; other masks are not supported",
-    dropout_p="dropout is not supported",
-    enable_gqa="leave it out: the heads of k and v may divide those of q",
-    window_size="use `window=(left, right)`",
-    softmax_scale="use `scale=`",
-)
+@called_elsewhere(**ELSEWHERE)
 def attention(
     q: Any,
     k: Any,
@@ -172,16 +174,7 @@ def attention(
 
 
 @public
-@called_elsewhere(
-    cu_seqlens_q="pass `q_offsets`",
-    cu_seqlens_k="pass `k_offsets`",
-    is_causal="use `causal=`",
-    attn_mask="use `causal=` or `window=`; other masks are not supported",
-    dropout_p="dropout is not supported",
-    enable_gqa="leave it out: the heads of k and v may divide those of q",
-    window_size="use `window=(left, right)`",
-    softmax_scale="use `scale=`",
-)
+@called_elsewhere(cu_seqlens_q="pass `q_offsets`", cu_seqlens_k="pass `k_offsets`", **ELSEWHERE)
 def attention_varlen(
     q: Any,
     k: Any,

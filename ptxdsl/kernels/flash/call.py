@@ -213,7 +213,8 @@ def run(
     """
     call_arrays = *operands, *(offsets or ()), out
     looks = [_look(array) for array in call_arrays]
-    key = kernel, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
+    types = type(causal), type(scale), type(softcap)  # True equals 1
+    key = kernel, types, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
     pointers = [look[1] for look in looks if look]
     kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window if type(window) is tuple else ())}
     is_known = len(pointers) == len(call_arrays) and type(window) in (tuple, NoneType) and kinds <= PLAIN
@@ -315,7 +316,7 @@ def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:
 
 
 def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
-    """Return the output, allocated unless it is call_arrays. Raises LaunchError for one that does not fit."""
+    """Return the output, allocated unless the caller passed one. Raises LaunchError for one that does not fit."""
     owner = empty(problem.q, problem.out_shape, problem.q.type) if out is None else out
     rule = f"the output has the shape {problem.out_shape}"
     output = array_argument("out", owner, len(problem.out_shape), rule, "pass an array of that shape")

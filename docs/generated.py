@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from itertools import takewhile
-
-from markdown.extensions import toc
 
 from ptxdsl import isa
 from ptxdsl.cli.manual import chapter
@@ -112,6 +111,11 @@ def _is_fixed(modifier: Modifier) -> bool:
     return modifier.literal and not modifier.optional
 
 
+def _anchor(heading: str) -> str:
+    """Return the anchor that MkDocs gives to a heading."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
+
+
 def contents(listed: list[tuple[str, str, Rows]]) -> str:
     """Return the list of all chapters; each instruction links to its section."""
     lines = [
@@ -126,6 +130,6 @@ def contents(listed: list[tuple[str, str, Rows]]) -> str:
     ]
     for address, title, rows in listed:
         stems = dict.fromkeys(_stem(name, forms) for name, _, forms in rows)
-        names = ", ".join(f"[`{name}`]({address}.md#{toc.slugify(name, '-')})" for name in stems)
+        names = ", ".join(f"[`{name}`]({address}.md#{_anchor(name)})" for name in stems)
         lines.append(f"| [{title}]({address}.md) | {names} |")
     return "\n".join([*lines, ""])

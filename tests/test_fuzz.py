@@ -51,7 +51,7 @@ def test_programs_are_the_same_in_every_run():
 
 
 def test_programs_have_every_kind_of_statement():
-    text = "\n".join(program(n).text for n in range(60))
+    text = "\n".join(program(n).text for n in range(100))
     for what in (
         "bra L", "brx.idx", "call (", "shfl.sync", "vote.sync", "match.any", "redux.sync", "mma.sync", "ldmatrix", "bar.sync",
         "ld.const", "ld.local", "st.shared", ".v4.", "atom.", "red.shared", "addc", "cvt.", "setp.", "vadd", "fma.rn", "@!%p",

@@ -119,12 +119,16 @@ class Program:
     @property
     def text(self) -> str:
         """The module."""
-        functions = {name: body for name, body in self.functions.items() if f"{name}," in " ".join(lines(self.body))}
         kernel = _kernel(list(lines(self.body)), self.constants)
         constant = f".const .align 64 .b8 constants[256] = {{{', '.join(map(str, self._constant_bytes()))}}};\n"
         head = f".version {VERSION[0]}.{VERSION[1]}\n.target {ARCH}\n.address_size 64\n"
-        texts = [_function(name, list(lines(body))) for name, body in functions.items()]
+        texts = [_function(name, list(lines(body))) for name, body in self.called().items()]
         return head + constant * ("constants" in kernel) + "".join(texts) + kernel
+
+    def called(self) -> dict[str, Body]:
+        """Return the device functions that the kernel calls."""
+        kernel = " ".join(lines(self.body))
+        return {name: body for name, body in self.functions.items() if f"{name}," in kernel}
 
     def _constant_bytes(self) -> list[int]:
         return [*words(np.random.RandomState(self.seed + 1), (32,)).view(np.uint8)]

@@ -61,13 +61,12 @@ class Reducer:
 
 
 def bodies(program: Program) -> dict[str, Body]:
-    """Return the body of the kernel and of the functions."""
-    return {MAIN: program.body, **program.functions}
+    """Return the body of the kernel and of the functions that it calls."""
+    return {MAIN: program.body, **program.called()}
 
 
 def with_bodies(program: Program, changed: Mapping[str, Body]) -> Program:
-    functions = {name: changed[name] for name in program.functions}
-    return replace(program, body=changed[MAIN], functions=functions)
+    return replace(program, body=changed[MAIN], functions={n: b for n, b in changed.items() if n != MAIN})
 
 
 def places(program: Program) -> Iterator[tuple[str, Path]]:

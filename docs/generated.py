@@ -54,6 +54,7 @@ SECTIONS = {  # of the manual, by chapter
     "control": "control-flow-instructions", "sync": _SYNC, "mbarrier": f"{_SYNC}-mbarrier",
     "transactions": f"{_SYNC}-mbarrier", "cluster": f"{_MOVE}-mapa", "atomic": f"{_SYNC}-atom", "warp": _SYNC,
     "matrix": "warp-level-matrix-instructions", "mma-sparse": "warp-level-matrix-instructions",
+    "mma-narrow": "warp-level-matrix-instructions",
     "wmma": "warp-level-matrix-instructions", "wgmma": "asynchronous-warpgroup-level-matrix-instructions",
     "tcgen05": "tensorcore-5th-generation-instructions", "tcgen05-mma": "tensorcore-5th-generation-instructions",
     "video": "scalar-video-instructions",

@@ -17,6 +17,7 @@ from . import (
     matrix,
     mbarrier,
     memory,
+    mma_narrow,
     mma_sparse,
     multimem,
     sync,
@@ -34,7 +35,8 @@ from .opcode import Op, Opcode
 
 CHAPTERS = (
     integer, extended, floating, half, compare, logic, memory, convert, copy, bulk, tensor, multimem,
-    control, sync, mbarrier, transactions, cluster, atomic, warp, matrix, mma_sparse, wmma, wgmma,
+    control, sync, mbarrier, transactions, cluster, atomic, warp, matrix, mma_sparse, mma_narrow,
+    wmma, wgmma,
     tcgen05, tcgen05_mma, blackwell, video,
 )  # fmt: skip
 """The modules of the table, in the order of the manual."""

@@ -14,7 +14,7 @@ import numpy as np
 from .. import ir
 from ..types import b64
 from .atomic import reduction
-from .cluster_address import OFFSET, RANK_BITS
+from .cluster_address import in_block
 from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
@@ -78,8 +78,7 @@ def destinations(v: dict[str, Any]) -> Destinations:
     for rank in range(int(np.bitwise_or.reduce(mask)).bit_length()):
         which = (mask >> np.uint16(rank) & np.uint16(1)).astype(bool)
         if which.any():
-            block = np.uint64((rank + 1) << RANK_BITS)
-            yield which, dst & np.uint64(OFFSET) | block, mbarrier & np.uint64(OFFSET) | block
+            yield which, in_block(dst, rank), in_block(mbarrier, rank)
 
 
 def spans(m: Step, size: np.ndarray, unit: int = ALIGNMENT) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -6,6 +6,13 @@ rank plus one. A 0 in these bits means the thread's own block, so that shared::c
 
 from __future__ import annotations
 
+import numpy as np
+
 RANK_BITS = 24
 OFFSET = (1 << RANK_BITS) - 1
 RANKS = 0xFF
+
+
+def in_block(address: np.ndarray, rank: int) -> np.ndarray:
+    """Return the addresses at the same offsets in the shared memory of the block of a rank."""
+    return address & np.uint64(OFFSET) | np.uint64((rank + 1) << RANK_BITS)

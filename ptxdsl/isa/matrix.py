@@ -18,6 +18,7 @@ import numpy as np
 from .. import ir
 from ..layout.mma_shapes import MMA, MmaShape
 from ..types import TYPES, Type, b16, b32, f16, f32, f64, s32, tf32
+from . import narrow
 from .form import Form
 from .lookup import lookup
 from .memory import NEEDS, alignment_problems
@@ -150,24 +151,30 @@ def multiply_add(i: Opcode, numerics: str, a: np.ndarray, b: np.ndarray, c: np.n
     return d
 
 
-def matrix_a(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
+def matrix_a(held: np.ndarray, s: FragmentShape, type: Type | str) -> np.ndarray:
     """Return fragments of A as f64 matrices (warps, A * m, k), in fragment order."""
     rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, s.blocks, *held.shape[1:3], 8, -1)
-    return values(np.ascontiguousarray(rows.transpose(3, 2, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
+    return values(np.ascontiguousarray(rows.transpose(3, 2, 1, 4, 0, 5)), type, s.packed).reshape(
+        held.shape[2], -1, s.k
+    )
 
 
-def matrix_b(held: np.ndarray, s: FragmentShape, type: Type) -> np.ndarray:
+def matrix_b(held: np.ndarray, s: FragmentShape, type: Type | str) -> np.ndarray:
     """Return fragments of B as transposed f64 matrices (warps, 8 * B, k).
 
     Columns 2t + e of all fragments are at t, fragment, e: after row g, this makes the product iterate over lanes 4g +
     t.
     """
     rows = np.ascontiguousarray(held).view(ROW).reshape(s.steps, *held.shape[1:3], 4, 2, -1)
-    return values(np.ascontiguousarray(rows.transpose(2, 3, 1, 4, 0, 5)), type).reshape(held.shape[2], -1, s.k)
+    return values(np.ascontiguousarray(rows.transpose(2, 3, 1, 4, 0, 5)), type, s.packed).reshape(
+        held.shape[2], -1, s.k
+    )
 
 
-def values(rows: np.ndarray, type: Type) -> np.ndarray:
-    """Decode registers to f64."""
+def values(rows: np.ndarray, type: Type | str, packed: int = 4) -> np.ndarray:
+    """Decode registers of `packed` elements to f64. A string names a format of `narrow`."""
+    if isinstance(type, str):
+        return narrow.of_bytes(type, packed // 4).take(rows.view(np.uint8), axis=0)
     if type is f64:
         return rows.view(np.float64)
     if type is tf32:

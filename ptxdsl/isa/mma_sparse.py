@@ -1,7 +1,6 @@
-"""Warp-level products with sparse A, and the narrow types and block scales of Blackwell (PTX ISA, "mma.sp", "mma").
+"""Warp-level products with sparse A (PTX ISA, "mma.sp").
 
-A sparse A stores two of every four neighbours along k; the metadata give their positions. With block scales, each 32 or
-16 neighbours along k share a scale factor.
+A sparse A stores two of every four neighbours along k; the metadata give their positions.
 """
 
 from __future__ import annotations
@@ -17,21 +16,16 @@ from ..types import TYPES, s32
 from .form import Form, Values
 from .matrix import HELD_IN, FragmentShape, accumulators, added, arranged, matrix_a, matrix_b, shape
 from .numerics import Array, canonical
-from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .sparse import checked_columns, nibbles, sparse_product
 from .step import Step
 from .tensor_core import WIDE
 
-NARROW = "e4m3 e5m2 e3m2 e2m3 e2m1"
-CONSUMER = "120f"
 N = 8  # columns of B
 FOUR = 4  # neighbours along k; A stores two of them
 ROW_COLUMN = ".row.col"
 METADATA = ", metadata:b32, selector:imm"
-SCALES = ", scale_a:b32, part_a:u16*2, scale_b:b32, part_b:u16*2"
-"""Scale factors of A and B, with the byte and lane that hold them."""
 
 
 class Sparse(NamedTuple):
@@ -56,7 +50,8 @@ SPARSE = (
 )  # fmt: skip
 
 
-def _same(i: Values) -> bool:
+def same_accumulators(i: Values) -> bool:
+    """True if C and D have the same type."""
     return i.dtype is i.ctype
 
 
@@ -82,7 +77,7 @@ def _sparse(row: Sparse, name: str) -> Form:
         ctype=row.sums,
         atype=row.inputs,
         btype=row.inputs,
-        when=_same,
+        when=same_accumulators,
         derived={**DERIVED, "most": lambda i: row.selector, "k": lambda i: row.k},
         ptx=max(row.ptx, "8.5") if ordered else row.ptx,
         sm=row.sm,
@@ -135,77 +130,3 @@ def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
         which = np.arange(a.shape[2]) // group % 2 == half
         products = added(i, WIDE, a[..., which], b[..., which], products)
     return products + c
-
-
-NARROW_SLOTS: dict[str, Any] = {"dtype": "f32 f16", "ctype": "f32 f16", "atype": NARROW, "btype": NARROW}
-LEAST: dict[str, Any] = {
-    "ptx": "8.7",
-    "sm": "100f 110f 120f",
-    "needs": dict.fromkeys(("e3m2", "e2m3", "e2m1", "sp::ordered_metadata f16"), ("8.7", CONSUMER)),
-}
-
-
-class MmaNarrow(GpuOnly):
-    """Multiply-accumulate matrices of 4-, 6- and 8-bit floats, one per byte: d = a * b + c."""
-
-    collective = True
-    forms = (
-        Form(
-            f"mma.sync.aligned.m16n8k32{ROW_COLUMN}.kind::f8f6f4.dtype.atype.btype.ctype"
-            " d=sums*count, a:b32*4, b:b32*2, c:sums*count",
-            when=_same,
-            derived=DERIVED,
-            **NARROW_SLOTS,
-            **LEAST,
-        ),
-        Form(
-            f"mma.sp::ordered_metadata.sync.aligned.m16n8k64{ROW_COLUMN}.kind::f8f6f4.dtype.atype.btype.ctype"
-            f" d=sums*count, a:b32*4, b:b32*4, c:sums*count{METADATA}",
-            when=_same,
-            derived=DERIVED,
-            **NARROW_SLOTS,
-            **LEAST,
-        ),
-    )
-
-
-SIZES = {"ue8m0": ("scale_vec::2X",), "ue4m3": ("scale_vec::4X",)}
-"""The number of scale factors per row in one instruction, by their type."""
-
-
-def _scaled(sparse: bool) -> tuple[Form, ...]:
-    name = "mma.sp::ordered_metadata" if sparse else "mma"
-    depth, b, metadata = (2, 4, METADATA) if sparse else (1, 2, "")
-    operands = f" d=f32*4, a:b32*4, b:b32*{b}, c:f32*4{metadata}{SCALES}"
-    kinds: tuple[tuple[str, int, dict[str, Any]], ...] = (
-        ("mxf8f6f4.block_scale{.scale_vec::1X}", 32, {"atype": NARROW, "btype": NARROW, "stype": "ue8m0"}),
-        ("mxf4.block_scale{.scale_vec::2X}", 64, {"atype": "e2m1", "btype": "e2m1", "stype": "ue8m0"}),
-        (
-            "mxf4nvf4.block_scale.size",
-            64,
-            {
-                "atype": "e2m1",
-                "btype": "e2m1",
-                "stype": SIZES,
-                "size": "scale_vec::2X scale_vec::4X",
-                "when": lambda i: i.size in SIZES[i.stype],
-            },
-        ),
-    )
-    return tuple(
-        Form(
-            f"{name}.sync.aligned.m16n8k{k * depth}{ROW_COLUMN}.kind::{kind}.f32.atype.btype.ctype.stype{operands}",
-            ctype="f32",
-            ptx="8.7",
-            sm="120a 121a" if sparse and k == 64 else CONSUMER,
-            **slots,
-        )
-        for kind, k, slots in kinds
-    )
-
-
-class MmaScaled(GpuOnly):
-    """Multiply-accumulate matrices of 4-, 6- and 8-bit floats with block scales along k: d = a * b + c."""
-
-    collective = True
-    forms = (*_scaled(False), *_scaled(True))

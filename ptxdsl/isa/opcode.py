@@ -43,6 +43,7 @@ class Op:
     - `warps`: the number of consecutive warps, aligned to that number, that a collective needs together.
     - `late`: registers are read and written after the instruction, until a wait; see `Step.multiply_late`.
     - `awaits`: the event that lanes wait for. `async_proxy`: uses the async proxy, or an object it signals or reads.
+      `cancels_clusters`: cancels the launch of other clusters.
     - `lets_grids_begin`: dependent grids may start after this instruction.
     - `batchable`: k consecutive independent instructions of one opcode may run at once, by `execute_batch`.
     """
@@ -56,6 +57,7 @@ class Op:
     late: ClassVar[bool] = False
     awaits: ClassVar[Awaited] = Awaited.NOTHING
     async_proxy: ClassVar[bool] = False
+    cancels_clusters: ClassVar[bool] = False
     lets_grids_begin: ClassVar[bool] = False
     computes: ClassVar[bool] = True
     relaxed: ClassVar[bool] = False

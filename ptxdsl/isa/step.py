@@ -300,6 +300,13 @@ class Step(Protocol):
     def share_effects(self) -> None:
         """Each lane of a warp counts as having done what this collective did so far, and not its share of it."""
 
+    def cancel_clusters(self) -> np.ndarray:
+        """Cancel, for each lane, the launch of one cluster that has not started.
+
+        Return the coordinates of its first block in the grid, int64 (lanes, 3); -1 where none is left. Report lanes of
+        clusters that have received an answer that none is left.
+        """
+
     def only(self, which: np.ndarray) -> AbstractContextManager[None]:
         """Restrict the lanes to a mask of `shape` in the body of the `with`."""
 

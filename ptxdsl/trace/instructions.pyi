@@ -1139,7 +1139,7 @@ class ld_23:
     L1__evict_first: ld_14; L1__evict_last: ld_14; L1__evict_normal: ld_14; L1__evict_unchanged: ld_14; L1__no_allocate: ld_14; L2__128B: ld_8; L2__256B: ld_8; L2__64B: ld_8; L2__cache_hint: ld_9; L2__evict_first: ld_13; L2__evict_last: ld_13; L2__evict_normal: ld_13; acquire: ld_19; b128: ld; b16: ld; b32: ld; b64: ld; b8: ld; ca: ld_20; cg: ld_20; const: ld_21; cs: ld_20; cv: ld_20; f32: ld; f64: ld; global_: ld_global_2; local: ld_21; lu: ld_20; mmio: ld_mmio; param: ld_21; param__entry: ld_21; param__func: ld_21; relaxed: ld_19; s16: ld; s32: ld; s64: ld; s8: ld; shared: ld_21; shared__cluster: ld_21; shared__cta: ld_21; u16: ld; u32: ld; u64: ld; u8: ld; v2: ld_3; v4: ld_5; v8: ld_7; volatile: ld_volatile_10; weak: ld_weak
 class ldmatrix_sync_aligned:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector2:
-        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes. Requires sm_100f or sm_110f or sm_120f."
+        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes, in the low bits. Requires sm_100f or sm_110f or sm_120f."
 class ldmatrix_sync_aligned_2:
     b4x16_p64: ldmatrix_sync_aligned; b6x16_p32: ldmatrix_sync_aligned
 class ldmatrix_sync_aligned_m16n16_x1_trans:
@@ -1150,7 +1150,7 @@ class ldmatrix_sync_aligned_m16n16_x1:
     trans: ldmatrix_sync_aligned_m16n16_x1_trans_2
 class ldmatrix_sync_aligned_3:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Vector4:
-        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes. Requires sm_100f or sm_110f or sm_120f."
+        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes, in the low bits. Requires sm_100f or sm_110f or sm_120f."
 class ldmatrix_sync_aligned_4:
     b4x16_p64: ldmatrix_sync_aligned_3; b6x16_p32: ldmatrix_sync_aligned_3
 class ldmatrix_sync_aligned_m16n16_x2_trans:
@@ -1163,7 +1163,7 @@ class ldmatrix_sync_aligned_m16n16:
     x1: ldmatrix_sync_aligned_m16n16_x1; x2: ldmatrix_sync_aligned_m16n16_x2
 class ldmatrix_sync_aligned_m8n16_x1:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes. Requires sm_100f or sm_110f or sm_120f."
+        "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes, in the low bits. Requires sm_100f or sm_110f or sm_120f."
 class ldmatrix_sync_aligned_m8n16_x1_2:
     b4x16_p64: ldmatrix_sync_aligned_m8n16_x1; b6x16_p32: ldmatrix_sync_aligned_m8n16_x1
 class ldmatrix_sync_aligned_m8n16_x1_3:
@@ -4179,7 +4179,7 @@ class Ptx:
     ld: ld_23
     "Load from memory: d = [a]."
     ldmatrix: ldmatrix
-    "Load matrices of 8-bit elements from shared memory; 4- and 6-bit elements are expanded to bytes."
+    "Load 8x8 matrices: lane 4g + t gets elements 2t and 2t+1 of row g (.trans: column g)."
     ldu: ldu_6
     "Load from memory: d = [a]."
     lg2: lg2
@@ -4273,7 +4273,7 @@ class Ptx:
     st: st_18
     "Store to memory: [a] = b."
     stmatrix: stmatrix
-    "Store matrices of 8-bit elements to shared memory. Requires sm_90."
+    "Store 8x8 matrices: lane 4g + t holds elements 2t and 2t+1 of row g (.trans: column g). Requires sm_90."
     sub: sub_14
     "Subtract with borrow: d = a - b, minus the borrow for subc; .cc writes the inverted borrow to CC.CF."
     subc: subc_2

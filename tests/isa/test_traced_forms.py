@@ -24,6 +24,7 @@ NEW = (
     "tcgen05_mma",
     "blackwell",
     "mma_sparse",
+    "mma_narrow",
 )
 
 

@@ -276,7 +276,7 @@ class BulkCopies(Observer):
             items = region.read(load.sources, pieces.unit)
         else:
             items = np.broadcast_to(np.frombuffer(pieces.fill, np.uint8), (*inside.shape, pieces.unit))
-            items = np.ascontiguousarray(items).view(_item(pieces.unit))[..., 0]
+            items = np.array(items, order="C").view(_item(pieces.unit))[..., 0]
             items[inside] = region.read(load.sources[inside], pieces.unit)
         rows = np.ascontiguousarray(items.T).view(_item(CHUNK))
         shared.write(load.chunks, CHUNK, rows.T)

@@ -204,6 +204,11 @@ class Code:
         return frozenset(leaf.name for leaf in leaves if isinstance(leaf, ir.SpecialRegister))
 
     @cached_property
+    def cancels_clusters(self) -> bool:
+        """True if a step cancels the launch of clusters."""
+        return any(step.op.cancels_clusters for step in self.steps)
+
+    @cached_property
     def uses_async_proxy(self) -> bool:
         """True if it has mbarriers, bulk copies, wgmma or proxy fences."""
         return any(step.op.uses_async_proxy(step.opcode) for step in self.steps)

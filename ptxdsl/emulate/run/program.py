@@ -42,6 +42,7 @@ class Program:
         outer = [v for v in module.globals if v.space != "shared" or v.name in mentioned]
         self.variables = _definitions([v for v in (*outer, *inner) if v.space in ("global", "const", "shared")])
         self.reserved: ir.Variable | None = None  # the system's part of shared memory, where the kernel asks for it
+        self.cancels_clusters = any(decode(f).cancels_clusters for f in reached)
         self.uses_async_proxy = any(decode(f).uses_async_proxy for f in reached)
         self.reads_without_coherence = any(decode(f).reads_without_coherence for f in reached)
         self.lets_grids_begin = any(decode(f).lets_grids_begin for f in reached)

@@ -139,6 +139,9 @@ class Requests(Results):
     ) -> None:
         self.bulk.store(self, source, destination, type, update)
 
+    def cancel_clusters(self) -> np.ndarray:
+        return self.machine.cancel_clusters(self, self.lanes_now)
+
     def commit_bulk_group(self) -> None:
         self.bulk.commit(self.lanes_now)
 

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKe
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile
+from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile, multiply_tiles
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -61,7 +61,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
         copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
+        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer), multiply_tiles)
 
 
 def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:

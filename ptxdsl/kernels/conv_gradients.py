@@ -17,7 +17,7 @@ from ptxdsl.kernels.call.convolutions.wgrad import WgradCall
 from ptxdsl.kernels.call.elsewhere import public_gradient
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
-from ptxdsl.kernels.gemm import HOPPER, compute_tiles
+from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
@@ -41,7 +41,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
         copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
+        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer), multiply_tiles)
 
 
 @public_gradient

@@ -30,6 +30,7 @@ from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ri
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
+from ptxdsl.kernels.sm90.scaled import Mainloop, scaled_mainloop, scaled_scene
 from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.store import Store
@@ -70,11 +71,8 @@ def start(ring: CpAsyncRing, copies: Copies, work: Work) -> None:
 
 
 def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> Sums:
-    """The sums of a tile whose copies have begun, over so many tiles of A and B along K. The ring is free afterwards.
-
-    In each k step of a tile the fragments of the next one are loaded, and those of this one multiplied. Copies begin
-    in all steps but the last, to the slot that was freed before; the last loads from the next slot, for which all wait.
-    """
+    """Return the accumulators of a tile whose loads have begun, over this many tiles of A and B along K. Each k step
+    loads the fragments of the next and multiplies its own. All but the last load to the slot freed before."""
     sums = Sums(mma.layout)
     *steps, last = range(mma.steps)
     slot = ring.first()
@@ -103,12 +101,13 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
     walk = traits.schedule.walk(scene).begun_by(pd.warpid == tiling.copying_warp)
     ring = tile_ring(traits)
     await_prerequisites(*tensors_of(p, traits))
-    copying, multiplying = tiling.role_registers
+    copying, multiplying = traits.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
         copy_tiles(ring, tensor_copies(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer))
+        walk = consumer_walk(traits, scaled_scene(p, traits, scene), ring, store, consumer)
+        compute_tiles(ring, mma, store, walk, scaled_mainloop(multiply_tiles, p, traits, consumer, p.m))
 
 
 def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
@@ -126,10 +125,10 @@ def copy_tile(ring: pd.Ring, tile: WorkCopies) -> None:
         ring.commit()
 
 
-def compute_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
-    """What warpgroups do that multiply: tiles, one after another, as their walk has them."""
+def compute_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, multiply: Mainloop) -> None:
+    """Compute and store all tiles of a consumer warpgroup, each by the mainloop `multiply`."""
     for work in walk.tiles(started_elsewhere):
-        sums = multiply_tiles(ring, mma, store, walk, work)
+        sums = multiply(ring, mma, store, walk, work)
         for part in walk.complete(work, sums):
             store(part)
     for part in walk.leftovers():

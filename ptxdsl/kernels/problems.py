@@ -9,16 +9,16 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.kernels.call.groups.table import ROW
-from ptxdsl.kernels.gemm import copy_tile
+from ptxdsl.kernels.gemm import compute_tiles, copy_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Part, Product, View, Work
 from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.ragged import compute_rows, compute_shares, share_of, tile_of_group
+from ptxdsl.kernels.ragged import compute_shares, share_of, tile_of_group
 from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import StaggeredWalk
+from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -80,7 +80,7 @@ class ProblemTiles:
             ring.drain()
 
     def compute(self, ring: pd.Ring, memory: SharedTiles, consumer: pd.warpgroup) -> None:
-        """As `gemm.compute_tiles`."""
+        """Compute and store all tiles of a consumer warpgroup."""
         traits, in_boxes = self.traits, self.traits.operands.out_boxes
         mma = warpgroup_mma(traits, memory, consumer.index)
         store = (
@@ -88,7 +88,8 @@ class ProblemTiles:
         )
         walk = StoredProblems(self.queue, self._multiplied, self.stored)
         if not traits.shares_rows:
-            compute_rows(ring, mma, store, walk, consumer)
+            rows = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
+            compute_tiles(ring, mma, store, rows, multiply_tiles)
         elif traits.tiling.stagger:
             compute_shares(ring, mma, store, StaggeredWalk(walk, traits.tiling, consumer))
         else:

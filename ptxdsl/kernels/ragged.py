@@ -7,6 +7,7 @@ first rows of one matrix per group (`grouped_gemm_masked`). There is one kernel 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -17,7 +18,7 @@ from ptxdsl.kernels.call.elsewhere import public_fused
 from ptxdsl.kernels.call.groups.ragged import RaggedCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
-from ptxdsl.kernels.gemm import compute, copy_tile, multiply_tiles
+from ptxdsl.kernels.gemm import compute, compute_tiles, copy_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work
 from ptxdsl.kernels.product.sums import Sums
@@ -28,11 +29,12 @@ from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tens
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
-from ptxdsl.kernels.sm90.order import PingPongWalk, StaggeredWalk
+from ptxdsl.kernels.sm90.order import PingPongWalk, RowsWalk, StaggeredWalk, pass_tiles
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
+from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
 from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
@@ -48,8 +50,6 @@ USUAL = WarpTraits(schedule=AHEAD)
 HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
-Multiply: TypeAlias = Callable[[pd.Ring, StageMma, WarpgroupStore, Walk, Work], Sums]
-"""As `gemm.multiply_tiles`: the sums of a tile."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
 BLOCKS = 132  # at work together, on an H200
 SHARE_STEP, INTEGER_STEP = 8, 16  # rows by which the shares of a group differ; and products of shares, of integers
@@ -104,8 +104,10 @@ def warpgroup_ragged_kernel(
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     matrices = rows_of_groups(p, traits, form, scatters)
-    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0 and not gathers
-    copying, multiplying = tiling.role_registers
+    scaling = traits.operands.scaling
+    halves = tiling.consumers == IN_TURN and tiling.rows_apart > 0 and not gathers and not scaling
+    alpha = scaled_alpha(p, traits, 1)
+    copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying):
         with pd.warp(tiling.copying_warp):
             walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
@@ -117,13 +119,15 @@ def warpgroup_ragged_kernel(
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = warpgroup_mma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
-        tiles = told_walk(p, traits, matrices, queue, warpgroup=consumer.index if halves else None)
+        plain = partial(multiply_rows, consumer) if halves else multiply_tiles
+        multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
+        tiles = told_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
         elif traits.shares_rows:
             compute_shares(ring, mma, store, StaggeredWalk(tiles, tiling, consumer) if tiling.stagger else tiles)
         else:
-            compute_rows(ring, mma, store, tiles, consumer)
+            compute_tiles(ring, mma, store, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
@@ -176,30 +180,6 @@ def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
         copy_tile(ring, copies.of(work))
 
 
-def compute_rows(
-    ring: pd.Ring,
-    mma: StageMma,
-    store: WarpgroupStore,
-    walk: Walk,
-    consumer: pd.warpgroup,
-    multiply: Multiply = multiply_tiles,
-) -> None:
-    """As `gemm.compute_tiles`. A warpgroup lets a tile pass whose rows of it are all behind the last one: the other one
-    has the tensor cores for itself then, and the tile takes half the time."""
-    for work in walk.tiles(started_elsewhere):
-        with pd.if_(work.product.m > work.first[0] + consumer.index * mma.rows_apart):
-            if work.halved is not None:
-                sums = multiply_rows(ring, mma, store, walk, work, consumer)
-            else:
-                sums = multiply(ring, mma, store, walk, work)
-            for part in walk.complete(work, sums):
-                store(part)
-        with pd.else_():
-            pass_tiles(ring, work.iterations, consumer)
-            walk.skip(work)
-    store.finish()
-
-
 def compute_in_turns(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
     """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
     group has no more in a tile."""
@@ -247,7 +227,7 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
 
 
 def multiply_rows(
-    ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work, consumer: pd.warpgroup
+    consumer: pd.warpgroup, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
 ) -> Sums:
     """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
     as it does in whole tiles, so that blocks find in the L2 cache what others have read."""
@@ -266,15 +246,6 @@ def multiply_rows(
     with pd.else_():
         multiply_tiles(ring, mma.into(sums), store, walk, work)
     return sums
-
-
-def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None:
-    """Releases the slots of a tile that are not read. One thread does for its warpgroup: were warps to wait for a slot
-    still that is filled again, they would miss it, for there are no products here at which they meet."""
-    for _ in pd.range(iterations, unroll=1):
-        ring.wait()
-        consumer.warpgroup_barrier()
-        ring.release()
 
 
 def groups_walk(

@@ -15,10 +15,10 @@ from ptxdsl.kernels.call.elsewhere import public_group
 from ptxdsl.kernels.call.groups.ragged_k import RaggedKCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import compute, compute_tiles
+from ptxdsl.kernels.gemm import compute, compute_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, Work
-from ptxdsl.kernels.ragged import compute_rows, copy_queued_tiles, tile_of_group
+from ptxdsl.kernels.ragged import copy_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -26,10 +26,14 @@ from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import staggered_walk
+from ptxdsl.kernels.sm90.order import RowsWalk, staggered_walk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
+from ptxdsl.kernels.sm90.scaled import SCALES_OF_SPANS, scaled_alpha, scaled_mainloop
+from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
+from ptxdsl.kernels.sm90.scales_along_k import promote_tiles
 from ptxdsl.kernels.sm90.store import warpgroup_store
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
+from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
@@ -57,37 +61,63 @@ def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUA
 def warpgroup_ragged_k_kernel(
     p: tensor_ragged_k_parameters(traits), *, traits: WarpgroupTraits = HOPPER, validate: bool = False
 ) -> None:
-    """The same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros."""
+    """Compute the same on sm_90a: tensor maps that are rewritten for each group end where it does, and fill with zeros.
+
+    With scales, A and B are K-major, as wgmma reads 8-bit types, and `p.rows` is their K.
+    """
+    scaling = traits.operands.scaling
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    queue = DepthTileQueue(p.counters, tiling.holders)
+    queue = (BlocksTileQueue if scaling else DepthTileQueue)(p.counters, tiling.holders)
     maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
     await_prerequisites(*result_maps(p, traits))
     if validate:
-        check_sizes(p.sizes, p.groups, p.rows, "ragged")
-    copying, multiplying = tiling.role_registers
+        check_sizes(p.sizes, p.groups, p.rows, "ragged", GROUP_UNIT if scaling else 1)
+    alpha = scaled_alpha(p, traits, p.alpha)
+    copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
         copy_queued_tiles(ring, TensorCopies(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        told = TileQueueWalk(queue, partial(_told, p, traits))
+        multiply = scaled_mainloop(
+            promote_tiles if scaling else multiply_tiles,
+            p,
+            traits,
+            consumer,
+            p.m,
+            lambda work: (work.item[0], 0),
+            SCALES_OF_SPANS,
+        )
+        walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
         if tiling.stagger:
-            compute_tiles(ring, mma, store, staggered_walk(traits, told, store, consumer))
+            walk = staggered_walk(traits, walk, store, consumer)
         else:
-            compute_rows(ring, mma, store, told, consumer)
+            walk = RowsWalk(walk, ring, consumer, tiling.rows_apart)
+        compute_tiles(ring, mma, store, walk, multiply)
 
 
 class DepthTileQueue(TileQueue):
-    """Tiles of which those that multiply are told how many iterations along K there are."""
+    """Tiles with their number of iterations along K."""
 
     def announce(self, work: Work) -> None:
+        """Pass a tile to the consumers."""
         self._pass_on(work.item[0], 0, work.iterations, *work.tile, 0)
 
 
-def _told(
+class BlocksTileQueue(TileQueue):
+    """Tiles with the first block of 128 along K that their group overlaps, and the number of these blocks."""
+
+    def announce(self, work: Work) -> None:
+        """Pass a tile to the consumers."""
+        (group, _, first), is_empty = work.item, pd.cast(work.begin, u32) > 0
+        self._pass_on(group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile, 0)
+
+
+def _queued_tile(
     p: Any,
     traits: WarpgroupTraits,
+    alpha: Scalar,
     group: Scalar,
     _first: Scalar,
     depth: Scalar,
@@ -95,9 +125,11 @@ def _told(
     column: Scalar,
     _halved: Scalar,
 ) -> Work:
-    """What those that multiply make of what they are told."""
-    product = Product(p.m, p.n, depth, None, None, *results_of_group(p, traits, group), p.alpha, p.beta)
-    return Work(product, (row, column), 0, depth, traits.tile)
+    """Return a tile from its words in the queue. With scales, an empty group has one iteration, of zeros."""
+    in_blocks = traits.operands.scaling is not None
+    k = depth * BLOCK if in_blocks else depth
+    product = Product(p.m, p.n, k, None, None, *results_of_group(p, traits, group), alpha, p.beta)
+    return Work(product, (row, column), 0, pd.max(depth, 1) if in_blocks else depth, traits.tile)
 
 
 def results_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View | TensorView, View | TensorView]:
@@ -132,19 +164,29 @@ class GroupsVisitor(OffsetsVisitor):
         self.count.set(pd.select(problem < self.problems, self.count, 0))
 
 
+class UnitsVisitor(GroupsVisitor):
+    """Finds groups that start where a tensor map can: offsets are rounded up to a multiple of 16 elements."""
+
+    def size(self, group: Scalar) -> Scalar:
+        """Return the end of a group."""
+        return pd.min(ceil_div(super().size(group), GROUP_UNIT) * GROUP_UNIT, self.most.to(u32))
+
+
 def walk_along_k(
     p: Any,
     traits: Traits,
     succeeding: Succeeding | None = None,
-    visiting: type[GroupsVisitor] = GroupsVisitor,
-    in_blocks: bool = False,
 ) -> VisitorWalk:
-    """The tiles of all groups. On sm_90a a group without rows has one iteration, behind the end of the only row that
-    its maps have: zeros. Iterations begin with the group or, `in_blocks`, at multiples of a tile's K among all rows:
-    then a group that begins between two of these has zeros before its first row."""
+    """Return a walk through the tiles of all groups.
+
+    On sm_90a an empty group has one iteration, past the end of the only row of its tensor maps: zeros. Iterations start
+    with the group or, with scales, at a multiple of the tile's K in the whole K: a group that starts between two of
+    these has zeros before its first row.
+    """
     tile_m, tile_n, tile_k = traits.tile
     tiled = ceil_div(p.m, tile_m), ceil_div(p.n, tile_n)
-    visitor = visiting(p.sizes, p.groups, p.rows, tiled, succeeding)
+    in_blocks = traits.operands.scaling is not None
+    visitor = (UnitsVisitor if in_blocks else GroupsVisitor)(p.sizes, p.groups, p.rows, tiled, succeeding)
     is_mapped = isinstance(traits, WarpgroupTraits)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:

@@ -24,13 +24,7 @@ from ptxdsl.kernels.epilogue import add, add_relu, per_column, per_row, relu, sc
 from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
 from ptxdsl.kernels.ragged_k import ragged_k_kernel, warpgroup_ragged_k_kernel
-from ptxdsl.kernels.scaled import (
-    scaled_gemm,
-    scaled_gemm_masked,
-    scaled_gemm_ragged,
-    scaled_kernel,
-    scaled_ragged_kernel,
-)
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, IdentityThreadblockSwizzle
 from tests.fake_driver import FakeCuda, installed
 from tests.kernels import tensors
@@ -42,9 +36,7 @@ from tests.kernels.test_plan import WIDTHS
 CASES = {name: MEMORY_CASES[name] for name in ("gemm", "batched", "ragged", "masked", "conv")} | {
     "along k": lambda: (grouped_gemm_ragged_k, [Tensor(90, 64), Tensor(90, 32), int32(3)], Tensor(3, 64, 32)),
 }
-OTHER_KERNELS = (
-    ragged_k_kernel, warpgroup_ragged_k_kernel, scaled_kernel, scaled_ragged_kernel, warpgroup_conv2d_kernel, wgrad_kernel,
-)  # fmt: skip
+OTHER_KERNELS = ragged_k_kernel, warpgroup_ragged_k_kernel, warpgroup_conv2d_kernel, wgrad_kernel
 
 
 @pytest.fixture

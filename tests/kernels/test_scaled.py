@@ -24,14 +24,10 @@ from ptxdsl.kernels.choose.scaled import choose_scaled_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
-from ptxdsl.kernels.product.operands import Extra, Operands
-from ptxdsl.kernels.scaled import (
-    scaled_gemm,
-    scaled_gemm_masked,
-    scaled_gemm_ragged,
-    scaled_kernel,
-    scaled_ragged_kernel,
-)
+from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
+from ptxdsl.kernels.product.operands import Extra, Operands, Scaling
+from ptxdsl.kernels.ragged import warpgroup_ragged_kernel
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_split import ClusterSplitK
@@ -483,8 +479,8 @@ def test_zeros_of_a_workspace_stand_for_scales(monkeypatch):
     """On a GPU, where K is 0: no array of the caller stands behind them."""
     monkeypatch.setattr(scales_call, "room", lambda *_: 4096)
     of_blocks = array_argument("scale_a", np.ones((64, 0), np.float32), 2, "", "")
-    known = scales_call.ScaledOperands("blocks", of_blocks, of_blocks).without_k((0, 0))
-    assert known.scaling == "tensors" and known.a.pointer == known.b.pointer == 4096
+    known = scales_call.ScaledOperands(Scaling.BLOCKS, of_blocks, of_blocks).without_k((0, 0))
+    assert known.scaling is Scaling.TENSORS and known.a.pointer == known.b.pointer == 4096
 
 
 A, B = np.ones((64, 256), NAMES["e4m3"]), np.ones((128, 256), NAMES["e4m3"]).T
@@ -705,12 +701,10 @@ def test_kernels_with_more_spill_nothing(columns, output, scaling, what):
     is_c = what == "c"
     operands = Operands(
         e4m3, output, batches="strided" if is_c else "none", c="separate" if is_c else "none",
-        extras=() if is_c else (Extra(bf16, "n"),), out_boxes=output is bf16,
+        extras=() if is_c else (Extra(bf16, "n"),), out_boxes=output is bf16, scaling=Scaling(scaling),
     )  # fmt: skip
     tiling = WarpgroupTiling((128, columns, 128), 3)
-    check_no_spill(
-        scaled_kernel, WarpgroupTraits(tiling, operands, Strips(), None if is_c else add_gelu), scaling=scaling
-    )
+    check_no_spill(warpgroup_gemm_kernel, WarpgroupTraits(tiling, operands, Strips(), None if is_c else add_gelu))
 
 
 SHIPPED = [(False, tile, f32, scaling) for tile in ((128, 192), (64, 128)) for scaling in ("rows", "blocks")]
@@ -723,9 +717,11 @@ SHIPPED += [("gathered", (128, n), bf16, scaling) for n, scaling in ((192, "rows
 @pytest.mark.parametrize("is_ragged, tile, output, scaling", SHIPPED)
 def test_kernels_spill_nothing(is_ragged, tile, output, scaling):
     batches, gathers = "strided" if is_ragged else "none", is_ragged == "gathered"
-    operands = Operands(e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers)
+    operands = Operands(
+        e4m3, output, batches=batches, out_boxes=output is bf16, a_gathered=gathers, scaling=Scaling(scaling)
+    )
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD if is_ragged else Strips())
-    check_no_spill(scaled_ragged_kernel if is_ragged else scaled_kernel, traits, scaling=scaling)
+    check_no_spill(warpgroup_ragged_kernel if is_ragged else warpgroup_gemm_kernel, traits)
 
 
 FEW_ROWS = [
@@ -745,7 +741,8 @@ FEW_ROWS = [
 def test_kernels_of_few_rows_spill_nothing(scaling, tiling, is_shared):
     """Of whole tiles, and of blocks of a cluster that share K."""
     schedule = ClusterSplitK(IdentityThreadblockSwizzle(1), 2) if is_shared else Strips()
-    check_no_spill(scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16), schedule), scaling=scaling)
+    operands = Operands(e4m3, bf16, scaling=Scaling(scaling))
+    check_no_spill(warpgroup_gemm_kernel, WarpgroupTraits(tiling, operands, schedule))
 
 
 WARPGROUPS = [
@@ -759,19 +756,18 @@ WARPGROUPS = [
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("tiling", WARPGROUPS)
 def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
-    check_no_spill(
-        scaled_kernel, WarpgroupTraits(tiling, Operands(e4m3, bf16, out_boxes=True), Strips()), scaling="rows"
-    )
+    operands = Operands(e4m3, bf16, out_boxes=True, scaling=Scaling.ROWS)
+    check_no_spill(warpgroup_gemm_kernel, WarpgroupTraits(tiling, operands, Strips()))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("average", [4, 16, 40, 64, 128, 600])
 def test_kernels_that_groups_choose_spill_nothing(scaling, average):
-    known = Operands(e4m3, bf16, batches="strided")
+    known = Operands(e4m3, bf16, batches="strided", scaling=Scaling(scaling))
     facts = GroupFacts(average, 512, 7168, 64, replace(known, out_boxes=True))
-    traits = configured(choose_scaled_groups(facts, model_of(), scaling), known, None, AHEAD)
-    check_no_spill(scaled_ragged_kernel, in_boxes(traits, None), scaling=scaling, form="ragged")
+    traits = configured(choose_scaled_groups(facts, model_of()), known, None, AHEAD)
+    check_no_spill(warpgroup_ragged_kernel, in_boxes(traits, None), form="ragged")
 
 
 @pytest.mark.exhaustive
@@ -783,4 +779,4 @@ def test_kernels_that_wide_products_of_few_rows_choose_spill_nothing(scaling, m,
     a, b, out = (np.empty(shape, NAMES[name]) for shape, name in (((m, k), "e4m3"), ((n, k), "e4m3"), ((m, n), "bf16")))
     shapes = {"tensors": ((1,), (1,)), "rows": ((m, 1), (1, n)), "blocks": ((m, k // 128), (k // 128, n // 128))}
     scaled_gemm(a, b.T, *(np.empty(shape, np.float32) for shape in shapes[scaling]), out=out)
-    check_no_spill(scaled_kernel, **plans[0].constants)
+    check_no_spill(warpgroup_gemm_kernel, **plans[0].constants)

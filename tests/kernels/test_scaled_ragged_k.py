@@ -16,8 +16,8 @@ from ptxdsl.kernels.call.groups.ragged import group_values
 from ptxdsl.kernels.call.products.lines import LinedMatrix
 from ptxdsl.kernels.call.scaled import along_k as call
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.scaled import scaled_ragged_k_kernel
+from ptxdsl.kernels.product.operands import Operands, Scaling
+from ptxdsl.kernels.ragged_k import warpgroup_ragged_k_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -260,7 +260,9 @@ class TestChoice:
     @every_scaling
     def test_tiles_leave_registers_for_products(self, m, n, scaling):
         groups = call.groups_of(eights(m, 8192), eights(n, 8192).T, np.zeros(4, np.int32), None)
-        assert call.traits_of(groups, scaling, None).tile[1] <= 192
+        shapes = {"tensors": ((1,), (1,)), "rows": ((4, m, 1), (4, 1, n)), "blocks": ((m, 64), (64, n))}[scaling]
+        scaled = call.checked_scales(groups, *(np.ones(shape, np.float32) for shape in shapes))
+        assert call.traits_of(groups, scaled, None).tile[1] <= 192
 
 
 A, B, ENDS = eights(64, 256), eights(128, 256).T, np.array([128, 256], np.int32)
@@ -386,7 +388,7 @@ def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(offsets):
     out = np.full((2, 64, 128), 7, np.float32)
     groups = call.groups_of(A, B, np.array(offsets, np.int32), out)
     scaled = call.checked_scales(groups, ONE, ONE)
-    plan = call.plan_of(scaled_ragged_k_kernel, groups, scaled, call.traits_of(groups, "tensors", LOW), validate=True)
+    plan = call.plan_of(warpgroup_ragged_k_kernel, groups, scaled, call.traits_of(groups, scaled, LOW), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert (out == 7).all()
@@ -400,6 +402,7 @@ SHIPPED += [("blocks", (128, n), bf16, in_pairs) for n in (192, 160, 128) for in
 @pytest.mark.parametrize("c", ["none", "in place"])
 @pytest.mark.parametrize("scaling, tile, output, in_pairs", SHIPPED)
 def test_kernels_spill_nothing(scaling, tile, output, in_pairs, c):
-    operands = Operands(e4m3, output, batches="strided", out_boxes=output is bf16, c=c)
+    scales = {"scaling": Scaling(scaling), "scale_bytes": 8 if in_pairs else 4}
+    operands = Operands(e4m3, output, batches="strided", out_boxes=output is bf16, c=c, **scales)
     traits = WarpgroupTraits(WarpgroupTiling((*tile, 128), 3), operands, AHEAD)
-    check_no_spill(scaled_ragged_k_kernel, traits, scaling=scaling, in_pairs=in_pairs)
+    check_no_spill(warpgroup_ragged_k_kernel, traits)

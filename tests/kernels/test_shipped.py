@@ -41,7 +41,7 @@ def test_draws_are_the_same_for_a_seed_and_reach_every_function():
     names = {kernel.kernel.name for kernel in known}
     assert names == {
         "warpgroup_gemm_kernel", "warpgroup_ragged_kernel", "warpgroup_ragged_k_kernel", "warpgroup_grouped_kernel",
-        "warpgroup_conv2d_kernel", "wgrad_kernel", "scaled_kernel", "scaled_ragged_kernel",
+        "warpgroup_conv2d_kernel", "wgrad_kernel",
     }  # fmt: skip
     assert len(KINDS) == 8
 

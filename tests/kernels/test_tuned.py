@@ -37,19 +37,13 @@ from ptxdsl.kernels.epilogue import per_row, scale
 from ptxdsl.kernels.gemm import KERNELS, gemm
 from ptxdsl.kernels.grouped import KERNELS as GROUPED
 from ptxdsl.kernels.grouped import grouped_gemm
-from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged, ragged_kernel
-from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k, ragged_k_kernel
+from ptxdsl.kernels.ragged import KERNELS as RAGGED
+from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.ragged_k import KERNELS as RAGGED_K
+from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.reorder.lines import lines_kernel
 from ptxdsl.kernels.reorder.transposed import transposed_kernel
-from ptxdsl.kernels.scaled import (
-    scaled_gemm,
-    scaled_gemm_masked,
-    scaled_gemm_ragged,
-    scaled_gemm_ragged_k,
-    scaled_kernel,
-    scaled_ragged_k_kernel,
-    scaled_ragged_kernel,
-)
+from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged, scaled_gemm_ragged_k
 from ptxdsl.runtime import timing
 from ptxdsl.schedule import PersistentScheduler
 from ptxdsl.tune import records
@@ -451,15 +445,12 @@ class TestThroughTheDriver:
             monkeypatch.setattr(timing, name, value)
         for kernel in (
             *KERNELS,
-            scaled_kernel,
-            scaled_ragged_kernel,
             *CONVOLUTIONS[:2],
             lines_kernel,
             transposed_kernel,
             *GROUPED,
-            ragged_kernel,
-            ragged_k_kernel,
-            scaled_ragged_k_kernel,
+            *RAGGED,
+            *RAGGED_K,
         ):
             for remembered in ("handles", "_variants", "_asked"):
                 monkeypatch.setattr(kernel, remembered, {})

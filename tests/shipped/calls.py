@@ -24,6 +24,7 @@ from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, add_relu, gelu, per_column, per_row, relu, silu
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
+from ptxdsl.kernels.product.operands import Scaling
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged
 from ptxdsl.schedule import PersistentScheduler, StreamKThreadblockSwizzle
 from tests.shipped.drawing import FLOATS, TURNED, Draw
@@ -165,8 +166,8 @@ def scaled(draw: Draw) -> object:
     if form == "product":
         beta, how = float(draw.chance(0.3)), function_of(draw, out, output)
         c = draw.array((m, n), output if output not in FP8 else "bf16") if beta else None
-        facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how)
-        config = draw.candidate(ranked_scaled_products(facts, model_of(), kind)) if m and n and k else None
+        facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how, Scaling(kind))
+        config = draw.candidate(ranked_scaled_products(facts, model_of())) if m and n and k else None
         return scaled_gemm(a, b, *scales, c, out=out, beta=beta, config=config, **how)
     if form == "ragged":
         operands = {"epilogue": add, "operands": [per_column(draw.array((n,), "bf16"))]} if draw.chance(0.3) else {}

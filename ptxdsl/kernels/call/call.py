@@ -78,7 +78,7 @@ def launch(
     if config is not None or epilogue is not None or operands is not NO_OPERANDS:
         arrays, config, epilogue, operands = fused(arrays, config, epilogue, operands)
         types = tuple(map(type, operands))
-    key = key_of(kernels, config, (options, epilogue, types), arrays[1], arrays[2])
+    key = key_of(check, config, (options, epilogue, types), arrays[1], arrays[2])
     launched = CALLS.launch(key, arrays, factors)
     if launched is not None:
         return launched
@@ -177,7 +177,7 @@ class PublicCall:
 
     def again(self, candidate: TuningCandidate) -> Any:
         """Launch with a candidate, which is planned at its first launch."""
-        key = key_of(self.kernels, candidate, (self.options, self.epilogue), *self.arrays[1:3])
+        key = key_of(self.check, candidate, (self.options, self.epilogue), *self.arrays[1:3])
         launched = CALLS.launch(key, self.arrays, self.factors)
         if launched is not None:
             return launched

@@ -13,6 +13,7 @@ from ptxdsl.kernels.choose.warpgroup_products import choose_product, estimate
 from ptxdsl.kernels.choose.warpgroups import GroupFacts, ProductFacts, ranked_scaled
 from ptxdsl.kernels.choose.ways import Ranked, ranked_ways
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import Scaling
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 
@@ -25,10 +26,10 @@ LEAST_SHARED = 32  # columns of a tile that have one scale, at least
 SCALED = 0.09  # microseconds of an iteration whose products end, and are scaled, before the next begin: by estimate
 
 
-def choose_scaled_product(facts: ProductFacts, model: CostModel, scaling: str) -> GemmConfig:
+def choose_scaled_product(facts: ProductFacts, model: CostModel) -> GemmConfig:
     """The configuration that should take the least time. Scales of tensors, and of rows and columns, come in where sums
-    are stored, and cost a product little; `scaling` by "blocks" takes registers for products beside the sums."""
-    if scaling == "blocks":
+    are stored, and cost a product little; those of blocks take registers for products beside the sums."""
+    if facts.operands.scaling is Scaling.BLOCKS:
         _, config = min(_ranked_blocks(facts, model), key=itemgetter(0))
         return config
     chosen = choose_product(facts, model, inf) or choose_product(facts, model, inf, WHOLE)
@@ -36,20 +37,20 @@ def choose_scaled_product(facts: ProductFacts, model: CostModel, scaling: str) -
     return chosen
 
 
-def ranked_scaled_products(facts: ProductFacts, model: CostModel, scaling: str) -> Ranked:
+def ranked_scaled_products(facts: ProductFacts, model: CostModel) -> Ranked:
     """The configurations that may be timed, with the microseconds that each should take."""
-    return _ranked_blocks(facts, model) if scaling == "blocks" else ranked_ways(facts, model)
+    return _ranked_blocks(facts, model) if facts.operands.scaling is Scaling.BLOCKS else ranked_ways(facts, model)
 
 
-def choose_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> GemmConfig:
+def choose_scaled_groups(facts: GroupFacts, model: CostModel) -> GemmConfig:
     """The same of groups of rows."""
-    _, config = min(ranked_scaled_groups(facts, model, scaling), key=itemgetter(0))
+    _, config = min(ranked_scaled_groups(facts, model), key=itemgetter(0))
     return config
 
 
-def ranked_scaled_groups(facts: GroupFacts, model: CostModel, scaling: str) -> Ranked:
+def ranked_scaled_groups(facts: GroupFacts, model: CostModel) -> Ranked:
     """The same of groups of rows."""
-    return _ranked_whole(facts, model) if scaling == "blocks" else ranked_scaled(facts, model)
+    return _ranked_whole(facts, model) if facts.operands.scaling is Scaling.BLOCKS else ranked_scaled(facts, model)
 
 
 def _ranked_whole(facts: GroupFacts | ProductFacts, model: CostModel) -> Ranked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from ptxdsl.errors import LaunchError
@@ -29,6 +30,15 @@ MODES = {
     "streamed": ("none", "a", "b"),
     "rounded": ("none", "a", "b"),
 }
+
+
+class Scaling(Enum):
+    """The granularity of the float32 scales of 8-bit A and B: one for each tensor, for each row of A and column of B,
+    or for each block of 128 elements along K."""
+
+    TENSORS = "tensors"
+    ROWS = "rows"
+    BLOCKS = "blocks"
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,8 @@ class Operands:
     once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B; `c_type` is
     the type of C beside an output of 8 bits, None where it is that of the output; `b_type` is that of B where it is
     the other one of 8-bit floats, None where it is that of A; `rounded` is the operand that wgmma reads from registers,
-    where float32 is rounded to tf32. Raises LaunchError for what no kernel is written for.
+    where float32 is rounded to tf32; `scaling` is None for A and B without scales; `scale_bytes` is the width at which
+    scales of neighbouring columns are read. Raises LaunchError for what no kernel is written for.
     """
 
     inputs: Type = f16
@@ -85,6 +96,8 @@ class Operands:
     c_type: Type | None = None
     b_type: Type | None = None
     rounded: str = "none"
+    scaling: Scaling | None = None
+    scale_bytes: int = f32.bytes
 
     def __post_init__(self) -> None:
         for message in self._misfits():

@@ -176,6 +176,38 @@ class MeetingWalk(DelegatingWalk):
         return super().complete(work, sums)
 
 
+class RowsWalk(DelegatingWalk):
+    """The tiles of another walk in which this warpgroup has rows.
+
+    A tile whose rows of this warpgroup are all out of bounds is left to the other warpgroup, which then has the tensor
+    cores to itself and takes half the time.
+    """
+
+    def __init__(self, walk: Walk, ring: pd.Ring, consumer: pd.warpgroup, rows_apart: int) -> None:
+        super().__init__(walk)
+        self.ring, self.consumer, self.rows_apart = ring, consumer, rows_apart
+
+    def tiles(self, start: Start) -> Iterator[Work]:
+        for work in self.walk.tiles(start):
+            with pd.if_(work.product.m > work.first[0] + self.consumer.index * self.rows_apart):
+                yield work
+            with pd.else_():
+                pass_tiles(self.ring, work.iterations, self.consumer)
+                self.walk.skip(work)
+
+
+def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None:
+    """Release ring slots without reading them.
+
+    One thread releases for its warpgroup. Without products there is nothing at which warps meet: a warp that still
+    waited for a slot could miss it if another one released it and it was refilled.
+    """
+    for _ in pd.range(iterations, unroll=1):
+        ring.wait()
+        consumer.warpgroup_barrier()
+        ring.release()
+
+
 def consumer_walk(
     traits: WarpgroupTraits, scene: Scene, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
 ) -> Walk:
@@ -185,6 +217,8 @@ def consumer_walk(
         return PingPongWalk(traits, walk, ring, store, consumer)
     if traits.tiling.stagger:
         walk = staggered_walk(traits, walk, store, consumer)
+    if traits.skips_rows:
+        walk = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
     return MeetingWalk(walk) if traits.meets_before_staging else walk
 
 

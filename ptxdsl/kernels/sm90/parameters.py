@@ -28,47 +28,26 @@ from ptxdsl.trace.instruction import Scalar
 
 @lru_cache(maxsize=1024)
 def tensor_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and an out that is stored in
-    boxes; else C and out are m×n and row-major."""
-    return pd.Parameters.of("TensorGemm", **_tensor_fields(traits))
-
-
-def _tensor_fields(traits: WarpgroupTraits) -> dict[str, Any]:
+    """Return the parameters of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and an out that is
+    stored in boxes; otherwise C and out are m×n and row-major."""
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
-    return {**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes}
+    fields = {**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes}
+    return pd.Parameters.of("TensorGemm", **fields, **_scale_fields(traits))
 
 
 @lru_cache(maxsize=1024)
 def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
-    """Those of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each group, and that
-    of B, a plane of each group; `counters` are those of TileQueue; `boxes` is out as a tensor, where it is stored
-    so; else as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
+    """Return the parameters of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each
+    group, and that of B, a plane of each group; the counters of TileQueue; `boxes`, out as a tensor, if it is stored in
+    boxes; otherwise as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = _tensor_ragged_fields(traits, traits.map_of_rows, scatters)
-    return pd.Parameters.of("TensorRagged", **fields, counters=ptr[u32], **boxes)
-
-
-def _tensor_ragged_fields(traits: WarpgroupTraits, a: pd.TensorMap, scatters: bool) -> dict[str, Any]:
-    if not traits.operands.a_gathered:
-        return ragged_fields(traits, a, traits.b.map, scatters)
-    rows = ragged_fields(traits, group_view(traits.operands.inputs), traits.b.map, scatters)
-    return {**rows, "index": ptr[s32], "a_rows": u32}
-
-
-@lru_cache(maxsize=1024)
-def scaled_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `scaled_kernel`: as of `warpgroup_gemm_kernel`, and the scales of both."""
-    return pd.Parameters.of("ScaledGemm", **_tensor_fields(traits), **SCALES)
-
-
-@lru_cache(maxsize=1024)
-def scaled_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
-    """Those of `scaled_ragged_kernel`: as `warpgroup_ragged_kernel`, and the scales of both."""
-    boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
-    fields = _tensor_ragged_fields(traits, traits.a.map, scatters)
-    return pd.Parameters.of("ScaledRagged", **fields, **SCALES, counters=ptr[u32], **boxes)
+    gathers = traits.operands.a_gathered
+    a = group_view(traits.operands.inputs) if gathers else traits.map_of_rows
+    fields = ragged_fields(traits, a, traits.b.map, scatters)
+    index = {"index": ptr[s32], "a_rows": u32} if gathers else {}
+    return pd.Parameters.of("TensorRagged", **fields, **index, **_scale_fields(traits), counters=ptr[u32], **boxes)
 
 
 class ScaleView(pd.Parameters):
@@ -81,7 +60,9 @@ class ScaleView(pd.Parameters):
     apart: s64
 
 
-SCALES: dict[str, Any] = {"scale_a": ScaleView, "scale_b": ScaleView}
+def _scale_fields(traits: WarpgroupTraits) -> dict[str, Any]:
+    """Return the scales of A and B, if they have any."""
+    return {"scale_a": ScaleView, "scale_b": ScaleView} if traits.operands.scaling else {}
 
 
 def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
@@ -112,22 +93,12 @@ class TensorProducts(Products):
 def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
     """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
     maps are the patterns of those of groups, memory for these, and the counters of TileQueue."""
-    return pd.Parameters.of("TensorRaggedK", **_tensor_ragged_k_fields(traits))
-
-
-def _tensor_ragged_k_fields(traits: WarpgroupTraits) -> dict[str, Any]:
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
     maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "counters": ptr[u32]}
-    return {**ragged_k_fields(traits), **maps, **boxes}
-
-
-@lru_cache(maxsize=1024)
-def scaled_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `scaled_ragged_k_kernel`: as `warpgroup_ragged_k_kernel`, whose rows are the K of A and B here, and the
-    scales of both."""
-    return pd.Parameters.of("ScaledRaggedK", **_tensor_ragged_k_fields(traits), **SCALES)
+    fields = {**ragged_k_fields(traits), **maps, **boxes}
+    return pd.Parameters.of("TensorRaggedK", **fields, **_scale_fields(traits))
 
 
 @lru_cache(maxsize=1024)

@@ -5,14 +5,15 @@ A thread holds four of each 16×8 sums: columns 2·(lane % 4) and the next, of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.kernels.product.product import Index, Part, Work
+from ptxdsl.kernels.product.product import Index, Work
 from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.sm90.order import DelegatingWalk
+from ptxdsl.kernels.sm90.mma import StageMma
+from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import (
     GROUP_ROWS,
     REGISTER_FILE,
@@ -22,7 +23,7 @@ from ptxdsl.kernels.sm90.tiling import (
 )
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.vectors import BESIDE_SUMS
-from ptxdsl.kernels.tiles.schedule import Start, Walk
+from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
@@ -32,6 +33,9 @@ BLOCK = 128  # of K, and of columns of B, that share a scale; that much of K is 
 MATRIX = 8  # rows and columns of a matrix of sums
 ROWS = 2  # of a thread, in 64 of a warpgroup
 LANES = 4  # that have the same rows
+
+Mainloop: TypeAlias = "Callable[[pd.Ring, StageMma, WarpgroupStore, Walk, Work], Sums]"
+"""Return the accumulators of a tile, as `gemm.multiply_tiles`."""
 
 
 class ScaleLine(NamedTuple):
@@ -67,6 +71,13 @@ class Scales:
         self.down = of_warpgroup + warp * WARP_ROWS + lane // 4
         self.across = lane % 4 * 2
 
+    def multiply(
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
+    ) -> Sums:
+        """Return the accumulators of a tile, by the mainloop of unscaled products. Scales of tensors are a part of
+        alpha."""
+        return plain(ring, mma, store, walk, work)
+
     def rows_of(self, work: Work) -> list[Any]:
         """Pointers to the first scales of a thread's two rows."""
         line = self.along_m(work)
@@ -93,15 +104,22 @@ class RowScales(Scales):
     """One for each row of A and column of B; those of columns lie side by side. Where sums leave registers for them,
     `fetch` begins to read those of a tile before its products, which hide the time that takes."""
 
-    def __init__(
-        self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any, may_be_ahead: bool = True
-    ) -> None:
+    may_be_ahead = True
+
+    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         tiling, (_, width) = traits.tiling, traits.tiling.multiplied
         self.pieces, self.width = tiling.pieces, width
         self.of_down = [pd.var(f32, 0.0) for _ in range(self.pieces * ROWS)]
-        self.is_ahead = may_be_ahead and width // LANES <= _registers_left(traits)
+        self.is_ahead = self.may_be_ahead and width // LANES <= _registers_left(traits)
         self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 0)]
+
+    def multiply(
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
+    ) -> Sums:
+        """Return the accumulators of a tile, each multiplied by its scales."""
+        self.fetch(work)
+        return self.scaled(plain(ring, mma, store, walk, work), work)
 
     def fetch(self, work: Work) -> None:
         """Begins to read the scales of a tile: those across too, where they are read ahead."""
@@ -148,20 +166,3 @@ def _registers_left(traits: WarpgroupTraits) -> int:
         return 0
     most = traits.tiling.role_registers[1] or REGISTER_FILE // (2 * traits.threads)
     return most - traits.tiling.held_sums - traits.held_words - traits.deferred_sums - BESIDE_SUMS
-
-
-class ScaledWalk(DelegatingWalk):
-    """Another walk, whose sums are scaled before blocks that share K add them up, or they are stored: each block does
-    its part, and what comes from others needs nothing more."""
-
-    def __init__(self, walk: Walk, scales: RowScales) -> None:
-        super().__init__(walk)
-        self.scales = scales
-
-    def tiles(self, start: Start) -> Iterator[Work]:
-        for work in self.walk.tiles(start):
-            self.scales.fetch(work)
-            yield work
-
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        return self.walk.complete(work, self.scales.scaled(sums, work))

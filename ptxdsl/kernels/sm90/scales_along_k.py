@@ -13,9 +13,11 @@ from ptxdsl.kernels.product.product import Work
 from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
-from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Scales
+from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Mainloop, RowScales, Scales
+from ptxdsl.kernels.sm90.store import WarpgroupStore
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -55,8 +57,10 @@ class BlockScales(Scales):
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
-    def multiply(self, ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
-        """The sums of a tile."""
+    def multiply(
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
+    ) -> Sums:
+        """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
         sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
         products, scales = Sums(part.layout), self._scales(work)
         ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
@@ -149,17 +153,18 @@ class SpanScales(Scales):
     read. The item of some work says in its third place which of all blocks is the first.
     """
 
-    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any, in_pairs: bool) -> None:
-        """`in_pairs` says that scales of columns 2n and 2n + 1 exist both, in a word of 8 bytes."""
+    def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
-        self.in_pairs = in_pairs
+        self.in_pairs = traits.operands.scale_bytes > f32.bytes  # of columns 2n and 2n + 1
         self.halves = 2 if self.tile_n > MOST_SCALED else 1
         self.columns = self.tile_n // self.halves  # that are multiplied at a time
         self.thread = consumer.thread % WARPGROUP
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
-    def multiply(self, ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
-        """The sums of a tile."""
+    def multiply(
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
+    ) -> Sums:
+        """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
         sums, part = Sums(mma.layout), mma.narrowed(self.columns)
         products, rows, (pointer, left) = Sums(part.layout), self._rows_ahead(work), self._columns(work)
         firsts = range(0, self.tile_n, self.columns)
@@ -225,9 +230,26 @@ class SpanScales(Scales):
             total.set(pd.ptx.fma.rn.f32(product, rows[n % 4 // 2] * column, total))
 
 
-def promoted(ring: pd.Ring, mma: StageMma, work: Work) -> Sums:
-    """The sums of a tile, of which products of a stage are added up in float32: nothing is lost to what the tensor
-    cores keep of 8-bit floats over a long K."""
+class GroupScales(RowScales):
+    """The scales of the rows and columns of a group that is a range of K. The product of an empty group stays 0,
+    whatever its scales are."""
+
+    may_be_ahead = False
+
+    def multiply(
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
+    ) -> Sums:
+        """Return the accumulators of a tile, each multiplied by its scales."""
+        sums = plain(ring, mma, store, walk, work)
+        with pd.if_(work.product.k > 0):
+            self.fetch(work)
+            self.scaled(sums, work)
+        return sums
+
+
+def promote_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
+    """Return the accumulators of a tile, to which the products of each stage are added in float32: over a long K the
+    tensor cores would lose low bits of the sums of 8-bit floats."""
     sums, products = Sums(mma.layout), Sums(mma.layout)
     for _ in pd.range(work.iterations, unroll=1):
         mma.multiply(products, ring.wait(), accumulate=False)

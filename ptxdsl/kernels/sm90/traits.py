@@ -10,9 +10,9 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.cached import cached_property
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, WARP, WARPGROUP, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, ROLE_REGISTERS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.limits import shared_bytes
@@ -39,10 +39,27 @@ class WarpgroupTraits(Traits):
         return replace(self.tiling.b(self.operands), parts=self.schedule.multicast[0])
 
     @property
+    def role_registers(self) -> tuple[int, int] | tuple[None, None]:
+        """Registers of a thread of the producer and of the consumers. With block scales, each of two consumers holds
+        the products of a stage next to its accumulators."""
+        if self.operands.scaling is not Scaling.BLOCKS:
+            return self.tiling.role_registers
+        return ROLE_REGISTERS if self.tiling.consumers > 1 and not self.tiling.swap_ab else (None, None)
+
+    @property
+    def skips_rows(self) -> bool:
+        """True if a warpgroup skips tiles in which it has no rows: with block scales, unless it meets other warpgroups
+        in every tile, those of its block or of a cluster."""
+        schedule = self.schedule
+        meets = schedule.has_one_tile or not schedule.has_whole_tiles or schedule.multicast != (1, 1)
+        return self.operands.scaling is Scaling.BLOCKS and not meets
+
+    @property
     def shares_rows(self) -> bool:
-        """Whether tiles of a group of rows have even shares of these, instead of all of a tile but at its end: wgmma
-        takes any 16 of them where they are the columns of its products."""
-        return self.tiling.swap_ab and self.operands.a_major == "k" and self.tile[0] % GROUP_ROWS == 0
+        """True if the rows of a group are divided evenly among its tiles: wgmma takes any multiple of 16 rows as the
+        columns of its products. Not with scales, which are applied to whole tiles."""
+        is_plain = self.operands.a_major == "k" and self.operands.scaling is None
+        return self.tiling.swap_ab and is_plain and self.tile[0] % GROUP_ROWS == 0
 
     @property
     def piece(self) -> int:

@@ -136,14 +136,14 @@ class LaunchCache:
 CALLS = LaunchCache()
 
 
-def key_of(kernels: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable:
-    """Return the key of a call. `config` and `options` are its other arguments, with equal functions represented by
-    one. None if a or b has neither a shape nor, as a list, a length."""
+def key_of(check: object, config: object, options: Hashable, a: Any, b: Any) -> Hashable:
+    """Return the key of a call, whose arrays `check` checks. `config` and `options` are its other arguments, with equal
+    functions represented by one. None if a or b has neither a shape nor, as a list, a length."""
     try:
-        return kernels, config, options, settings.deciding(), a.shape, b.shape
+        return check, config, options, settings.deciding(), a.shape, b.shape
     except AttributeError:  # lists, arrays by protocol, or what is none
         extents = [len(each) if isinstance(each, LISTS) else getattr(each, "shape", None) for each in (a, b)]
-        return None if None in extents else (kernels, config, options, settings.deciding(), *extents)
+        return None if None in extents else (check, config, options, settings.deciding(), *extents)
 
 
 def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> Placement | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 
 import numpy as np
 
@@ -42,8 +43,8 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled, ranked_scaled
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FP8, outputs
-from ptxdsl.kernels.sm90.parameters import scaled_ragged_k_parameters
+from ptxdsl.kernels.product.operands import FP8, Scaling, outputs
+from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import UNSCALED
@@ -59,7 +60,7 @@ class ScaledRaggedKCall(GroupsCall):
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, offsets, c = call.arrays
         *_, self.validate = call.options
-        self.kernel, self.factors = call.kernels, call.factors
+        self.kernel, self.factors = call.kernels.warpgroups, call.factors
         self.groups = groups = groups_of(a, b, offsets, out, c, call.beta)
         self.scaled = checked_scales(groups, scale_a, scale_b)
         if self.validate:
@@ -68,26 +69,26 @@ class ScaledRaggedKCall(GroupsCall):
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        traits = traits_of(self.groups, self.scaled.scaling, config)
+        traits = traits_of(self.groups, self.scaled, config)
         check_factors(self.factors, traits)
         return plan_of(self.kernel, self.groups, self.scaled, traits, self.validate, self.factors)
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        average = _list_facts(self.groups)
-        return f"{class_of_list(average)}, {average.operands}, {_constants(self.scaled, self.validate)}"
+        average = _list_facts(self.groups, self.scaled)
+        return f"{class_of_list(average)}, {average.operands}, validated {self.validate}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class, none if there is nothing to multiply."""
         if not self.groups.a.shape[1]:
             return []
-        average, (device, _) = _list_facts(self.groups), self.groups.device_stream
+        average, (device, _) = _list_facts(self.groups, self.scaled), self.groups.device_stream
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
             (time, TuningCandidate(each))
             for time, each in ranked_scaled(known, model_of(device), MOST_COLUMNS)
-            if not each.swap_ab or self.scaled.scaling == "tensors"
+            if not each.swap_ab or self.scaled.scaling is Scaling.TENSORS
         ]
 
 
@@ -121,7 +122,7 @@ def checked_scales(groups: Groups, scale_a: object, scale_b: object) -> ScaledOp
     blocks = -(-groups.a.shape[1] // BLOCK)
     shapes = ScaleShapes(((count, m, 1), (count, 1, n)), ((m, blocks), (blocks, n)))
     scaled = scales_of((scale_a, scale_b), shapes, [groups.a, groups.b, groups.out])
-    if scaled.scaling == "blocks":
+    if scaled.scaling is Scaling.BLOCKS:
         check_side_by_side(scaled.b)
     return scaled
 
@@ -140,13 +141,13 @@ def _check_offsets(offsets: ArrayArgument, k: int) -> None:
         )
 
 
-def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> WarpgroupTraits:
+def traits_of(groups: Groups, scaled: ScaledOperands, config: GemmConfig | None) -> WarpgroupTraits:
     """What the kernel is made for: `config` gives the tile, else it is chosen."""
-    known, (device, _) = _list_facts(groups), groups.device_stream
+    known, (device, _) = _list_facts(groups, scaled), groups.device_stream
     operands = replace(known.operands, out_boxes=False)
     if config is None:
         config = choose_scaled(known, model_of(device), MOST_COLUMNS)
-    check_config(config, operands, scaling, device)
+    check_config(config, operands, device)
     if config.tile[1] > MOST_COLUMNS:
         raise LaunchError(
             f"tile is {config.tile}; with scales along K its N is {MOST_COLUMNS} at most: a thread has products of 128 "
@@ -157,20 +158,15 @@ def traits_of(groups: Groups, scaling: str, config: GemmConfig | None) -> Warpgr
     return in_boxes(traits, device) if are_boxed(groups) else traits
 
 
-def _list_facts(groups: Groups) -> ListFacts:
+def _list_facts(groups: Groups, scaled: ScaledOperands) -> ListFacts:
     """What is known of groups of average size; operands that are not read as they lie are copied so."""
     (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
     c, out = groups.c, groups.out
     widths = 16, 16, narrower(out, c, n)
     operands = facts(groups.a, groups.b, c, out, widths, in_place=groups.in_place, batches="strided")
     sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
-    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=are_boxed(groups)))
-
-
-def _constants(scaled: ScaledOperands, validate: bool) -> dict[str, object]:
-    """What the kernel is made for beside its traits."""
-    in_pairs = {"in_pairs": _are_pairs(scaled.b)} if scaled.scaling == "blocks" else {}
-    return {"scaling": scaled.scaling, "validate": validate, **in_pairs}
+    scales = {"scaling": scaled.scaling, "scale_bytes": _scale_bytes(scaled)}
+    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=are_boxed(groups), **scales))
 
 
 def plan_of(
@@ -183,7 +179,7 @@ def plan_of(
 ) -> LaunchPlan:
     """The launch: as many blocks as are resident, or as there are tiles."""
     (count, m, n), k, (device, stream) = groups.out.full_shape, groups.a.shape[1], groups.device_stream
-    constants = {"traits": traits, **_constants(scaled, validate)}
+    constants = {"traits": traits, "validate": validate}
     blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
     numbers |= dict(zip(FACTORS, factors, strict=True))
@@ -191,7 +187,7 @@ def plan_of(
     a, b, before = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
     check_mappable(a.shape[1], a, b)
     matrices = mapped(replace(groups, a=a, b=b), traits, blocks)
-    values = scaled_ragged_k_parameters(traits)(**matrices, **numbers, **scaled.values)
+    values = tensor_ragged_k_parameters(traits)(**matrices, **numbers, **scaled.values)
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream, before)
 
 
@@ -204,7 +200,9 @@ def _with_k(groups: Groups) -> Groups:
     return replace(groups, a=zeros(groups.a, at), b=zeros(groups.b.transposed, at).transposed)
 
 
-def _are_pairs(scales: ArrayArgument) -> bool:
-    """Whether scales of columns 2n and 2n + 1 are in one word, in each block of K."""
-    (_, columns), (step, _) = scales.array.shape, scales.array.strides
-    return not (columns % 2 or step % 2 or scales.array.pointer % (2 * f32.bytes))
+def _scale_bytes(scaled: ScaledOperands) -> int:
+    """Return the width at which scales of columns along K are read: 8 if pairs of columns are aligned to it."""
+    if scaled.scaling is not Scaling.BLOCKS:
+        return f32.bytes
+    (_, columns), (step, _) = scaled.b.array.shape, scaled.b.array.strides
+    return gcd(2 * f32.bytes, columns * f32.bytes, step * f32.bytes, scaled.b.array.pointer)

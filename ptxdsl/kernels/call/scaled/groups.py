@@ -34,9 +34,9 @@ from ptxdsl.kernels.choose.scaled import choose_scaled_groups, ranked_scaled_gro
 from ptxdsl.kernels.choose.shape_class import class_of_groups
 from ptxdsl.kernels.choose.warpgroups import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FP8
+from ptxdsl.kernels.product.operands import FP8, Scaling
 from ptxdsl.kernels.product.words import WIDEST
-from ptxdsl.kernels.sm90.parameters import scaled_ragged_parameters
+from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -50,7 +50,7 @@ class ScaledRaggedCall(GroupsCall):
     def __init__(self, call: PublicCall) -> None:
         out, a, b, sizes, index, out_index, scale_a, scale_b, *_ = call.arrays
         _, self.form, self.validate, *_ = call.options
-        self.kernel, self.name = call.kernels, f"scaled_gemm_{self.form}"
+        self.kernel, self.name = call.kernels.warpgroups, f"scaled_gemm_{self.form}"
         beside = index, out_index, call.epilogue, call.operands
         self.groups = groups = groups_of(self.form, a, b, sizes, out, FP8, *beside)
         self.scaled = _scales_of(groups, scale_a, scale_b)
@@ -67,13 +67,13 @@ class ScaledRaggedCall(GroupsCall):
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
         moves = self.groups.index is not None, self.groups.out_index is not None  # rows are gathered, or scattered
-        known = class_of_groups(_known(self.groups, self.form))
-        return f"{known}, scales of {self.scaled.scaling}, said {moves}"
+        known = class_of_groups(_known(self.groups, self.form, self.scaled.scaling))
+        return f"{known}, said {moves}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        known, (device, _) = class_of_groups(_known(self.groups, self.form)), self.groups.device_stream
-        ranked = ranked_scaled_groups(known, model_of(device), self.scaled.scaling)
+        known = class_of_groups(_known(self.groups, self.form, self.scaled.scaling))
+        ranked = ranked_scaled_groups(known, model_of(self.groups.device_stream[0]))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 
@@ -88,14 +88,14 @@ def _scales_of(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperan
     return scaled
 
 
-def _known(groups: Groups, form: str) -> GroupFacts:
+def _known(groups: Groups, form: str, scaling: Scaling) -> GroupFacts:
     """What is known of groups of average size; operands that are not read as they lie are copied so."""
     (rows, n, k), count = groups.shape, groups.b.batches or 1
     extras = tuple(operand.extra for operand in groups.operands)
     operands = facts(groups.a, groups.b, None, groups.out, (WIDEST, WIDEST, groups.out.widest(n)), extras=extras)
     average = rows if form == "masked" else rows / count
     boxed = is_boxed(groups.out)
-    known = replace(operands, a_major="k", b_major="k", batches="strided", out_boxes=boxed)
+    known = replace(operands, a_major="k", b_major="k", batches="strided", out_boxes=boxed, scaling=scaling)
     return GroupFacts(average, n, k, count, known)
 
 
@@ -105,9 +105,9 @@ def _plan_of(
     """The launch: as many blocks as are resident, or as there can be tiles. `config` gives the tile, else it is
     chosen."""
     (rows, n, k), count, (device, stream) = groups.shape, groups.b.batches or 0, groups.device_stream
-    known, scatters = _known(groups, form), groups.out_index is not None
+    known, scatters = _known(groups, form, scaled.scaling), groups.out_index is not None
     if config is None:
-        config = with_copies(choose_scaled_groups(known, model_of(device), scaled.scaling))
+        config = with_copies(choose_scaled_groups(known, model_of(device)))
     gathers = groups.index is not None and groups.a.is_mappable and not config.copies_rows
     groups, scaled, before = _gathered(groups, scaled, copies_rows=not gathers)
     a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
@@ -116,13 +116,13 @@ def _plan_of(
     operands = replace(
         known.operands, out_boxes=False, a_gathered=gathers, a_bytes=a.widest(a.length) if gathers else 16
     )
-    traits = traits_of(operands, scaled.scaling, config, device, AHEAD, groups.epilogue)
+    traits = traits_of(operands, config, device, AHEAD, groups.epilogue)
     traits = in_boxes(traits, device) if known.operands.out_boxes and not scatters else traits
-    constants: dict[str, Any] = {"traits": traits, "scaling": scaled.scaling, "form": form, "validate": validate}
+    constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     if scatters:
         constants["scatters"] = True
     grid = min(most_tiles(groups, traits.tile, form), resident_blocks(kernel, traits.threads, device, **constants))
-    values = scaled_ragged_parameters(traits, scatters)(
+    values = tensor_ragged_parameters(traits, scatters)(
         **_matrices(groups, traits), sizes=groups.sizes, groups=count, rows=rows, n=n, k=k, **scaled.values
     )
     return LaunchPlan(kernel, grid, traits.threads, values, constants, stream=stream, before=before)
@@ -153,7 +153,7 @@ def _gathered(
     if copies_rows:
         rows, of_rows = copied_rows(groups.a, index, device, stream)
         groups, before = replace(groups, a=rows, index=None), [of_rows]
-    if scaled.scaling != "tensors":
+    if scaled.scaling is not Scaling.TENSORS:
         owner = matrix(scaled.a.name, scaled.a.owner)
         scales, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
         scaled, before = scaled._replace(a=scales), [*before, of_scales]
@@ -163,7 +163,7 @@ def _gathered(
 def _check_rows_of_scales(scaled: ScaledOperands) -> None:
     """Raises LaunchError for scales of rows that are to be gathered, and do not lie in rows."""
     strides = scaled.a.array.strides
-    if scaled.scaling != "tensors" and scaled.a.array.shape[1] > 1 and strides[1] != 1:
+    if scaled.scaling is not Scaling.TENSORS and scaled.a.array.shape[1] > 1 and strides[1] != 1:
         raise LaunchError(
             f"`rows` gathers rows of `scale_a`, which has strides of {strides} elements: they do not lie without gaps",
             help="make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",

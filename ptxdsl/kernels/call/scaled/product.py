@@ -34,7 +34,8 @@ from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ra
 from ptxdsl.kernels.choose.shape_class import class_of
 from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
-from ptxdsl.kernels.sm90.parameters import scaled_parameters
+from ptxdsl.kernels.product.operands import Scaling
+from ptxdsl.kernels.sm90.parameters import tensor_parameters
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.runtime.dispatch import target
@@ -52,7 +53,7 @@ class ScaledCall(CheckedCall):
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, c, *_ = call.arrays
-        self.kernel, self.factors, self.epilogue = call.kernels, call.factors, call.epilogue
+        self.kernel, self.factors, self.epilogue = call.kernels.warpgroups, call.factors, call.epilogue
         problem = problem_of(a, b, c, out, call.beta, call.epilogue, call.operands)
         scaled = _scales_of(problem, scale_a, scale_b)
         problem = problem.scaled(call.alpha)
@@ -74,7 +75,7 @@ class ScaledCall(CheckedCall):
     @property
     def facts(self) -> ProductFacts:
         """What the choice of a tile depends on."""
-        return product_facts(self.problem, self.epilogue is not None)
+        return product_facts(self.problem, self.epilogue is not None, self.scaled.scaling)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
@@ -83,17 +84,18 @@ class ScaledCall(CheckedCall):
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        return f"{class_of(self.facts)}, scales of {self.scaled.scaling}"
+        return str(class_of(self.facts))
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device), self.scaled.scaling)
+        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 
-def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
+def product_facts(problem: GemmProblem, computes: bool, scaling: Scaling) -> ProductFacts:
     """What is known of a product; operands that are not read as they lie are copied so."""
-    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
+    copied = {"a_bytes": WIDEST_ACCESS, "b_bytes": WIDEST_ACCESS, "a_major": "k", "b_major": "k"}
+    operands = replace(facts_of(problem), **copied, scaling=scaling)
     return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 
@@ -105,7 +107,7 @@ def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> Scaled
     shapes = ScaleShapes(((*of_a, m, 1), (*of_b, 1, n)), ((*of_a, m, blocks[0]), (*of_b, *blocks)))
     is_turned = problem.out.major != "row"
     scaled = scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out], is_turned)
-    if is_turned and scaled.scaling == "blocks" and problem.out.array.size:
+    if is_turned and scaled.scaling is Scaling.BLOCKS and problem.out.array.size:
         raise LaunchError(
             "`out` is column-major, and scales are of blocks: of its transpose each column has a scale for each "
             f"{BLOCK} along K, which the kernel takes of rows alone",
@@ -116,19 +118,19 @@ def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> Scaled
 
 def _plan_of(product: ScaledCall, config: GemmConfig | None) -> LaunchPlan:
     """The launch: `config` gives the tile, else it is chosen."""
-    kernel, problem, scaling = product.kernel, product.problem, product.scaled.scaling
-    traits = _traits_of(product, config or choose_scaled_product(product.facts, model_of(product.device), scaling))
+    kernel, problem = product.kernel, product.problem
+    traits = _traits_of(product, config or choose_scaled_product(product.facts, model_of(product.device)))
     check_factors(product.factors, traits)
     a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
     check_mappable(problem.k, a, b)
     problem = replace(problem, a=a, b=b)
     problem, adapted = with_tma(problem, traits)
-    launch = scheduled.schedule(problem, adapted, kernel, scaling=scaling)
+    launch = scheduled.schedule(problem, adapted, kernel)
     assert isinstance(launch.traits, WarpgroupTraits)
-    values = scaled_parameters(launch.traits)(
+    values = tensor_parameters(launch.traits)(
         **product_values(problem, launch, product.factors), **product.scaled.values
     )
-    constants = {"traits": launch.traits, "scaling": scaling}
+    constants = {"traits": launch.traits}
     stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
     return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
 
@@ -138,7 +140,7 @@ def _traits_of(product: ScaledCall, config: GemmConfig) -> WarpgroupTraits:
     problem, operands, device = product.problem, product.facts.operands, product.device
     config = _scheduled(config if product.epilogue is None else specialise(config, epilogue=product.epilogue))
     check_path(config, operands, device)
-    if product.scaled.scaling == "blocks":
+    if product.scaled.scaling is Scaling.BLOCKS:
         _check_blocks(config)
     if config.tile_schedule.joins_batches:
         raise LaunchError(

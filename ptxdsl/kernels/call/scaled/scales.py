@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
 from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
-from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.product.operands import FP8, Operands, Scaling
 from ptxdsl.kernels.sm90.parameters import ScaleView
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN
@@ -37,9 +37,9 @@ class ScaleShapes(NamedTuple):
 
 
 class ScaledOperands(NamedTuple):
-    """The scales of a call, checked: `scaling` is "tensors", "rows" or "blocks"."""
+    """The checked scales of a call."""
 
-    scaling: str
+    scaling: Scaling
     a: ArrayArgument
     b: ArrayArgument
 
@@ -61,10 +61,10 @@ class ScaledOperands(NamedTuple):
             zero = array_argument("scales", address.view(np.float32), 1, "they are one", "pass one")
         else:
             zero = replace(self.a, owner=None, array=replace(self.a.array, pointer=address, shape=(1,), strides=(1,)))
-        return ScaledOperands("tensors", zero, zero)
+        return ScaledOperands(Scaling.TENSORS, zero, zero)
 
     def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
-        if self.scaling == "tensors":
+        if self.scaling is Scaling.TENSORS:
             return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
         (*count, _, _), (*apart, first, second) = scales.array.shape, scales.array.strides
         line, step = (second, first) if along_last else (first, second)
@@ -106,7 +106,7 @@ def scales_of(
     check_devices([*others, of_a, of_b])
     check_written(others[-1], [of_a, of_b])
     scaled = ScaledOperands(_scaling(of_a, of_b, shapes), of_a, of_b)
-    if scaled.scaling == "rows":
+    if scaled.scaling is Scaling.ROWS:
         check_side_by_side(of_a if is_turned else of_b, is_turned)
     return scaled.transposed if is_turned else scaled
 
@@ -122,14 +122,14 @@ def check_side_by_side(scales: ArrayArgument, is_turned: bool = False) -> None:
         )
 
 
-def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
-    """What scales of such shapes are of."""
+def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> Scaling:
+    """Return the granularity of scales of these shapes."""
     if a.array.size == b.array.size == 1:
-        return "tensors"
+        return Scaling.TENSORS
     actual = a.array.shape, b.array.shape
     for scaling, expected in shapes._asdict().items():
         if actual == expected:
-            return str(scaling)
+            return Scaling(scaling)
     raise LaunchError(
         f"`scale_a` has the shape {actual[0]} and `scale_b` {actual[1]}",
         help=f"pass one number for each tensor; {shapes.rows[0]} and {shapes.rows[1]} for rows and columns; or "
@@ -139,7 +139,6 @@ def _scaling(a: ArrayArgument, b: ArrayArgument, shapes: ScaleShapes) -> str:
 
 def traits_of(
     operands: Operands,
-    scaling: str,
     config: GemmConfig,
     device: int | None,
     schedule: TileSchedule,
@@ -147,18 +146,19 @@ def traits_of(
 ) -> WarpgroupTraits:
     """What the kernel of groups of rows is made for."""
     config = config if epilogue is None else specialise(config, epilogue=epilogue)
-    check_config(config, operands, scaling, device)
-    if scaling == "blocks":
+    check_config(config, operands, device)
+    if operands.scaling is Scaling.BLOCKS:
         check_columns(config)
     return configured(config, operands, device, schedule)
 
 
-def check_config(config: GemmConfig, operands: Operands, scaling: str, device: int | None) -> None:
+def check_config(config: GemmConfig, operands: Operands, device: int | None) -> None:
     """Raises LaunchError for a configuration, or a GPU, of which there are no kernels of groups with scales."""
     check_path(config, operands, device)
-    if config.swap_ab and scaling != "tensors":
+    if config.swap_ab and operands.scaling not in (None, Scaling.TENSORS):
         raise LaunchError(
-            f"`config` has swap_ab=True; scales of {scaling} are multiplied to sums that are not transposed",
+            f"`config` has swap_ab=True; scales of {operands.scaling.value} are multiplied to sums that are not "
+            "transposed",
             help="leave swap_ab out, or pass one scale of each tensor",
         )
     check_warpgroups(config)

@@ -18,8 +18,8 @@ from tests.tiers import SEED
 LIMIT = "PTXDSL_TEST_SECONDS"  # what takes longer hangs: its process ends with a traceback of all threads
 
 # No time limit for one example: the first call of many functions here compiles or fills a cache.
-hypothesis.settings.register_profile("ptxdsl", deadline=None)
-hypothesis.settings.load_profile("ptxdsl")
+hypothesis.settings.register_profile("exhaustive", deadline=None)
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=40)
 
 
 errors.tracebacks.show_all = True  # of our own, where a test fails
@@ -34,7 +34,8 @@ def pytest_collection_finish():
     gc.freeze()  # the tests themselves are no garbage
 
 
-def pytest_configure():
+def pytest_configure(config):
+    hypothesis.settings.load_profile("exhaustive" if config.option.exhaustive else "quick")
     # Set before pytest-xdist starts its workers, which inherit it: one seed for the whole run.
     os.environ.setdefault(SEED, str(random.SystemRandom().getrandbits(32)))
     # One process with JAX would else take three quarters of a GPU's memory from all others.

@@ -107,6 +107,7 @@ SHARED = [
 ]
 
 
+@pytest.mark.cases(24)
 @every_route
 @pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"])
 @pytest.mark.parametrize(("module", "kernel", "least", "most"), SHARED)

@@ -409,6 +409,7 @@ class TestIsa:
 
 
 class TestRunGemm:
+    @pytest.mark.cases(3)
     @pytest.mark.parametrize("layout", ["tn", "nn", "nt", "tt"])
     @pytest.mark.parametrize("dtype, out", [("f16", "f16"), ("bf16", "f32"), ("bf16", "bf16")])
     def test_layouts_and_types(self, run, layout, dtype, out):
@@ -424,6 +425,7 @@ class TestRunGemm:
         done = run("run", "gemm", "--config", "tile=64,64,32", "--config", "warp=32,32", "--device", "emulator")
         assert (done.code, done.out.splitlines()[-1]) == (0, "ok")
 
+    @pytest.mark.cases(2)
     @pytest.mark.parametrize(
         "dtype, out", [("f32", "f32"), ("f64", "f64"), ("s8", "s32"), ("u8", "f16"), ("s8", "bf16")]
     )
@@ -544,6 +546,7 @@ def test_python_m_ptxdsl_is_the_command():
     assert python_m("--version").stdout == f"ptxdsl {pd.__version__}\n"
 
 
+@pytest.mark.exhaustive
 def test_a_reader_that_has_seen_enough_is_no_error():
     done = subprocess.run(
         f"set -o pipefail; {sys.executable} -m ptxdsl dump {GEMM} | head -n 1",

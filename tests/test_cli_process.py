@@ -68,6 +68,7 @@ def test_letters_that_stdout_does_not_take():
     )
 
 
+@pytest.mark.exhaustive
 def test_a_file_without_end(tmp_path):
     (tmp_path / "zero.ptx").symlink_to("/dev/zero")
     assert shell(f"$ptxdsl dump {tmp_path}/zero.ptx") == (

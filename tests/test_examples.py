@@ -62,6 +62,7 @@ def apart(monkeypatch):
             del sys.modules[name]
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("target", checkable, ids=lambda target: Path(target).name)
 def test_ptxdsl_check_finds_nothing(target, apart, capfd):
     assert cli.main(["check", target]) == 0

@@ -83,6 +83,7 @@ def findings(parts):
     return {finding.kind for finding in report.findings}
 
 
+@pytest.mark.cases(12)
 @pytest.mark.cases(30)
 @pytest.mark.parametrize(
     "needed", list(product([False, True], repeat=len(NEEDED))), ids=lambda b: "".join("01"[x] for x in b)

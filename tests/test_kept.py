@@ -68,6 +68,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.exhaustive
 def test_a_second_process_takes_what_the_first_one_traced_and_nothing_else(run):
     both = """
 for name, (kernel, arch, traits) in {

@@ -21,6 +21,7 @@ INTACT = ("gemm", "gemm, split K in turn", "conv2d", "10_mbarrier_ring")
 SAMPLE = ("02_reduce", "03_transpose", "09_tma_copy", "13_cluster")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_of_the_mutants(name):
     (problems,) = launches(SUBJECTS[name])
@@ -82,6 +83,7 @@ def test_a_barrier_that_is_needed_is_found_and_the_intact_kernel_is_not_accused(
     assert trial.accused == []
 
 
+@pytest.mark.exhaustive
 def test_the_mutants_of_a_python_line_alone(capsys):
     (problems,) = launches(SUBJECTS["03_transpose"])
     (barrier,) = (m for m in Trial(problems).mutants() if m.kind == "barrier" and m.change == "removed")
@@ -90,6 +92,7 @@ def test_the_mutants_of_a_python_line_alone(capsys):
     assert told.startswith(f"03_transpose: {barrier}: finding: ")
 
 
+@pytest.mark.exhaustive
 def test_verdicts_that_are_on_disk_are_not_sought_again(tmp_path, monkeypatch, capsys):
     rows = tmp_path / "rows.jsonl"
     assert main(["03_transpose"], rows=rows) == 0
@@ -103,6 +106,7 @@ def test_verdicts_that_are_on_disk_are_not_sought_again(tmp_path, monkeypatch, c
     assert capsys.readouterr().out == told
 
 
+@pytest.mark.exhaustive
 def test_the_tables_of_a_page_become_those_of_a_run(tmp_path, capsys):
     page, told = tmp_path / "mutants.md", {"exchange": list(verdicts().values())}
     text = f"# Mutants\n\n{table(told).partition('Missed:')[0]}None is missed.\n"
@@ -114,6 +118,7 @@ def test_the_tables_of_a_page_become_those_of_a_run(tmp_path, capsys):
     assert page.read_text() == text
 
 
+@pytest.mark.exhaustive
 def test_processes_judge_as_one_does(capsys):
     assert main(["02_reduce", "13_cluster"], kind="barrier") == 0
     told = capsys.readouterr().out
@@ -135,6 +140,7 @@ def in_rounds(x: ptr[f32], y: ptr[f32]):
             ring.release()
 
 
+@pytest.mark.exhaustive
 def test_parities_that_are_not_toggled_are_found_unless_nobody_waits_by_them():
     x = np.arange(96, dtype=np.float32)
     with hopper():

@@ -94,6 +94,7 @@ def test_an_array_on_a_gpu_says_what_to_install(tmp_path):
     )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "platform, help",
     [
@@ -112,6 +113,7 @@ def test_machine_code_says_what_to_install(tmp_path, platform, help):
     )
 
 
+@pytest.mark.exhaustive
 def test_the_demo_skips_machine_code(tmp_path):
     status, out, err = run(tmp_path, "from ptxdsl.cli import demo\nsys = demo.run()\nassert sys == 0\n")
     lines = out.splitlines()

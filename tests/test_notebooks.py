@@ -56,6 +56,7 @@ def test_cells_import_nothing_that_is_not_installed_with_us(runner, path):
     assert {name.partition(".")[0] for name in names} <= {"ptxdsl", "numpy"}
 
 
+@pytest.mark.exhaustive
 @every_notebook
 @pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("nbformat", "nbclient", "ipykernel")),

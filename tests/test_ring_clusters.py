@@ -58,6 +58,7 @@ def launched(steps=5, blocks=BLOCKS, **options):
     return report, bool((c == a @ b.T).all())
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("each", ["thread", "warp"])
 @pytest.mark.parametrize(("steps", "blocks"), [(5, 2), (1, 2), (4, 4)])
 def test_blocks_fill_stages_for_each_other(each, steps, blocks):

@@ -42,7 +42,7 @@ def example(monkeypatch):
     return load
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", WHOLE)
 def test_examples(name, example, capsys):
     example(name).main()
@@ -54,6 +54,7 @@ def test_a_fused_epilogue(example, capsys):
     assert "ok" in capsys.readouterr().out
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("last", [0, -1], ids=["first", "last"])
 def test_the_steps_of_a_gemm(last, example):
     steps, sizes = example("05_gemm_steps"), (24, 16, 40)
@@ -74,7 +75,7 @@ def integers(rng, *shape):
     return rng.integers(-3, 4, shape).astype(np.float16)
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("how", [
     {"split_k": 3, "reduction": "serial"},
     {"split_k": 3, "reduction": "scatter"},

@@ -91,6 +91,7 @@ def test_a_loop_to_the_end_of_its_type_does_not_wrap(step, unroll):
     assert visits(low + 5 * step + 1, low, -step, unroll) == list(range(low + 5 * step + 1, low, -step))
 
 
+@pytest.mark.cases(16)
 @pytest.mark.parametrize("unroll", [None, 1, 2, 3, 5, "full"])
 @pytest.mark.parametrize("bounds", [(0,), (1,), (6,), (2, 9), (0, 10, 4), (9, 0, -3), (5, 5), (3, 4, 10)], ids=str)
 def test_loops_of_known_length(bounds, unroll):

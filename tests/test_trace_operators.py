@@ -73,6 +73,7 @@ def expected(function, type, *inputs):
     return np.array([wrapped(int(function(*map(int, v))), type) for v in zip(*inputs, strict=True)], type.dtype)
 
 
+@pytest.mark.cases(16)
 @pytest.mark.parametrize("type", INTEGERS, ids=str)
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "and_", "or_", "xor"])
 def test_integers_combine_as_python_ints_cut_to_the_type(name, type, rng):
@@ -90,6 +91,7 @@ def test_division_rounds_down_like_pythons(name, type, rng):
     assert np.array_equal(computed(function, type, x, y), expected(function, type, x, y))
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("type", WIDE, ids=str)
 @pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, 64, 100])
 def test_division_by_constants_rounds_down(divisor, type, rng):
@@ -115,6 +117,7 @@ def test_a_number_may_stand_on_the_left(type, rng):
         assert np.array_equal(computed(function, type, x), expected(function, type, x))
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("type", INTEGERS, ids=str)
 @pytest.mark.parametrize("amount", [0, 1, 5, 15])
 def test_shifts_keep_the_sign_of_signed_values(amount, type, rng):
@@ -139,6 +142,7 @@ def test_signs_and_complements(type, rng):
         assert np.array_equal(computed(function, type, x), expected(function, type, x))
 
 
+@pytest.mark.cases(14)
 @pytest.mark.parametrize("type", INTEGERS + FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
 def test_comparisons_are_those_of_python(name, type, rng):
@@ -151,6 +155,7 @@ def test_comparisons_are_those_of_python(name, type, rng):
         assert np.array_equal(computed(compare, type, x, result=u32), compare(x))
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("type", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ["add", "sub", "mul"])
 def test_floats_round_to_nearest(name, type, rng):
@@ -192,6 +197,7 @@ def test_negation_and_magnitude_of_floats(type, rng):
     assert np.array_equal(computed(abs, type, x), abs(x), equal_nan=True)
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("type", INTEGERS + FLOATS, ids=str)
 def test_min_max_and_select(type, rng):
     make = floats if type.is_float else integers
@@ -226,6 +232,7 @@ def test_predicates_combine(rng):
         assert np.array_equal(got, wanted), name
 
 
+@pytest.mark.cases(20)
 @pytest.mark.parametrize("source", INTEGERS + FLOATS, ids=str)
 @pytest.mark.parametrize("target", INTEGERS + FLOATS, ids=str)
 def test_conversions(source, target, rng):
@@ -238,6 +245,7 @@ def test_conversions(source, target, rng):
     assert np.array_equal(got, x.astype(target.dtype))
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 @pytest.mark.parametrize("type", [f32, f64, f16, s32], ids=str)
 def test_bf16_converts_from_and_to(type, arch, rng, monkeypatch):
@@ -289,6 +297,7 @@ def test_packing_puts_the_first_value_lowest(rng):
     assert np.array_equal(out, x[0].astype(np.uint32) | (x.astype(np.uint32) << 16))
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("element", [s8, u8, b8, e4m3], ids=str)
 @pytest.mark.parametrize("word", [u32, u64], ids=str)
 def test_bytes_are_packed_and_unpacked(word, element, rng):

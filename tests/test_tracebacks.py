@@ -89,6 +89,7 @@ def test_what_python_prints(tmp_path):
     ]
 
 
+@pytest.mark.exhaustive
 def test_the_package_may_be_on_a_path_with_dots():
     """As a notebook writes it: sys.path.insert(0, "..")."""
     program = f"import sys; sys.path.insert(0, {str(ROOT / 'docs' / '..')!r}); from ptxdsl import kernels; print(kernels.__file__)\n"

@@ -187,6 +187,7 @@ class TestMeasuring:
         assert remembered(SUBJECT, options("a")) is None
         assert records.read(b'{"tuning": {"kernel": 1}}') is records.read(b"\x7fELF") is None
 
+    @pytest.mark.exhaustive
     def test_processes_that_tune_at_once_leave_one_whole_entry(self, folder):
         script = (
             "import sys; from pathlib import Path; from ptxdsl.tune import records\n"

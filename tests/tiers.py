@@ -21,7 +21,8 @@ from pathlib import Path
 
 SEED = "PTXDSL_TEST_SEED"
 ROOT = Path(__file__).parent
-LIMITS = {"kernels": 1, "torch": 1, "jax": 1, "benchmarks": 1}  # cases of a test in the quick tier, by folder
+# Cases of a test in the quick tier, by folder
+LIMITS = {"kernels": 1, "torch": 1, "jax": 1, "benchmarks": 1, "corpus": 10}
 
 
 def add_options(parser):

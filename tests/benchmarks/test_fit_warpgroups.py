@@ -91,6 +91,7 @@ def test_what_says_nothing_becomes_zero(fit):
     assert 0 not in {number for name, number in fit.numbers_of(rates, "windows").items() if "." in name}
 
 
+@pytest.mark.exhaustive
 def test_kept_rows_and_the_file_of_rates_belong_together(fit):
     """What choices lose is what the file says; it is little, and each kind of problem is among the rows."""
     told, model, rows = SOURCE["choices on sm_90a"], CostModel(RATES), rows_of([*told_kinds(fit)])
@@ -115,6 +116,7 @@ def test_each_number_is_fitted_or_said_to_be_measured_otherwise(fit):
         assert all(f"{section}.{name}" in SOURCE["constants"] for name in fit.CONSTANTS[section])
 
 
+@pytest.mark.exhaustive
 def test_no_product_takes_longer_than_by_cublas_but_for_few_percent(fit):
     rows, known = rows_of(fit.KINDS["warpgroups"]), CostModel(RATES)
     cublas = {tuple(row["problem"]): row["us"]["cublas"] for row in rows if "cublas" in row["us"]}

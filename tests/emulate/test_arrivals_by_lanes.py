@@ -76,7 +76,7 @@ def run(kernel, schedule="lockstep", block=64, grid=1, **constants):
         return pd.emulate(kernel, grid, block, np.zeros(8, np.uint32), np.zeros(block, np.uint32), **constants)
 
 
-@pytest.mark.cases(12)
+@pytest.mark.cases(5)
 @schedules
 @spaces
 @pytest.mark.parametrize("groups", [1, 2, 3, 32])
@@ -84,7 +84,7 @@ def test_each_lane_has_read_when_it_arrives(groups, space, schedule):
     clean(run(passed_back, schedule, groups=groups, space=space))
 
 
-@pytest.mark.cases(12)
+@pytest.mark.cases(5)
 @schedules
 @spaces
 @pytest.mark.parametrize("groups", [1, 2, 32])
@@ -146,6 +146,7 @@ def known_by_two(words: ptr[u32], y: ptr[u32], *, groups: int, both: bool):
             words[0] = 1
 
 
+@pytest.mark.cases(3)
 @schedules
 @pytest.mark.parametrize("groups", [2, 4, 32])
 def test_what_a_thread_and_its_warp_have_waited_for_is_known_together(groups, schedule):
@@ -171,6 +172,7 @@ def counted(words: ptr[u32], y: ptr[u32], *, groups: int, early: int = NOBODY):
         words[0] = 1
 
 
+@pytest.mark.cases(3)
 @schedules
 @pytest.mark.parametrize("groups", [1, 2, 3, 32])
 def test_a_counter_that_each_lane_releases(groups, schedule):
@@ -205,6 +207,7 @@ def from_another_block(words: ptr[u32], y: ptr[u32], *, groups: int, early: int 
     pd.ptx.barrier.cluster.wait()
 
 
+@pytest.mark.cases(3)
 @schedules
 @pytest.mark.parametrize("groups", [1, 2, 3, 32])
 def test_lanes_of_another_block_of_the_cluster(groups, schedule):
@@ -240,6 +243,7 @@ def reloaded(x: pd.TensorMap(f32, (8, 32)), y: ptr[f32], *, groups: int, fences:
     y[pd.tid.x] = total
 
 
+@pytest.mark.cases(3)
 @schedules
 @pytest.mark.parametrize("groups", [1, 2, 32])
 def test_each_lane_fences_what_it_has_read(groups, schedule):
@@ -357,6 +361,7 @@ def drawn(rng):
     return tuple(program)
 
 
+@pytest.mark.cases(1)
 @spaces
 def test_any_program_of_threads_and_barriers_is_judged_by_the_rule(space, rng):
     for _ in range(25):

@@ -99,6 +99,7 @@ RESIDENT = [
 ]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(("block", "shared", "most"), RESIDENT)
 @pytest.mark.usefixtures("lockstep")  # all warps of a GPU, one by one, take minutes
 def test_as_many_blocks_run_together_as_an_h200_holds(block, shared, most):

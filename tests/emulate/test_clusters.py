@@ -700,6 +700,7 @@ def ring(schedule="lockstep", grid=4, resident=None, mask=3, **parts):
     return report, x, out
 
 
+@pytest.mark.cases(1)
 @pytest.mark.cases(3)
 @every_schedule
 @pytest.mark.parametrize("grid, resident", [(4, None), (12, 2), (12, 4)])
@@ -711,6 +712,7 @@ def test_both_blocks_of_a_cluster_fill_a_ring_by_multicast(schedule, grid, resid
     assert (out == expected).all()
 
 
+@pytest.mark.cases(4)
 @pytest.mark.cases(10)
 @every_schedule
 @pytest.mark.parametrize(

@@ -175,6 +175,7 @@ def test_each_thread_has_its_own_local_memory(rng):
     assert (x == np.arange(100)).all()
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(("update", "scan"), [
     (np.add, np.add), (np.add, None), (np.maximum, np.maximum), (lambda m, a: a, None), (np.bitwise_xor, np.bitwise_xor),
     (lambda m, a: np.where(m >= a, np.uint32(0), m + np.uint32(1)), None),

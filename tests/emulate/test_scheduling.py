@@ -20,6 +20,7 @@ AGAIN:
 """
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 33, 256])
 def test_a_spin_lock_per_thread_lets_every_thread_in_once(threads):
     lock, x = np.zeros(1, np.uint32), np.zeros(1, np.uint32)

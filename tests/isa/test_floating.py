@@ -86,6 +86,7 @@ def columns(tuples) -> list[list[float]]:
 ARITHMETIC = [(type_, mode) for type_ in ("f32", "f64") for mode in MODES] + [("f16", "rn"), ("bf16", "rn")]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("type_, mode", ARITHMETIC)
 def test_sums_differences_and_products_are_rounded_once(type_, mode):
     a, b = columns(itertools.product(samples(type_, 10), repeat=2))

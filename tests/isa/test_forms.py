@@ -144,6 +144,7 @@ def lines_that(verdict: bool, instructions: Iterable[tuple[Setting, Spelled]]) -
     return found
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("chapter", chapters())
 def test_every_form_has_operands_that_fit(chapter):
     fitted = {i.opcode.form for i in accepted(chapter)}
@@ -227,6 +228,7 @@ def wrong(chapter: str) -> Iterator[tuple[str, Spelled]]:
                 yield kind, instruction
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("chapter", chapters())
 def test_every_misuse_is_refused(chapter):
     passed = [f"{kind}: {i}" for kind, i in wrong(chapter) if next(i.opcode.problems(i.operands), None) is None]

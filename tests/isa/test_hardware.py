@@ -81,6 +81,7 @@ def checksums(i: Spelled, output: np.ndarray) -> list[int]:
     return [zlib.crc32(same_nan(r, t).tobytes()) for r, t in zip(output, [*types, *types], strict=False)]
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_exact_instruction_gives_the_bits_of_an_h200(chapter, name):
@@ -105,6 +106,7 @@ def numbers(row: np.ndarray, type_: Type) -> np.ndarray:
     return parts.view(f"<f{element.bytes}").astype(np.float64)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("chapter", ["floating", "half"])
 def test_every_approximation_is_as_close_to_an_h200_as_the_manual_says(chapter, name):
@@ -125,6 +127,7 @@ def test_every_approximation_is_as_close_to_an_h200_as_the_manual_says(chapter, 
         assert (np.abs(x - y) <= limit * np.maximum(size, least)).all(), text
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("chapter", ["floating", "half"])
 def test_special_functions_give_the_bits_of_an_h200(chapter):
     with config.using(numerics="h200"):

@@ -79,6 +79,7 @@ def test_a_call_in_python_prints_the_form_and_is_read_as_it(chapter):
         assert [type(o) for o in printed.operands] == [type(o) for o in i.operands], i
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("chapter", chapters())
 def test_what_is_printed_is_read_as_the_same_form(chapter):
     spelled = [i for i in first_spellings(chapter) if i.opcode.text.split(".")[0] not in ("bra", "brx", "call")]

@@ -56,6 +56,7 @@ def label(case):
     return f"{case.name}-{majors}{case.span}{case.flag}{case.signs}{case.scale_from}"
 
 
+@pytest.mark.cases(24)
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_it_is_the_product_of_numpy(case, on, rng):
@@ -200,6 +201,7 @@ SPARSE = [
 ]
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize("case, selector", SPARSE)
 def test_a_sparse_product_adds_up_as_the_dense_one_with_its_zeros(case, selector, on, rng):

@@ -154,6 +154,7 @@ def test_lists(name, schedule, rng):
         close(where.values(found), x @ y + 0.5 * z, np.abs(x) @ np.abs(y) + np.abs(z), 50, "f16")
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_lists_in_any_order_and_one_matrix_for_all(name, rng):
     where = machine(name)
@@ -167,6 +168,7 @@ def test_lists_in_any_order_and_one_matrix_for_all(name, rng):
             close(values, expected, np.full((40, 50), 30.0), 24, "f16")
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_lists_whose_c_is_the_output(name, rng):
     where = machine(name)

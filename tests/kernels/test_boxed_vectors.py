@@ -48,6 +48,7 @@ def test_values_of_rows_and_columns_beside_tiles_that_do_not_fit(name, config, b
         assert np.allclose(on.values(out), np.maximum(expected, rows[:, None]), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [CONFIGS["low"], FULL], ids=["ahead", "beside"])
 @pytest.mark.parametrize("type", [np.float16, np.float32])
@@ -96,6 +97,7 @@ def test_vectors_leave_the_output_in_boxes_and_matrices_do_not():
     assert boxes_stored(np.zeros((256, 512), np.float16)) == 0
 
 
+@pytest.mark.exhaustive
 def test_a_gpu_would_write_the_last_16_bytes_of_a_line_as_a_whole():
     assert boxes_stored(per_row(np.zeros(256, np.float32)), columns=504) == 4
     assert boxes_stored(per_row(np.zeros(256, np.float32)), columns=505) == 0

@@ -59,6 +59,7 @@ def test_sizes_around_tiles(name, way, k, rng):
     run(name, rng, 9 if way.swap_ab else 130, 72, k, config=way)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("beta", [0.0, -1.5])
 def test_other_types_of_output_and_c(name, beta, rng):
@@ -87,6 +88,7 @@ def test_runs_do_not_differ_by_a_bit(name, rng):
     assert all(np.array_equal(first.view(np.uint16), other.view(np.uint16)) for other in others)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("k", [128, 200])
 def test_blocks_meet_before_they_write_where_others_read(k):
     """Slices of one or two iterations: the last products read where sums are brought."""

@@ -51,6 +51,7 @@ def test_tiles_outside_of_the_problem_are_zeros(name, rng):
     run(name, rng, 136, 64, 520, output="bf16", inputs="bf16", config=shared(64, 64))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_lines_of_a_leave_the_cache_first(name, rng):
     config = replace(shared(64, 64), schedule=ClusterStrips((1, 2), streamed=True))
@@ -66,12 +67,14 @@ def test_swapped_tiles_and_beta(name, rng):
     run(name, rng, 24, 300, 200, beta=0.5, config=shared(16, 64, (1, 2), swap_ab=True))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_several_rounds(name, rng, monkeypatch):
     monkeypatch.setattr("ptxdsl.kernels.call.launching.residency.EMULATED", 4)
     run(name, rng, 300, 260, 136, config=shared(64, 64))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_runs_do_not_differ_by_a_bit(name, rng):
     where = machine(name)
@@ -144,6 +147,7 @@ def test_refusals(which):
     assert caught.value.message == message
 
 
+@pytest.mark.exhaustive
 def test_float8(rng):
     a, b = (rng.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((130, 256), (80, 256)))
     config = GemmConfig((64, 64, 128), stages=3, atom="wgmma", schedule=ClusterStrips())

@@ -144,8 +144,9 @@ def any_convolution(rng):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_any_sizes(name, rng):
-    for _ in range(8 if name == "emulator" else 100):
+@pytest.mark.parametrize("part", range(8))
+def test_any_sizes(name, part, rng):
+    for _ in range(1 if name == "emulator" else 12):
         image, filters, moves = any_convolution(rng)
         check(machine(name), rng, image, filters, **moves)
 
@@ -210,27 +211,26 @@ def test_warps_share_the_k_of_a_tile(name, rng):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_bias_and_relu_in_the_epilogue(name, rng):
+@pytest.mark.parametrize("split_k", [None, 3])
+@pytest.mark.parametrize("case", ["relu", "bias", "residual", "pixels", "gelu"])
+def test_bias_and_relu_in_the_epilogue(name, case, split_k, rng):
     where = machine(name)
     x, w = values(rng, (2, 9, 8, 16), "f16"), values(rng, (20, 3, 3, 16), "f16")
     bias, residual = values(rng, (20,), "f32"), values(rng, (2, 9, 8, 20), "f16")
     sums, scale = plain(x, w, 1), plain(np.abs(x), np.abs(w), 1) + 10
-    given, filters = where.array(x), where.array(w)
-
-    def run(epilogue, *operands, split_k=None):
-        out = where.array(poisoned((2, 9, 8, 20), "f16"))
-        conv2d(given, filters, pad=1, out=out, epilogue=epilogue, operands=operands, split_k=split_k)
-        return where.values(out)
-
-    for split_k in (None, 3):
-        hold(run(relu, split_k=split_k), np.maximum(sums, 0), scale, 144, "f16")
-        with_bias = np.maximum(sums + bias, 0)
-        hold(run(add_relu, per_column(where.array(bias)), split_k=split_k), with_bias, scale, 144, "f16")
-        hold(run(add, where.array(residual), split_k=split_k), sums + residual, scale, 144, "f16")
-        pixels = np.arange(144, dtype=np.float32)
-        by_pixel = sums + pixels.reshape(2, 9, 8, 1)
-        hold(run(add, per_row(where.array(pixels)), split_k=split_k), by_pixel, scale, 144, "f16")
-    assert np.isfinite(run(gelu)).all()
+    pixels, out = np.arange(144, dtype=np.float32), where.array(poisoned((2, 9, 8, 20), "f16"))
+    epilogue, operands, expected = {
+        "relu": (relu, (), np.maximum(sums, 0)),
+        "bias": (add_relu, (per_column(where.array(bias)),), np.maximum(sums + bias, 0)),
+        "residual": (add, (where.array(residual),), sums + residual),
+        "pixels": (add, (per_row(where.array(pixels)),), sums + pixels.reshape(2, 9, 8, 1)),
+        "gelu": (gelu, (), None),
+    }[case]
+    conv2d(where.array(x), where.array(w), pad=1, out=out, epilogue=epilogue, operands=operands, split_k=split_k)
+    if expected is None:
+        assert np.isfinite(where.values(out)).all()
+    else:
+        hold(where.values(out), expected, scale, 144, "f16")
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -285,6 +285,7 @@ def test_filters_may_lie_apart(name, channels, gap, rng):
     hold(where.values(out), plain(x, w, 1), plain(np.abs(x), np.abs(w), 1), size, "f16")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("inputs, channels, split_k", [("f16", 8, 1), ("f16", 3, 1), ("f64", 2, 1), ("s8", 16, 2)])
 def test_images_and_filters_may_be_read_only(inputs, channels, split_k, rng):
     image, w = values(rng, (1, 1, 1, channels), inputs), values(rng, (5, 3, 3, channels), inputs)
@@ -358,6 +359,7 @@ KERNELS = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "config, inputs, output, copy_bytes",
     KERNELS,

@@ -78,6 +78,7 @@ def test_gradients_of_all_kinds(name, case, rng):
     check(machine(name), rng, image, filters, window, **moves)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("tile", [(64, 64), (128, 96)], ids=str)
 def test_tiles_end_amid_the_window(name, tile, rng):

@@ -74,6 +74,7 @@ def test_values_by_name_make_the_same_rates(fitting):
     assert "gpu" not in fitting.values_of(rates)
 
 
+@pytest.mark.exhaustive
 def test_the_fit_finds_what_explains_the_rows(fitting):
     start = known()[DEFAULT]
     rows = rows_of(fitting, other(start))

@@ -83,16 +83,16 @@ def exact(a, b):
     ("way", "first"), [*((way, "F") for way in WAYS), *((way, "C") for way in SWAPPED)], ids=lambda word: word
 )
 @pytest.mark.parametrize("other", "CF")
-def test_the_first_factor_along_rows_beside_any_other(name, way, first, other, rng, blocks):
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_first_factor_along_rows_beside_any_other(name, way, first, other, sizes, rng, blocks):
     """A along M, or B along N; the other one is transposed where it does not lie along K. Blocks have several tiles;
     lines end at elements of no word."""
     where, layout = machine(name), "F" + other if first == "F" else other + "C"
     blocks(2)
-    for sizes in SIZES:
-        a, b = operands(rng, *sizes, layout)
-        out = where.array(np.full(sizes[:2], np.nan, np.float32))
-        result = gemm(where.array(a), where.array(b), out=out, config=(WAYS | SWAPPED)[way])
-        assert np.array_equal(where.values(result), exact(a, b))
+    a, b = operands(rng, *sizes, layout)
+    out = where.array(np.full(sizes[:2], np.nan, np.float32))
+    result = gemm(where.array(a), where.array(b), out=out, config=(WAYS | SWAPPED)[way])
+    assert np.array_equal(where.values(result), exact(a, b))
 
 
 @every_machine

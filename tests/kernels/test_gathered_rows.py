@@ -133,6 +133,7 @@ def test_k_ends_anywhere_in_a_chunk(name, k, pad, rng):
     check_gathered(machine(name), rng, LOW, k=k, pad=pad)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "inputs, depth, output",
@@ -151,6 +152,7 @@ def test_gathered_and_scattered(name, config, rng):
     check_gathered(machine(name), rng, config, n=136, scatters=True)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, STAGGERED], ids=["rows", "staggered"])
 def test_an_epilogue_has_the_values_of_rows_of_the_product(name, config, rng):

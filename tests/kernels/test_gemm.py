@@ -131,6 +131,7 @@ def test_c_is_not_read_when_beta_is_zero(rng):
     assert np.isfinite(gemm(a, b, c, beta=0.0).astype(np.float32)).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("config", [LARGE, MEDIUM, SMALL], ids=["large", "medium", "small"])
 def test_shipped_kernels_use_the_tensor_cores_and_spill_nothing(config):
     text = gemm_kernel.ptx(traits=config.traits())

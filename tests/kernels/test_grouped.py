@@ -83,6 +83,7 @@ def test_all_layouts_and_leading_dimensions(name, orders, rng):
     check(machine(name), rng, sizes, orders=orders, config=SMALL, padding=(1, 2, 3), alpha=-0.5, beta=2.0)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_configuration_of_example_24_with_all_matrices_column_major(name, schedule, rng):
@@ -90,6 +91,7 @@ def test_the_configuration_of_example_24_with_all_matrices_column_major(name, sc
     check(machine(name), rng, sizes, orders=("column",) * 3, config=EXAMPLE_24, **SCHEDULES[schedule])
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("inputs", ["f16", "bf16"])
 def test_types(name, inputs, rng):

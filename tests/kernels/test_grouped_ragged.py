@@ -73,6 +73,7 @@ def test_types_and_orders(name, dtype, a_order, rng):
     check_ragged(machine(name), rng, [3, 3, 40], 41, 33, 65, order="row", dtype=dtype, a_order=a_order, config=SMALL)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_random_groups(name, rng):
     for _ in range(3 if name == "emulator" else 40):
@@ -155,6 +156,7 @@ def test_offsets_that_decrease(name, rng):
         assert np.isnan(found[begin:]).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("inputs", ["s8", "u8"])
 @pytest.mark.parametrize("output", [None, "s32", "f32", "f16"])
@@ -180,6 +182,7 @@ def test_integers(name, inputs, output, rng):
             assert (values[:7] == flat[:7] @ b[0]).all() and (values[7:50] == flat[7:50] @ b[2]).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_float64(name, rng):
     where = machine(name)

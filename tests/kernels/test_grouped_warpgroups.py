@@ -71,6 +71,7 @@ def test_shares_that_clusters_of_two_blocks_have_together(name, rng):
     check(machine(name), rng, [(130, 128, 136), (1, 256, 64), (0, 128, 64), (72, 248, 64)], config=SHARES)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_shares_whose_outputs_are_not_stored_in_boxes(name, rng):
     check(machine(name), rng, IN_SHARES, output="f32", beta=2.0, config=SHARES)
@@ -92,6 +93,7 @@ def test_alpha_beta_and_c(name, in_place, rng):
     check(machine(name), rng, SIZES[2:], alpha=-0.5, beta=2.0, inputs="bf16", in_place=in_place, config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_lines_that_are_padded(name, rng):
     check(machine(name), rng, padded(SIZES[2:]), padding=(8, 16, 3), output="f32", config=LOW)
@@ -112,6 +114,7 @@ def test_more_problems_than_versions_of_maps(name, rng):
     check(machine(name), rng, [(8, 8, 8 * (1 + n % 3)) for n in range(10 if name == "emulator" else 70)], config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_integers(name, rng):
     where, config = machine(name), GemmConfig((64, 64, 128), stages=2, atom="wgmma")

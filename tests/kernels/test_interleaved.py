@@ -96,6 +96,7 @@ def test_rows_of_two_batches_in_one_cluster_begin_whole_sectors_apart(step):
         assert apart % 32 == 0
 
 
+@pytest.mark.exhaustive
 def test_large_products_are_taken_so_where_lines_of_a_begin_in_the_midst_of_sectors():
     launch = plan(5000, 5000, 5000)
     traits = launch.constants["traits"]

@@ -95,6 +95,7 @@ def test_lines_of_all_matrices_are_copied(name, type, kernel, length, each, rng)
     assert (copied[:, lines:] == 7).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs, output", [("e4m3", "f32"), ("bf16", "e5m2")])
 def test_batches_whose_lines_no_map_takes(name, inputs, output, rng):

@@ -150,6 +150,7 @@ def test_outputs_of_few_bits(name, inputs, output, rng):
     check(machine(name), rng, (65, 40, 48), inputs=inputs, output=output, alpha=0.25, config=tiles(inputs))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_type
 def test_outputs_are_made(name, inputs, rng):
@@ -168,6 +169,7 @@ def test_fp8_needs_no_configuration(name, inputs, launched, rng):
     assert len(launched) == 2
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_a_column_of_fp8_lies_along_k(name, rng):
     where = machine(name)
@@ -176,6 +178,7 @@ def test_a_column_of_fp8_lies_along_k(name, rng):
         assert np.array_equal(where.values(z), x.astype(np.float64) @ y.astype(np.float64))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_one_matrix_for_all(name, launched, rng):
     where = machine(name)
@@ -201,6 +204,7 @@ def test_an_epilogue(name, beside, launched, rng):
     assert [made.epilogue for made in launched] == [canonical(relu)] * 2
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("how", [
     {"config": tiles(n=32, swap_ab=False)},
@@ -215,6 +219,7 @@ def test_configurations(name, how, launched, rng):
     assert len(launched) == 2
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs, order", [("f16", "column"), *((each, "row") for each in ("bf16", "s8", "e4m3"))])
 def test_results_are_those_of_single_products(name, inputs, order, rng):
@@ -453,6 +458,7 @@ def test_rounded_outputs_on_other_gpus(monkeypatch):
         )
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs, output", [("f16", "e4m3"), ("bf16", "e5m2")])
 @pytest.mark.parametrize("function", [gemm, grouped_gemm])

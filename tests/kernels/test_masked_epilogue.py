@@ -75,6 +75,7 @@ def check(where, rng, config, n, output="f16", counts=COUNTS, rows=ROWS, k=64, v
         assert np.isnan(values[group, count:]).all(), group
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config, n, output", CASES.values(), ids=CASES)
 def test_a_function_with_values_of_rows_and_of_columns(name, config, n, output, rng):

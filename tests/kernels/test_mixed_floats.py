@@ -95,6 +95,7 @@ def test_groups_of_room(name, types, rng):
         assert (result[group, :count] == a[group, :count].astype(np.float64) @ b[group].astype(np.float64)).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_order
 @every_scaling

@@ -93,6 +93,7 @@ def test_batches(name, order, rng):
     assert np.allclose(result, a.astype(np.float64) @ b.astype(np.float64), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("way", "output", "count"),
     [

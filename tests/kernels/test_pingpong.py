@@ -102,6 +102,7 @@ def test_products_that_leave_the_ring_anywhere(name, k, rng, blocks):
     run(name, rng, 130, 136, k, config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("in_place", [False, True])
 def test_c_in_boxes(name, in_place, rng, blocks):
@@ -125,6 +126,7 @@ def test_schedules(name, schedule, rng, blocks):
     run(name, rng, 200, 136, 72, config=turns(64, 64, schedule=SCHEDULES[schedule]))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("schedule", "pingpong"), [("hilbert", True), ("rows", False)])
 def test_batches_in_the_order_of_a_raster(name, schedule, pingpong, rng, blocks):
@@ -167,6 +169,7 @@ def test_epilogues(name, epilogue, rng, blocks):
     assert np.allclose(result, np.maximum(expected, 0), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_convolutions(name, blocks):
     blocks(1)

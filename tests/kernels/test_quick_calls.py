@@ -212,6 +212,7 @@ VARIANTS = {
 ROW = Tensor(64)
 
 
+@pytest.mark.exhaustive
 def test_each_call_is_launched_as_the_careful_way_would(of_warps):
     """Whatever was launched before, with and without `out`, `c` and a configuration."""
     a, b, c, out = (Tensor(64, 64) for _ in range(4))

@@ -84,6 +84,7 @@ WAYS = {
 }
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("lies", ["in place", "separate", "a line apart", "anywhere"])
 @pytest.mark.parametrize("way", WAYS)

@@ -117,6 +117,7 @@ def test_a_whose_rows_lie_side_by_side_goes_another_way(name, rng):
     assert caught.value.help == "pass a row-major `a`, or leave atom out: then they are loaded without TMA"
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "config, k",
@@ -143,6 +144,7 @@ def test_rows_of_a_are_gathered(name, config, k, rng):
     assert np.isnan(values[begin:]).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, SHARES, STAGGERED, WARPS], ids=["sm_90a", "shares", "staggered", "sm_80"])
 @pytest.mark.parametrize("n", [72, 65])
@@ -272,6 +274,7 @@ def test_bfloat16_and_rows_of_the_output_at_any_address(name, rng):
     check_ragged(machine(name), rng, [1, 66, 67], 70, 65, 200, dtype="bf16", config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "output, config", [("f32", LOW), ("bf16", LOW), ("f32", IN_TURNS)], ids=["f32", "bf16", "in turns"]
@@ -287,6 +290,7 @@ def test_other_outputs(name, output, config, rng):
         begin = end
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("inputs, depth, output", [("f32", 32, "f32"), ("s8", 128, "s32"), ("s8", 128, "f16")])
 def test_inputs_of_other_types(name, inputs, depth, output, rng):
@@ -357,6 +361,7 @@ def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     assert not out.any()
 
 
+@pytest.mark.exhaustive
 def test_warps_whose_warpgroup_lets_a_deep_tile_pass_miss_no_stage_that_is_filled_again():
     rng = np.random.default_rng(1)
     a, b = rng.integers(-2, 3, (40, 520)).astype(np.float16), rng.integers(-2, 3, (3, 8, 520)).astype(np.float16)
@@ -472,6 +477,7 @@ def test_what_cannot_gather():
     assert caught.value.help == "pass a row-major `a`, or a[rows], which copies them"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("output", [f16, f32])
 @pytest.mark.parametrize(
     "tile, pingpong",

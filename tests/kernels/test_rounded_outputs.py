@@ -157,6 +157,7 @@ def test_nan_stays_nan_and_infinity_becomes_the_largest_number(name):
     assert (result[1] == 448).all() and (result[2] == 16).all()
 
 
+@pytest.mark.exhaustive
 @every_pair
 def test_kernels_that_are_chosen_spill_nothing(inputs, output):
     tile = (128, 256, 64)

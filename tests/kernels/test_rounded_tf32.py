@@ -199,6 +199,7 @@ def test_batches(name, batches, layout, copied, rng):
         assert np.array_equal(where.values(gemm(where.array(a), where.array(b))), exact(a, b))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("how", [{"split_k": 2}, {"split_k": 2, "reduction": "cluster"}], ids=["parallel", "cluster"])
 def test_blocks_that_share_k_as_a_caller_says(name, how, monkeypatch, rng):
@@ -267,6 +268,7 @@ class TestWithoutMemoryForCopies:
 
         monkeypatch.setattr(lines, "_workspace", refused)
 
+    @pytest.mark.exhaustive
     def test_mma_sync_does_without(self, copied, rng):
         for a, b in drawn(rng, (33, 48, 37), "CC"):
             assert np.array_equal(gemm(a, b), exact(a, b))
@@ -346,6 +348,7 @@ class TestChoice:
         more = 2 * 3 * alone.a.array.size * 4 / model.rates.large.copy_bandwidth
         assert {names: four[names] - one[names] for names in one} == pytest.approx({"a": more, "b": 0, "ab": more})
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("size", [256, 4096])
     def test_all_that_is_tuned_rounds(self, size):
         """By mma.sync, or by wgmma of copies of one or of both."""

@@ -133,6 +133,7 @@ WAYS = {
 }
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("way", WAYS)
 def test_runs_do_not_differ_by_a_bit(name, way, rng, monkeypatch):

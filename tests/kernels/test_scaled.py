@@ -145,6 +145,7 @@ def test_scales_with_any_strides(name, rng):
     assert (where.values(result) == reference(a, b, *scales)).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("gathers, scatters", [(True, False), (False, True), (True, True)])
@@ -201,6 +202,7 @@ def test_operands_that_are_copied_before(name, scaling, majors, rng):
     assert (where.values(scaled_gemm(*given, config=config)) == reference(a, b, *scales)).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("form", ["ragged", "masked"])
@@ -223,6 +225,7 @@ def test_groups_that_are_copied_before(name, scaling, form, rng):
         begin = size
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("count", [1, 3])
 def test_one_matrix_for_all_groups_is_copied_once(name, count, rng):
@@ -239,22 +242,22 @@ def test_one_matrix_for_all_groups_is_copied_once(name, count, rng):
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("output, shape, config", [("f32", (70, 200, 272), LOW), ("bf16", (66, 136, 144), None)])
-def test_alpha_beta_and_c(name, scaling, output, shape, config, rng):
-    """C apart, or out itself: it comes in boxes where the output has 16 bits. Factors of the next call are others."""
+@pytest.mark.parametrize("alpha, beta", [(2.0**-7, 0.5), (-(2.0**-6), 2.0)])
+def test_alpha_beta_and_c(name, scaling, output, shape, config, alpha, beta, rng):
+    """C is an array of its own, or out itself; for an output of 16 bits it is loaded by TMA."""
     where, (m, n, k) = machine(name), shape
     config = config or (HALVES if scaling == "blocks" else LOW)
     a, b, scales = values(rng, m, k), values(rng, n, k).T, scales_of(rng, scaling, m, n, k)
     c = where.array(rng.integers(-9, 10, (m, n)).astype(NAMES[output]))
     given = [where.array(x) for x in (a, b, *scales)]
-    for alpha, beta in ((2.0**-7, 0.5), (-(2.0**-6), 2.0)):
-        exact = alpha * reference(a, b, *scales) + beta * where.values(c)
-        expected = exact.astype(NAMES[output]).astype(np.float64)
-        factors = {"alpha": alpha, "beta": beta, "config": config}
-        out = where.array(np.full((m, n), np.nan).astype(NAMES[output]))
-        assert scaled_gemm(*given, c, out=out, **factors) is out
-        assert (where.values(out) == expected).all()
-        scaled_gemm(*given, c, out=c, **factors)
-        assert (where.values(c) == expected).all()
+    exact = alpha * reference(a, b, *scales) + beta * where.values(c)
+    expected = exact.astype(NAMES[output]).astype(np.float64)
+    factors = {"alpha": alpha, "beta": beta, "config": config}
+    out = where.array(np.full((m, n), np.nan).astype(NAMES[output]))
+    assert scaled_gemm(*given, c, out=out, **factors) is out
+    assert (where.values(out) == expected).all()
+    scaled_gemm(*given, c, out=c, **factors)
+    assert (where.values(c) == expected).all()
 
 
 TURNED = [("tensors", (20, 72, 144)), ("rows", (70, 200, 272)), ("rows", (2, 5, 33))]
@@ -279,6 +282,7 @@ def test_columns_of_out(name, scaling, shape, output, rng):
         assert (where.values(out) == expected).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("c_major", ["row", "column"])
 def test_columns_of_out_with_c_and_an_epilogue(name, c_major, rng):
@@ -314,6 +318,7 @@ def beside(value, of_row, of_column):
     return value * of_column + of_row
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("output", ["f32", "bf16", "e4m3"])
@@ -362,6 +367,7 @@ def test_epilogues_of_groups(name, scaling, output, rng):
         begin = end
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("output", ["f32", "bf16"])

@@ -87,6 +87,7 @@ SHARED = {
 }
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("which", SHARED)
 def test_rows_and_columns_where_blocks_share_k(name, which, rng):
@@ -94,6 +95,7 @@ def test_rows_and_columns_where_blocks_share_k(name, which, rng):
     check(machine(name), rng, "rows", *shape, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("which", ["cluster, swapped", "cluster", "parallel", "stream-K, swapped"])
 def test_tensors_where_blocks_share_k(name, which, rng):

@@ -105,6 +105,7 @@ def test_groups_of_any_depth(name, scaling, output, rng):
     check(machine(name), rng, scaling, OFFSETS, 72, 40, K, output=output, config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 @pytest.mark.parametrize("config, output", [(SQUARE, "f32"), (WIDE, "bf16")])
@@ -114,6 +115,7 @@ def test_sizes_about_the_ends_of_tiles(name, scaling, config, output, m, n, rng)
     check(machine(name), rng, scaling, [128, 128, 272], m, n, 272, dtype="e5m2", output=output, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 @pytest.mark.parametrize("lies", ["in place", "separate", "anywhere"])
@@ -158,6 +160,7 @@ def test_operands_that_are_copied_before(name, scaling, rng):
         assert all((result == expected).all() for result, expected in zip(results, exact, strict=True))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 def test_random_groups(name, scaling, rng):
@@ -201,6 +204,7 @@ def test_offsets_that_decrease_run_past_k_or_are_between_units(name, scaling, rn
     check(machine(name), rng, scaling, [-4, 250, 130, 257, 999], 20, 24, 300, config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_scales_of_columns_behind_each_other(name, rng):
     """DeepGEMM has scales of A so, too: rows side by side. Rows of scales of B begin at odd elements here."""

@@ -114,6 +114,7 @@ def test_all_ways_add_in_the_order_of_k(rng):
     assert all(np.array_equal(results[0], other) for other in results[1:])
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "how",
@@ -278,6 +279,7 @@ class TestChoice:
         expected = a.astype(np.float64) @ b.astype(np.float64).T
         assert np.allclose(where.values(out), expected, rtol=2e-3, atol=5e-2)
 
+    @pytest.mark.exhaustive
     @every_machine
     def test_what_is_chosen_is_right(self, name, rng):
         for m, n, k in ((3, 72, 600), (70, 136, 264)):

@@ -339,6 +339,7 @@ def test_what_split_k_says_goes_before_the_configuration(monkeypatch):
     ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("order", ["row", "column"])
 def test_matrices_of_any_order(order, rng):
     a, b = matrix(rng, (40, 300), order, "f16"), matrix(rng, (300, 50), order, "f16")

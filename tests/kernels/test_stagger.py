@@ -86,6 +86,7 @@ def test_second_halves_that_are_stored_beside_the_next_tile(name, k, columns, st
     run(name, rng, 80, 4 * columns + 8, k, config=staggered(n=columns, stages=stages))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     ("operand", "applied", "beta"),
@@ -170,6 +171,7 @@ def test_functions_of_callers_wait_for_nothing():
     assert (traits(3).deferred_columns, of_caller.deferred_columns) == (128, 0)
 
 
+@pytest.mark.exhaustive
 def test_c_is_there_before_the_last_products_end():
     """Half of it in registers, which are read before the other half is written over it; while a tile is stored none is
     asked for."""

@@ -111,6 +111,7 @@ def test_swapped_batches_in_turns(name, m, rng):
     assert np.allclose(where.values(out), exact, rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("blocks", [(2, 1), (1, 2)], ids=str)
 @pytest.mark.parametrize("pingpong", [False, True])

@@ -49,6 +49,7 @@ WAYS = {
 }
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("k", [8, 264])
@@ -73,6 +74,7 @@ def test_layouts(name, a_order, b_order, rng, blocks):
     run(name, rng, 200, 136, 200, (a_order, b_order, "row"), config=high(64, stagger=1))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("inputs", "output"), [("bf16", "bf16"), ("f16", "f32")])
 def test_types(name, inputs, output, rng, blocks):
@@ -80,6 +82,7 @@ def test_types(name, inputs, output, rng, blocks):
     run(name, rng, 200, 104, 272, inputs=inputs, output=output, config=high(stagger=1))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("inputs", "output"), [(np.int8, np.int32), (E4M3, np.float32)], ids=["s8", "e4m3"])
 def test_bytes(name, inputs, output, blocks):
@@ -91,6 +94,7 @@ def test_bytes(name, inputs, output, blocks):
     assert np.array_equal(on.values(out), a.astype(float) @ b.astype(float))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("columns", [48, 192])
 @pytest.mark.parametrize("stagger", [0, 1])

@@ -132,6 +132,7 @@ def test_a_line_that_is_left_out(monkeypatch, parts, message):
         products(monkeypatch, **parts)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part, message", [(TileQueue, ""), (NotAwaited, "queue"), (NotRead, "wait")])
 def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
     monkeypatch.setattr(ragged, "TileQueue", part)

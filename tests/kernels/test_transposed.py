@@ -134,6 +134,7 @@ def test_float8_of_all_layouts(name, inputs, layout, order, rng):
         assert np.array_equal(where.values(gemm(where.array(a), where.array(b), out=out)), exact(a, b))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("inputs", ["s8", "u8", "f32", "e4m3"])

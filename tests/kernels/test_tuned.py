@@ -202,6 +202,7 @@ class TestCandidates:
             assert run_with(each, out, left, right) is out
             assert np.array_equal(where.values(out), expected), each.label
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", MACHINES)
     @pytest.mark.parametrize(
         ("arch", "shape", "beta"),
@@ -220,6 +221,7 @@ class TestCandidates:
             assert run_with(each, out, left, right, added, (1, beta)) is out
             assert np.array_equal(where.values(out).astype(np.float64), expected), each.label
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("name", MACHINES)
     @pytest.mark.parametrize("window", [1, 3])
     def test_those_of_a_convolution_compute_it(self, rng, name, window, monkeypatch):
@@ -279,6 +281,7 @@ class TestOnTheEmulator:
         assert all(np.array_equal(each, listed) for each in gemm([a, a], b, config="tune"))
         assert gemm([], [], config="tune") == []
 
+    @pytest.mark.exhaustive
     def test_functions_of_groups_are_the_choice_of_the_model(self):
         a, b, sizes = halves(2, 20, 64), halves(2, 64, 24), np.array([3, 20], np.int32)
         values = halves(2, 20).astype(np.float32)
@@ -290,6 +293,7 @@ class TestOnTheEmulator:
             results.append([out, grouped_gemm_ragged(a[0], b, sizes, operands=[per_row(values[0])], **options)])
         assert all(map(np.array_equal, *results))
 
+    @pytest.mark.exhaustive
     def test_scaled_products_are_the_choice_of_the_model(self):
         types = pytest.importorskip("ml_dtypes")
         one = np.ones(1, np.float32)
@@ -555,6 +559,7 @@ class TestThroughTheDriver:
         assert len(trials) > 3 and all(each[written] != out.address for each in trials)
         assert last[6] == out.address
 
+    @pytest.mark.exhaustive
     def test_copies_of_lines_are_made_before_each_launch(self, hopper):
         a, b = Tensor(256, 2047), Tensor(2047, 129)
         gemm(a, b, config="tune")
@@ -565,6 +570,7 @@ class TestThroughTheDriver:
             gemm(a, b, config="tune")
             assert len(hopper.launches) == before + 3
 
+    @pytest.mark.exhaustive
     def test_operands_are_transposed_before_each_launch(self, hopper):
         a, b = Bytes(256, 128), Bytes(128, 256)
         for launches in (None, 2, 2):
@@ -574,6 +580,7 @@ class TestThroughTheDriver:
         (chosen,) = tuning.TUNED.values()
         assert chosen.copied == "b" and chosen.config.atom == WGMMA
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("array", [Tensor, lambda *shape: Bytes(*shape, strides=(1, shape[0]))])
     def test_lists_are_tuned_by_wgmma(self, hopper, array):
         """As of larger blocks, which take less here."""
@@ -636,6 +643,7 @@ class TestThroughTheDriver:
         assert len(cuda.launches) == before + 1
         assert len(tuning.TUNED) == 2
 
+    @pytest.mark.exhaustive
     def test_what_is_not_for_this_one_of_the_class_is_left_to_the_model(self, cuda, monkeypatch):
         gemm(Tensor(64, 64), Tensor(64, 96), config="tune")
         (key,) = tuning.TUNED
@@ -650,6 +658,7 @@ class TestThroughTheDriver:
         assert refused.value.message == ("`a` has the shape (64, 64) and `b` (65, 96): 64 columns meet 65 rows")
         assert not cuda.launches and not tuning.TUNED
 
+    @pytest.mark.exhaustive
     def test_what_cannot_be_looked_up(self, cuda):
         """A schedule that is none is refused before; functions are known by what they read."""
         with pytest.raises(pd.LaunchError, match=r"schedule is \[1\]; it takes one schedule"):

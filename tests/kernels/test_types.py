@@ -137,6 +137,7 @@ def test_c_may_lie_otherwise_than_out(name, inputs, output, order, rng):
     check(machine(name), rng, case)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_input
 @pytest.mark.parametrize("padding", [(1, 2, 3), (4, 8, 1)], ids=str)
@@ -236,12 +237,14 @@ KERNELS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("traits", KERNELS)
 def test_kernels_that_are_chosen_spill_nothing(traits):
     resources = gemm_kernel.resources(arch="sm_90a", traits=traits)
     assert resources.spill_store_bytes == resources.spill_load_bytes == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("inputs, output, config", [CHOSEN[-1], CHOSEN[1], (f64, f64, OF_WORDS[f64][0])], ids=str)
 def test_nor_do_those_for_rows_that_begin_anywhere(inputs, output, config):
     width = inputs.bytes

@@ -67,6 +67,7 @@ def test_narrow_copies(name, config, padding, rng):
     test_gemm.check(machine(name), rng, *near(rng), orders=orders, padding=padding, config=config, beta=-1.5)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("inputs", "output", "config"), [
     ("bf16", "f32", WIDE), ("f16", "bf16", LOW), ("s8", "s32", OF_BYTES), ("u8", "bf16", OF_BYTES), ("s8", "f32", OF_BYTES),
@@ -95,6 +96,7 @@ def check_type(where, rng, inputs, output, config, orders):
     assert np.all(np.abs(found - expected) <= allowed)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_config
 def test_an_epilogue_reads_beside_the_output(name, config, rng):
@@ -130,6 +132,7 @@ def few_blocks(monkeypatch):
     monkeypatch.setattr(scheduled, "resident_blocks", some)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, WIDE], ids=["three warps", "five warps"])
 @pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter"])
@@ -138,6 +141,7 @@ def test_split_k_with_other_layouts(name, config, reduction, rng):
     test_schedules.check(machine(name), rng, 130, 97, 333, how, orders=("column", "row", "column"), output="f32")
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_batches(name, rng):
     where = machine(name)
@@ -147,6 +151,7 @@ def test_batches(name, rng):
     assert np.all(np.abs(found - x @ y) <= 2.0**-10 * (np.abs(x) @ np.abs(y)) + 1e-7)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("config", [LOW, FLAT], ids=["low", "flat"])
 @pytest.mark.parametrize("schedule", test_grouped.SCHEDULES)

@@ -88,6 +88,7 @@ def test_every_output_with_alpha_beta_and_c(name, inputs, output, rng):
     assert np.array_equal(where.values(result), expected.astype(np.float64))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("order", ["row", "column"])
 @pytest.mark.parametrize("output", FP8)
@@ -273,6 +274,7 @@ CHOSEN = [
 ]  # fmt: skip
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("inputs, output, c", CHOSEN, ids="-".join)
 def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
     tile = (128, 256, 128 // TYPES[inputs].bytes)

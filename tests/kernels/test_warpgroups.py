@@ -83,6 +83,7 @@ def test_c_may_be_the_output(name, config, rng):
     run(name, rng, 300, 136, 72, beta=2.0, in_place=True, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("orders", [("row", "row"), ("row", "column"), ("column", "column")], ids="-".join)
 def test_c_that_lies_as_the_output_or_not(name, orders, rng):

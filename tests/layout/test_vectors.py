@@ -202,6 +202,7 @@ def loaded(copy, smem):
     return where[np.stack(registers, axis=2).reshape(threads, -1, order="F")]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("row", numbered(rows("cute_tiled_copy_mma", "ldsm_partition")))
 def test_ldmatrix_brings_each_thread_the_fragment_of_its_mma(row):
     mma, smem = read_mma(row["tiled_mma"]), read_smem(row["smem_layout"])

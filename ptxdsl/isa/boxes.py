@@ -54,8 +54,9 @@ def box_pieces(
 ) -> Pieces:
     """Return the bytes of one box per lane; `coordinates` are the first corners, s32, innermost dimension first.
 
-    In shared memory the innermost dimension varies fastest. For im2col maps, `offsets`, u16, lead from the corner of
-    the filter to one of its elements, along width, height and depth; without them the offsets are zero.
+    More coordinates than dimensions are the column and the four rows of tile::gather4 and tile::scatter4. In shared
+    memory the innermost dimension varies fastest. For im2col maps, `offsets`, u16, lead from the corner of the filter to
+    one of its elements, along width, height and depth; without them the offsets are zero.
     """
     d, size = description, description.type.bytes
     first = [c.astype(np.int64) for c in coordinates]
@@ -73,6 +74,11 @@ def box_pieces(
 
 def _tile(d: TensorMapDescription, first: Sequence[np.ndarray], each: int) -> Iterator[np.ndarray]:
     """Yield, for each dimension, the indices (items, lanes) of items of `each` elements; apply element strides."""
+    if len(first) > d.rank:
+        row, along = np.divmod(np.arange(math.prod(d.box) // each), d.box[0] // each)
+        yield first[0] + (along * each)[:, np.newaxis]
+        yield np.stack(first[1:])[row]
+        return
     extents = (d.box_shape[0] // each, *d.box_shape[1:])
     steps = (each, *d.element_strides[d.first_axis :])
     number = np.arange(math.prod(extents))

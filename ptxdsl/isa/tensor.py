@@ -113,7 +113,7 @@ class TensorCopy(Bulk):
 
     def boxes(self, i: Opcode, m: Step, v: dict[str, Any], shared: np.ndarray | None) -> MapLanes:
         """Return the tensor maps that the lanes can copy boxes with."""
-        if i.mode not in (None, "tile", *PIXEL_MODES):
+        if i.mode not in (None, "tile", *PIXEL_MODES, *ROWS_OF_FOUR):
             raise EmulationError(
                 f"`{i.text}` cannot be emulated yet: .{i.mode} requires a target that the emulator does not support",
                 help="run this kernel on a GPU",
@@ -129,7 +129,10 @@ class TensorCopy(Bulk):
                 and (self.stores != "map" or _stays_inside(m, description, v["coordinates"], which))
                 and self.begins_well(m, shared, which)
             ):
-                yield which, description
+                yield (
+                    which,
+                    replace(description, box=(description.box[0], 4)) if i.mode in ROWS_OF_FOUR else description,
+                )
 
     def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
         """Return the boxes of some lanes."""
@@ -162,6 +165,9 @@ class TensorCopy(Bulk):
 def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:
     """Return the mismatch of a map and the mode of an instruction, or None."""
     box, pixels = description.pixel_box, i.mode in PIXEL_MODES
+    if i.mode in ROWS_OF_FOUR and (description.box[1] != 1 or description.interleave):
+        layout = "an interleaved layout" if description.interleave else f"boxes of {description.box[1]} rows"
+        return f"the tensor map has {layout}; .{i.mode} takes a map with boxes of 1 row, without interleaving"
     if pixels and box is None:
         return f"the tensor map is tiled, but .{i.mode} takes an im2col map (cuTensorMapEncodeIm2col)"
     if not pixels and box is not None:

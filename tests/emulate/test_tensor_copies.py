@@ -501,8 +501,8 @@ def test_a_box_of_several_slices_of_channels_brings_one(extent):
     assert (y.view("f2").reshape(2, 8, 8) == images[1, 2, 3:5, 4:12]).all()
 
 
-@pytest.mark.parametrize(("mode", "rank"), [("tile::gather4", 2), ("im2col::w", 3)])
-def test_modes_of_blackwell_are_not_emulated(mode, rank, monkeypatch):
+def test_modes_of_blackwell_are_not_emulated(monkeypatch):
+    mode, rank = "im2col::w", 3
     monkeypatch.setattr("tests.emulate.support.HEAD", HEAD.replace("sm_90a", "sm_100a"))
     array = numbers((9, 10, 16)[-rank:], "f4")
     description, parameter = mapping(array, (1, 4, 8)[-rank:])

@@ -55,8 +55,8 @@ def box_pieces(
     """Return the bytes of one box per lane; `coordinates` are the first corners, s32, innermost dimension first.
 
     More coordinates than dimensions are the column and the four rows of tile::gather4 and tile::scatter4. In shared
-    memory the innermost dimension varies fastest. For im2col maps, `offsets`, u16, lead from the corner of the filter to
-    one of its elements, along width, height and depth; without them the offsets are zero.
+    memory the innermost dimension varies fastest. For im2col maps, `offsets`, u16, lead from the corner of the filter
+    to one of its elements, along width, height and depth; without them the offsets are zero.
     """
     d, size = description, description.type.bytes
     first = [c.astype(np.int64) for c in coordinates]

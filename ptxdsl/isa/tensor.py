@@ -129,10 +129,7 @@ class TensorCopy(Bulk):
                 and (self.stores != "map" or _stays_inside(m, description, v["coordinates"], which))
                 and self.begins_well(m, shared, which)
             ):
-                yield (
-                    which,
-                    replace(description, box=(description.box[0], 4)) if i.mode in ROWS_OF_FOUR else description,
-                )
+                yield which, _four_rows(description) if i.mode in ROWS_OF_FOUR else description
 
     def pieces(self, v: dict[str, Any], description: TensorMapDescription, which: np.ndarray) -> Pieces:
         """Return the boxes of some lanes."""
@@ -160,6 +157,11 @@ class TensorCopy(Bulk):
             message = f"the box begins at {int(shared[crooked][0]):#x} in shared memory, not a multiple of 128 bytes"
             m.fail("misaligned", message, crooked, "align the buffer to 128 bytes, or to 1024 with a swizzle of 128")
         return not crooked.any()
+
+
+def _four_rows(description: TensorMapDescription) -> TensorMapDescription:
+    """Return the description of the box that four rows fill in shared memory."""
+    return replace(description, box=(description.box[0], 4))
 
 
 def _mode_problem(i: Opcode, description: TensorMapDescription) -> str | None:

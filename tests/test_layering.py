@@ -64,6 +64,7 @@ ROOMS = {
         {"matrix", "elsewhere"},
         {"matrices"},
         {"launching"},
+        {"scales"},
         {"products", "tuned"},
         {"call"},
         {"groups", "convolutions"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,8 @@ def scaled(draw: Draw) -> object:
     if form == "product":
         beta, how = float(draw.chance(0.3)), function_of(draw, out, output)
         c = draw.array((m, n), output if output not in FP8 else "bf16") if beta else None
-        facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how, Scaling(kind))
+        facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how)
+        facts = facts._replace(operands=replace(facts.operands, scaling=Scaling(kind)))
         config = draw.candidate(ranked_scaled_products(facts, model_of())) if m and n and k else None
         return scaled_gemm(a, b, *scales, c, out=out, beta=beta, config=config, **how)
     if form == "ragged":

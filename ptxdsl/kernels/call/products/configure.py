@@ -9,7 +9,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
 from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, WGMMA, GemmConfig, LeftOut, specialise
-from ptxdsl.kernels.product.operands import FP8, Extra, Operands
+from ptxdsl.kernels.product.operands import FP8, Extra, Operands, Scaling
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
@@ -203,6 +203,7 @@ def facts(
     batches: str = "none",
     extras: tuple[Extra, ...] = (),
     rounded: str = "none",
+    scaling: Scaling | None = None,
 ) -> Operands:
     """Return the operand facts of row-major arrays; `widths` are the access widths in bytes of a, of b, and of c and
     out."""
@@ -222,6 +223,7 @@ def facts(
         batches=batches,
         extras=extras,
         rounded=rounded,
+        scaling=scaling,
     )
 
 

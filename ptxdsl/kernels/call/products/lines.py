@@ -104,7 +104,8 @@ def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
     if problem.k or not out.array.size or not (by_wgmma or takes_wgmma(a.type, out.type)):
         return problem
     at = problem.device_stream
-    return replace(problem, a=zeros(a, at), b=zeros(b.transposed, at).transposed)
+    scales = problem.scales and problem.scales.without_k(at)
+    return replace(problem, a=zeros(a, at), b=zeros(b.transposed, at).transposed, scales=scales)
 
 
 def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:

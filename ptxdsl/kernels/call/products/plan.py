@@ -57,6 +57,18 @@ def _planned(
     """The launch of a row-major problem behind those that write what it reads."""
     traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
+    return planned_with(kernels, problem, traits, factors, before)
+
+
+def planned_with(
+    kernels: Kernels,
+    problem: GemmProblem,
+    traits: Traits,
+    factors: tuple[float, float],
+    before: tuple[LaunchPlan, ...],
+) -> LaunchPlan | None:
+    """Return the launch of a row-major problem with these traits, after the launches that write what it reads. None if
+    there is nothing to write."""
     problem, traits = with_tma(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None

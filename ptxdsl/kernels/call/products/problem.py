@@ -20,6 +20,7 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
+from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Extra, gemm_outputs, outputs
 from ptxdsl.kernels.store.function import check_function
@@ -56,6 +57,7 @@ class GemmProblem:
     out: Matrix
     operands: tuple[EpilogueOperand, ...] = ()
     rounded: str = "none"
+    scales: ScaledOperands | None = None
 
     @property
     def m(self) -> int:
@@ -87,7 +89,8 @@ class GemmProblem:
             return self
         c = self.c.transposed if self.c else None
         operands = tuple(operand.transposed for operand in self.operands)
-        return GemmProblem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands)
+        scales = self.scales.transposed if self.scales else None
+        return GemmProblem(self.b.transposed, self.a.transposed, c, self.out.transposed, operands, scales=scales)
 
     @property
     def device_stream(self) -> tuple[int | None, int]:

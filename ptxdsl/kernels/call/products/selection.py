@@ -302,4 +302,5 @@ def facts_of(problem: GemmProblem) -> Operands:
         batches="none" if problem.batches is None else "strided",
         extras=tuple(operand.extra for operand in problem.operands),
         rounded=problem.rounded,
+        scaling=problem.scales.scaling if problem.scales else None,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
+from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.parameters import tensor_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -40,6 +41,7 @@ def product_values(
         "schedule": scheduled.fields,
         "batches": batches or _batches(problem, operands),
         "extras": extra_values(problem.operands, operands),
+        **scale_values(problem.scales),
     }
 
 

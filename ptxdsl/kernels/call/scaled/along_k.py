@@ -30,7 +30,6 @@ from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
 from ptxdsl.kernels.call.scaled.scales import (
     MOST_COLUMNS,
-    ScaledOperands,
     ScaleShapes,
     check_config,
     check_side_by_side,
@@ -38,6 +37,7 @@ from ptxdsl.kernels.call.scaled.scales import (
     configured,
     scales_of,
 )
+from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import class_of_list

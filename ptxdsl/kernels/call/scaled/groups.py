@@ -26,7 +26,8 @@ from ptxdsl.kernels.call.matrix import matrix
 from ptxdsl.kernels.call.products.configure import check_mappable, facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.products.values import extra_values
-from ptxdsl.kernels.call.scaled.scales import ScaledOperands, ScaleShapes, scales_of, traits_of
+from ptxdsl.kernels.call.scaled.scales import ScaleShapes, scales_of, traits_of
+from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate

@@ -1,4 +1,4 @@
-"""Calls of scaled_gemm(): their arrays, and their launch."""
+"""Calls of scaled_gemm()."""
 
 from __future__ import annotations
 
@@ -8,19 +8,12 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
-from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k
-from ptxdsl.kernels.call.products.plan import (
-    check_factors,
-    is_stored_in_boxes,
-)
+from ptxdsl.kernels.call.products.plan import check_factors, is_stored_in_boxes, planned_with
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import facts_of
-from ptxdsl.kernels.call.products.tma import with_tma
-from ptxdsl.kernels.call.products.values import product_values
 from ptxdsl.kernels.call.scaled.scales import (
-    ScaledOperands,
     ScaleShapes,
     check_columns,
     check_path,
@@ -28,16 +21,16 @@ from ptxdsl.kernels.call.scaled.scales import (
     check_warpgroups,
     scales_of,
 )
+from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
 from ptxdsl.kernels.choose.shape_class import class_of
 from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Scaling
-from ptxdsl.kernels.sm90.parameters import tensor_parameters
+from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
 WHOLE_TOGETHER = {
@@ -47,19 +40,18 @@ WHOLE_TOGETHER = {
 
 
 class ScaledCall(CheckedCall):
-    """A call of scaled_gemm(): `problem` is row-major, with its scales."""
+    """A call of scaled_gemm(): one product or batches, with scales; `problem` is row-major."""
 
     name = "scaled_gemm"
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, c, *_ = call.arrays
-        self.kernel, self.factors, self.epilogue = call.kernels.warpgroups, call.factors, call.epilogue
+        self.kernels, self.factors, self.epilogue = call.kernels, call.factors, call.epilogue
         problem = problem_of(a, b, c, out, call.beta, call.epilogue, call.operands)
-        scaled = _scales_of(problem, scale_a, scale_b)
-        problem = problem.scaled(call.alpha)
+        problem = replace(problem, scales=_scales_of(problem, scale_a, scale_b)).scaled(call.alpha)
         if problem.k == 0:
-            problem, scaled = with_k(problem), scaled.without_k(problem.device_stream)
-        self.out, self.problem, self.scaled = problem.out.owner, problem.row_major, scaled
+            problem = with_k(problem)
+        self.out, self.problem = problem.out.owner, problem.row_major
         self.is_empty = not problem.out.array.size
 
     @property
@@ -68,18 +60,20 @@ class ScaledCall(CheckedCall):
         return self.problem.device_stream
 
     @property
-    def device(self) -> int | None:
-        """The GPU of the arrays, None for host memory."""
-        return self.problem.device_stream[0]
-
-    @property
     def facts(self) -> ProductFacts:
-        """What the choice of a tile depends on."""
-        return product_facts(self.problem, self.epilogue is not None, self.scaled.scaling)
+        """The facts on which the choice of a configuration depends."""
+        return product_facts(self.problem, self.epilogue is not None)
 
-    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
-        """Return the launch."""
-        return _plan_of(self, config)
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
+        """Return the launch; None if there is nothing to write."""
+        problem, device = self.problem, self.device_stream[0]
+        config = config or choose_scaled_product(self.facts, model_of(device))
+        config = config if self.epilogue is None else specialise(config, epilogue=self.epilogue)
+        traits = _traits_of(problem, self.facts.operands, config, device)
+        check_factors(self.factors, traits)
+        a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
+        check_mappable(problem.k, a, b)
+        return planned_with(self.kernels, replace(problem, a=a, b=b), traits, self.factors, before)
 
     @property
     def shape_class(self) -> str:
@@ -88,59 +82,38 @@ class ScaledCall(CheckedCall):
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device))
+        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device_stream[0]))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 
-def product_facts(problem: GemmProblem, computes: bool, scaling: Scaling) -> ProductFacts:
-    """What is known of a product; operands that are not read as they lie are copied so."""
-    copied = {"a_bytes": WIDEST_ACCESS, "b_bytes": WIDEST_ACCESS, "a_major": "k", "b_major": "k"}
-    operands = replace(facts_of(problem), **copied, scaling=scaling)
+def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
+    """Return the facts of a product, whose A and B are copied if wgmma cannot read them in place."""
+    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
     return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 
 def _scales_of(problem: GemmProblem, scale_a: object, scale_b: object) -> ScaledOperands:
-    """The scales of a product of 8-bit floats, checked, and what they are of: those of the row-major one."""
+    """Check the scales of a product."""
     check_type(problem.a)
     m, n, k = problem.m, problem.n, problem.k
     blocks, (*of_a, _, _), (*of_b, _, _) = (-(-k // BLOCK), -(-n // BLOCK)), problem.a.full_shape, problem.b.full_shape
     shapes = ScaleShapes(((*of_a, m, 1), (*of_b, 1, n)), ((*of_a, m, blocks[0]), (*of_b, *blocks)))
     is_turned = problem.out.major != "row"
-    scaled = scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out], is_turned)
-    if is_turned and scaled.scaling is Scaling.BLOCKS and problem.out.array.size:
+    scales = scales_of((scale_a, scale_b), shapes, [problem.a, problem.b, problem.out], is_turned)
+    if is_turned and scales.scaling is Scaling.BLOCKS and problem.out.array.size:
         raise LaunchError(
             "`out` is column-major, and scales are of blocks: of its transpose each column has a scale for each "
             f"{BLOCK} along K, which the kernel takes of rows alone",
             help="make a row-major output, or pass scales of tensors or of rows and columns",
         )
-    return scaled
+    return scales
 
 
-def _plan_of(product: ScaledCall, config: GemmConfig | None) -> LaunchPlan:
-    """The launch: `config` gives the tile, else it is chosen."""
-    kernel, problem = product.kernel, product.problem
-    traits = _traits_of(product, config or choose_scaled_product(product.facts, model_of(product.device)))
-    check_factors(product.factors, traits)
-    a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
-    check_mappable(problem.k, a, b)
-    problem = replace(problem, a=a, b=b)
-    problem, adapted = with_tma(problem, traits)
-    launch = scheduled.schedule(problem, adapted, kernel)
-    assert isinstance(launch.traits, WarpgroupTraits)
-    values = tensor_parameters(launch.traits)(
-        **product_values(problem, launch, product.factors), **product.scaled.values
-    )
-    constants = {"traits": launch.traits}
-    stream = problem.device_stream[1] if problem.is_in_workspace else launch.stream
-    return LaunchPlan(kernel, launch.grid, traits.threads, values, constants, ("alpha", "beta"), stream, before)
-
-
-def _traits_of(product: ScaledCall, config: GemmConfig) -> WarpgroupTraits:
-    """What the kernel is made for. Raises LaunchError for a configuration of which there is none."""
-    problem, operands, device = product.problem, product.facts.operands, product.device
-    config = _scheduled(config if product.epilogue is None else specialise(config, epilogue=product.epilogue))
+def _traits_of(problem: GemmProblem, operands: Operands, config: GemmConfig, device: int | None) -> Traits:
+    """Return the traits of the kernel. Raises LaunchError for a configuration that has no such kernel."""
+    config = _scheduled(config)
     check_path(config, operands, device)
-    if product.scaled.scaling is Scaling.BLOCKS:
+    if operands.scaling is Scaling.BLOCKS:
         _check_blocks(config)
     if config.tile_schedule.joins_batches:
         raise LaunchError(
@@ -151,7 +124,6 @@ def _traits_of(product: ScaledCall, config: GemmConfig) -> WarpgroupTraits:
     if problem.batches is not None:
         check_not_split(config.split_k)
     traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=True)
-    assert isinstance(traits, WarpgroupTraits)
     if not is_stored_in_boxes(problem, config):
         return traits
     boxed = replace(traits, operands=replace(operands, out_boxes=True))
@@ -159,14 +131,14 @@ def _traits_of(product: ScaledCall, config: GemmConfig) -> WarpgroupTraits:
 
 
 def _scheduled(config: GemmConfig) -> GemmConfig:
-    """A configuration whose blocks are persistent, where it says nothing else."""
+    """Return the configuration, with persistent blocks unless it has a schedule or a split of K."""
     if config.schedule != ROWS_OF_EIGHT or config.split_k > 1:
         return config
     return specialise(config, schedule=PERSISTENT)
 
 
 def _check_blocks(config: GemmConfig) -> None:
-    """Raises LaunchError for what there is not with scales of blocks."""
+    """Raise LaunchError for a configuration that block scales do not support."""
     for field, why in WHOLE_TOGETHER.items():
         if getattr(config, field):
             raise LaunchError(

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ptxdsl import Parameters
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.launching.workspace import NO_K, room
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
 from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
+from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, Scaling
-from ptxdsl.kernels.sm90.parameters import ScaleView
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -36,47 +33,6 @@ class ScaleShapes(NamedTuple):
     blocks: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-class ScaledOperands(NamedTuple):
-    """The checked scales of a call."""
-
-    scaling: Scaling
-    a: ArrayArgument
-    b: ArrayArgument
-
-    @property
-    def values(self) -> dict[str, Parameters]:
-        """What a kernel takes of them."""
-        return {"scale_a": self._view(self.a), "scale_b": self._view(self.b, along_last=True)}
-
-    @property
-    def transposed(self) -> ScaledOperands:
-        """Those of the transposed product, whose A is the transpose of b."""
-        return ScaledOperands(self.scaling, _transposed(self.b), _transposed(self.a))
-
-    def without_k(self, device_stream: tuple[int | None, int]) -> ScaledOperands:
-        """Zeros of tensors, of a stream: where K is 0, there are none of blocks, and infinite ones do not count."""
-        device, stream = device_stream
-        address = room(device, stream, NO_K, f32.bytes)
-        if device is None:
-            zero = array_argument("scales", address.view(np.float32), 1, "they are one", "pass one")
-        else:
-            zero = replace(self.a, owner=None, array=replace(self.a.array, pointer=address, shape=(1,), strides=(1,)))
-        return ScaledOperands(Scaling.TENSORS, zero, zero)
-
-    def _view(self, scales: ArrayArgument, along_last: bool = False) -> Parameters:
-        if self.scaling is Scaling.TENSORS:
-            return ScaleView(pointer=scales.pointer, line=0, step=0, apart=0)
-        (*count, _, _), (*apart, first, second) = scales.array.shape, scales.array.strides
-        line, step = (second, first) if along_last else (first, second)
-        return ScaleView(pointer=scales.pointer, line=line, step=step, apart=apart[0] if count not in ([], [1]) else 0)
-
-
-def _transposed(scales: ArrayArgument) -> ArrayArgument:
-    """The same memory, read with rows and columns exchanged; one number as it is."""
-    shape, strides = ((*axes[:-2], *reversed(axes[-2:])) for axes in (scales.array.shape, scales.array.strides))
-    return replace(scales, array=replace(scales.array, shape=shape, strides=strides))
-
-
 def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
     """Raises LaunchError for matrices of other than 8-bit floats; `otherwise` is what to do with them."""
     if a.type not in FP8:
@@ -88,8 +44,8 @@ def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
 def scales_of(
     scales: Sequence[object], shapes: ScaleShapes, others: list[Any], is_turned: bool = False
 ) -> ScaledOperands:
-    """The scales, checked, and what they are of; those of the transpose where a product `is_turned`. Raises LaunchError
-    for what does not fit."""
+    """Check the scales of a call with a row-major or, if `is_turned`, a column-major output. Raises LaunchError for
+    scales that do not fit."""
     for name, owner in zip(("scale_a", "scale_b"), scales, strict=True):
         if isinstance(owner, int | float | np.generic):
             raise LaunchError(
@@ -108,7 +64,7 @@ def scales_of(
     scaled = ScaledOperands(_scaling(of_a, of_b, shapes), of_a, of_b)
     if scaled.scaling is Scaling.ROWS:
         check_side_by_side(of_a if is_turned else of_b, is_turned)
-    return scaled.transposed if is_turned else scaled
+    return scaled
 
 
 def check_side_by_side(scales: ArrayArgument, is_turned: bool = False) -> None:

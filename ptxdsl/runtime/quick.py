@@ -75,9 +75,15 @@ def launcher(
     not an array.
     """
     text = _KernelText(signature, arguments, arrays, library)
-    names = {**scope, "Strided": Strided, "reach": reach}
-    launch: Launcher = text.function(f"<launch of {signature.kernel}>", names)
+    source, names = str(text), {**scope, "Strided": Strided, "reach": reach}
+    launch: Launcher = compiled(source, {**names, **text.constants}, f"<launch of {signature.kernel}>")
     return launch
+
+
+def compiled(source: str, scope: dict[str, Any], file: str) -> Any:
+    """Compile the source of a launch function, and return the function. `file` names the source in tracebacks."""
+    exec(compile(source, file, "exec"), scope)
+    return scope["launch"]
 
 
 @lru_cache(maxsize=1024)
@@ -95,7 +101,8 @@ def reach(shape: tuple[int, ...], strides: tuple[int, ...], unit: int, itemsize:
 
 
 class LaunchText:
-    """The source of a launch function. Array n is a{n}, its address p{n}; `constants` are the values of other names.
+    """The source of a launch function. Array n is a{n}, its address p{n}. The text has names for values that it cannot
+    spell; `constants` has their values once the text is made.
 
     A thread keeps the parameters that it packed last in `packed`: [0] identifies them, [1] the launch that packed them.
     They are packed again only if they differ. A signal handler may interrupt the thread and pack other parameters; the
@@ -104,13 +111,6 @@ class LaunchText:
 
     give_up: ClassVar[str]  # the statement that leaves a launch to the full check
     constants: dict[str, Any]
-
-    def function(self, file: str, names: Mapping[str, object]) -> Any:
-        """Compile the source, and return its function, `launch`. `file` names the source in tracebacks."""
-        source = str(self)  # fills the constants
-        scope = {**names, **self.constants}
-        exec(compile(source, file, "exec"), scope)
-        return scope["launch"]
 
     def unless(self, *tests: str) -> list[str]:
         """Return the statement that gives up if a test holds."""

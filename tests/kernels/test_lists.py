@@ -34,6 +34,9 @@ def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), make=None):
         send=lambda *given: sent.append(given),
         library=LIBRARY,
         current_stream=lambda: 7,
+        lengths=(None if make else 2, 2, 2, None),
+        products=2,
+        zeros=(False, True),
     )
     return launch, sent
 
@@ -41,7 +44,7 @@ def launch_of(order=None, columns=((8, 10), (4,), (6,)), repeats=(), make=None):
 def test_the_same_arrays_are_sent_as_they_are():
     launch, sent = launch_of()
     out = [5000, 6000]
-    assert launch.launch(out, [*out, 1000, 2000, 3000, 4000], (1, 0)) is out
+    assert launch.launch((out, [1000, 2000], [3000, 4000], None), (1, 0)) is out
     assert sent[0][0] is launch.rows and sent[0][1:] == ((1, 0), 7)
 
 
@@ -49,7 +52,7 @@ def test_the_same_arrays_are_sent_as_they_are():
 def test_other_addresses_take_their_places(order):
     launch, sent = launch_of(order)
     before = launch.rows
-    assert launch.launch([5016, 6000], [5016, 6000, 1016, 2000, 3000, 4000], (1, 0))
+    assert launch.launch(([5016, 6000], [1016, 2000], [3000, 4000], None), (1, 0))
     first, second = (0, 1) if order is None else (1, 0)
     assert sent[0][0][first].tolist() == [0, 0, 0, 0, 1016, 0, 3000, 0, 5016, 0, 5016, 0]
     assert sent[0][0][second].tolist() == [0, 0, 0, 0, 2000, 0, 4000, 0, 6000, 0, 6000, 0]
@@ -68,18 +71,18 @@ def test_other_addresses_take_their_places(order):
 )
 def test_the_careful_way_is_taken_for(addresses, why):
     launch, sent = launch_of()
-    assert launch.launch(addresses[:2], addresses, (1, 0)) is None
+    assert launch.launch((addresses[:2], addresses[2:4], addresses[4:], None), (1, 0)) is None
     assert not sent
 
 
 def test_inputs_may_share_memory_and_empty_arrays_lie_anywhere():
     launch, _ = launch_of()
-    assert launch.launch([5000, 6000], [5000, 6000, 3000, 5008, 3048, 4000], (1, 0))
+    assert launch.launch(([5000, 6000], [3000, 5008], [3048, 4000], None), (1, 0))
 
 
 def test_outputs_that_are_not_given_are_made():
     launch, sent = launch_of(make=lambda like: [like + 7008, like + 8008])
-    assert launch.launch(None, [1000, 2000, 3000, 4000], (1, 0)) == [8008, 9008]
+    assert launch.launch((None, [1000, 2000], [3000, 4000], None), (1, 0)) == [8008, 9008]
     assert sent[0][0][0].tolist() == [0, 0, 0, 0, 1000, 0, 3000, 0, 8008, 0, 8008, 0]
 
 
@@ -87,8 +90,8 @@ def test_the_same_array_stands_where_it_stood():
     launch, sent = launch_of(repeats=((5, 4),))
     launch.addresses[5] = 3000
     same = 3000
-    assert launch.launch([5000, 6000], [5000, 6000, 1000, 2000, same, same], (1, 0))
-    assert launch.launch([5000, 6000], [5000, 6000, 1000, 2000, 3000, 4000], (1, 0)) is None
+    assert launch.launch(([5000, 6000], [1000, 2000], [same, same], None), (1, 0))
+    assert launch.launch(([5000, 6000], [1000, 2000], [3000, 4000], None), (1, 0)) is None
     assert len(sent) == 1
 
 

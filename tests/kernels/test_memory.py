@@ -14,15 +14,8 @@ from ptxdsl import config
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.table import ADDRESSES, ROW
-from ptxdsl.kernels.call.launching import memory, upload, workspace
-from ptxdsl.kernels.call.launching.memory import (
-    CALLS,
-    MOST_LAUNCHES,
-    MOST_LAYOUTS,
-    KnownCall,
-    LaunchCache,
-    placement_of,
-)
+from ptxdsl.kernels.call.launching import upload, workspace
+from ptxdsl.kernels.call.launching.memory import CALLS, MOST_LAUNCHES, LaunchCache
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d, conv2d_kernel
@@ -69,7 +62,7 @@ class TestCalls:
     def test_what_was_not_used_for_two_generations_is_forgotten(self):
         calls = LaunchCache(most=2)
         for number in range(6):
-            calls.known(number).keep_quick(launch(f"out {number}"))
+            calls.keep(number, launch(f"out {number}"))
             assert calls.launch(0, [], ()) == "out 0"
         assert [n for n in range(6) if calls.launch(n, [], ())] == [0, 4, 5]
         assert len(calls) <= 4
@@ -77,41 +70,19 @@ class TestCalls:
     def test_a_call_has_several_launches_of_which_the_last_ones_are_kept(self):
         calls = LaunchCache()
         for number in range(2 * MOST_LAUNCHES):
-            calls.known("key").keep_quick(launch(number or None))
+            calls.keep("key", launch(number or None))
         assert calls.launch("key", [], ()) == 2 * MOST_LAUNCHES - 1
         assert len(calls) == MOST_LAUNCHES
 
     def test_the_next_launch_is_tried_where_one_does_not_fit(self):
         calls = LaunchCache()
         for result in ("out", None):
-            calls.known("key").keep_quick(launch(result))
+            calls.keep("key", launch(result))
         assert calls.launch("key", [], ()) == "out"
-
-    def test_launches_by_how_arrays_lie_come_behind_those_that_tell_themselves(self):
-        calls, arrays = LaunchCache(), [Tensor(4, 4), None, Tensor(4, 4, strides=(1, 4))]
-        layout, addresses = placement_of(arrays, (1.0, 0.0))
-        seen = []
-        moved = SimpleNamespace(launch=lambda *arguments: seen.append(arguments) or "moved")
-        calls.known("key").keep(layout, moved)
-        assert calls.launch("key", [*arrays[:2], Tensor(4, 4)], (1.0, 0.0)) is None  # which lies otherwise
-        assert calls.launch("key", arrays, (1.0, 1.0)) is None  # with C, which is read then
-        assert calls.launch("key", arrays, (2.0, 0.0)) == "moved"
-        assert seen == [(addresses, arrays, (2.0, 0.0))]
-        calls.known("key").keep_quick(launch("quick"))
-        assert calls.launch("key", arrays, (2.0, 0.0)) == "quick"
-
-    def test_of_many_layouts_and_streams_the_last_ones_are_kept(self):
-        known = KnownCall()
-        for number in range(2 * MOST_LAYOUTS):
-            known.keep(number, launch(number))
-        assert [*known.by_layout] == [*range(MOST_LAYOUTS, 2 * MOST_LAYOUTS)]
-        for number in range(2 * MOST_LAUNCHES):
-            known.keep(MOST_LAYOUTS, launch(number))
-        assert known.count == MOST_LAYOUTS - 1 + MOST_LAUNCHES
 
     def test_options_that_are_not_hashable_are_not_remembered(self):
         calls = LaunchCache()
-        calls.known(("kernel", [])).keep_quick(launch("out"))
+        calls.keep(("kernel", []), launch("out"))
         assert calls.launch(("kernel", []), [], ()) is None
         assert len(calls) == 0
 
@@ -120,17 +91,8 @@ class TestCalls:
             raise LaunchError("`alpha` does not fit")
 
         calls = LaunchCache()
-        calls.known("key").keep_quick(SimpleNamespace(launch=fail))
+        calls.keep("key", SimpleNamespace(launch=fail))
         assert calls.launch("key", [], ()) is None
-
-
-def test_a_call_of_other_shapes_asks_the_memory_once(gpu, monkeypatch):
-    """How its arrays lie is asked when its launch is kept."""
-    gemm(Tensor(64, 32), Tensor(32, 96))
-    asked = []
-    monkeypatch.setattr(memory, "placement_of", lambda *arguments: asked.append(arguments))
-    gemm(Tensor(64, 64), Tensor(64, 96))
-    assert asked == [] and len(gpu.launches) == 2
 
 
 def int32(*shape):
@@ -286,9 +248,9 @@ def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, fun
 
     function(*lists(), outs(), beta=1.0)
     function(*lists(), outs(), out=outs())
-    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").list_launch
+    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").keep_lists
     monkeypatch.setattr(
-        f"ptxdsl.kernels.call.groups.{module}.list_launch", lambda *all: gathered.append(1) or gather(*all)
+        f"ptxdsl.kernels.call.groups.{module}.keep_lists", lambda *all: gathered.append(1) or gather(*all)
     )
     assert len(function(*lists(), outs(), beta=2.0)) == 3
     assert len(function(*lists(), tuple(outs()), out=outs(), alpha=2.0)) == 3

@@ -1,8 +1,10 @@
 """Calls that one function launches, written for arrays like those of a call before; on a stand-in for the driver."""
 
 import ctypes
+import gc
 import struct
 import sys
+import weakref
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,9 +14,9 @@ import pytest
 
 from ptxdsl import config as settings
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernels.call.launching import launches, workspace
+from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.launching.quick import WrittenLaunch
 from ptxdsl.kernels.call.matrix import list_maker, maker
 from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.config import GemmConfig, specialise
@@ -62,13 +64,13 @@ def of_warps(gpu, monkeypatch):
 
 
 def quickly(monkeypatch, call):
-    """The call must not ask how all of its arrays lie."""
+    """The call must not check its arguments again."""
 
     def refused(*arguments):
-        raise AssertionError("a slower way was taken")
+        raise AssertionError("the full check was made")
 
     with monkeypatch.context() as patch:
-        patch.setattr("ptxdsl.kernels.call.launching.memory.placement_of", refused)
+        patch.setattr(PublicCall, "launch", refused)
         return call()
 
 
@@ -94,13 +96,29 @@ def test_arrays_of_which_some_want_gradients_have_a_function_too(gpu, monkeypatc
     assert len(gpu.launches) == 4
 
 
-def test_no_more_functions_are_written_than_such_kinds_of_arrays_are_worth(gpu, monkeypatch):
-    counted = []
-    monkeypatch.setattr(launches, "written", lambda *arguments: counted.append(arguments))
+def test_no_array_of_a_remembered_call_is_kept_alive(gpu):
+    a, b = (Tensor(64, 64) for _ in range(2))
+    alive = [weakref.ref(array) for array in (a, b, gemm(a, b), gemm(a, a))]
+    assert len(CALLS) == 2
+    del a, b
+    gpu.launches.clear()
+    gc.collect()
+    assert [array() for array in alive] == [None] * 4
+
+
+def test_other_numbers_are_packed_by_the_same_function(of_warps, monkeypatch):
+    """Only ints that float32 may round, and numbers that are 0 where others are not, are checked again."""
     a, b, out = (Tensor(64, 64) for _ in range(3))
-    for _ in range(20):
-        gemm(a, b, out=out)
-    assert len(counted) == launches.MOST_WRITTEN
+    gemm(a, b, out=out, alpha=2.0)
+    for alpha in (3, -1.5, float("inf"), 2.0, 1 << 24):
+        quickly(monkeypatch, lambda alpha=alpha: gemm(a, b, out=out, alpha=alpha))
+        assert of_warps.launches[-1]["parameters"][11] == struct.pack("<f", alpha)
+    for alpha in (0, 1e39, (1 << 24) + 2):
+        with pytest.raises(AssertionError, match="full check"):
+            quickly(monkeypatch, lambda alpha=alpha: gemm(a, b, out=out, alpha=alpha))
+    gemm(a, b, out, out=out, beta=0.5)
+    with pytest.raises(AssertionError, match="full check"):
+        quickly(monkeypatch, lambda: gemm(a, b, out, out=out))
 
 
 def test_arrays_that_lie_where_they_did_are_launched_as_they_are_now(of_warps):
@@ -124,7 +142,7 @@ def test_factors_that_are_as_before_are_not_packed_again(of_warps):
         gemm(a, b, out, out=out, alpha=3.0, beta=0.5)
         gemm(a, b, out=out, alpha=3.0)
     for call in CALLS._young.values():
-        names = call.quick[0].launch.__globals__
+        names = call[0].launch.__globals__
         pack_into = names["pack_into0"]
         names["pack_into0"] = lambda *arguments, pack_into=pack_into: (log.append(arguments), pack_into(*arguments))
     for factors in ((3.0, 0.5), (6.0 / 2, 1.0 / 2)):
@@ -153,7 +171,7 @@ def test_what_interrupts_a_call_to_launch_others_leaves_both_right(of_warps, mon
     a, b, c, out = (Tensor(64, 64) for _ in range(4))
     for _ in range(2):
         gemm(a, b, out=out)
-    (quick,) = [each for call in CALLS._young.values() for each in call.quick if isinstance(each, WrittenLaunch)]
+    ((quick,),) = CALLS._young.values()
     names, waiting = quick.launch.__globals__, [lambda: gemm(c, b, out=out)]
     pack_into = names["pack_into0"]
 
@@ -257,7 +275,7 @@ def test_a_convolution_with_an_epilogue_is_one_function(gpu, monkeypatch):
     options = {"out": out, "epilogue": add_relu, "operands": (per_column(bias),)}
     conv2d(x, w, **options)
     quickly(monkeypatch, lambda: conv2d(x, w, **options))
-    with pytest.raises(AssertionError, match="slower"):  # an operand that lies otherwise
+    with pytest.raises(AssertionError, match="full check"):  # an operand that lies otherwise
         quickly(monkeypatch, lambda: conv2d(x, w, **options | {"operands": (per_column(Tensor(64, strides=(2,))),)}))
     assert gpu.launches[0] == gpu.launches[1] and len(gpu.launches) == 2
 
@@ -321,15 +339,18 @@ def test_values_of_the_rows_of_groups_may_lie_otherwise_at_the_next_call(of_warp
     assert told == [[each.address, each.strides[0]] for each in values]
 
 
-def test_without_guards_of_the_library_calls_are_remembered_all_the_same(of_warps, monkeypatch):
+@pytest.mark.parametrize("variant", ["other arrays", "out is made", "c", "c that is out", "one matrix twice"])
+def test_without_guards_of_the_library_calls_are_remembered_all_the_same(of_warps, monkeypatch, variant):
     monkeypatch.delattr(sys.modules["torch"]._C, "_dynamo")
-    a, b, out = (Tensor(64, 64) for _ in range(3))
-    gemm(a, b, out=out)
-    with pytest.raises(AssertionError, match="slower"):
-        quickly(monkeypatch, lambda: gemm(a, b, out=out))
-    monkeypatch.setattr("ptxdsl.kernels.call.gemm.problem_of", None)
-    gemm(a, b, out=out)
-    assert of_warps.launches[0] == of_warps.launches[1]
+    a, b, c, out = (Tensor(64, 64) for _ in range(4))
+    arguments, options = VARIANTS[variant](a, b, c, out)
+    options["out"] = gemm(*arguments, **options) if variant == "out is made" else options["out"]
+    gemm(*arguments, **options)
+    quickly(monkeypatch, lambda: gemm(*arguments, **options))
+    assert of_warps.launches[-2] == of_warps.launches[-1]
+    transposed = Tensor(64, 64, strides=(1, 64))
+    with pytest.raises(AssertionError, match="full check"):
+        quickly(monkeypatch, lambda: gemm(transposed, *arguments[1:], **options))
 
 
 def test_a_launch_that_another_context_refuses_is_made_in_its_own(of_warps, monkeypatch):

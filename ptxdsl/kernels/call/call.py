@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, key_of, placement_of
+from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, common_library, key_of
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned_once, wants_tuning, with_best
 from ptxdsl.kernels.choose.promising import TuningCandidate
@@ -160,7 +160,7 @@ class PublicCall:
         """Return the fastest candidate, which is timed at the first call of a shape class. None for the choice of the
         model: on the emulator, for arrays of other libraries than torch and CuPy, and if nothing is multiplied."""
         has_lists = any(isinstance(array, LISTS) for array in self.arrays)
-        if self.alpha == 0 or (not has_lists and placement_of(self.arrays) is None):
+        if self.alpha == 0 or (not has_lists and common_library(self.arrays) is None):
             return None
         subject = TuningSubject(checked.name, f"{VERSION}: {checked.shape_class}", checked.device_stream)
         timed = self._timed(has_lists)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from ptxdsl import config as settings
 from ptxdsl import driver
-from ptxdsl.arrays import library_of
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernels.call.launching.memory import MOST_KEYS, placement_of
+from ptxdsl.kernels.call.launching.memory import MOST_KEYS, common_library
 from ptxdsl.kernels.call.matrix import maker
 from ptxdsl.kernels.choose.promising import TuningCandidate, promising
 from ptxdsl.runtime.timing import GpuClock
@@ -34,9 +33,12 @@ def wants_tuning(config: object) -> bool:
 def timed_output(arrays: Sequence[Any]) -> Any:
     """Return the output that trials write: that of the call, or a new one if the call reads it too, since it must not
     change before the last launch."""
-    out, placement = arrays[0], placement_of(arrays)
-    library = library_of(type(out))
-    if library is None or placement is None or placement.addresses[0] not in placement.addresses[1:]:
+    out, *others = arrays
+    library = common_library(arrays)
+    if out is None or library is None:
+        return out
+    read = library.addresses([other for other in others if other is not None])
+    if library.address(out) not in read:
         return out
     return maker(library.name, out.shape, out.dtype)(out)
 

@@ -27,7 +27,7 @@ from ptxdsl.kernels.call.groups.grouped import (
     needs_wgmma,
     traits_by_wgmma,
 )
-from ptxdsl.kernels.call.groups.lists import ProblemTable, TableSender, keep_lists, list_launch
+from ptxdsl.kernels.call.groups.lists import ProblemTable, TableSender, keep_lists
 from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, are_lists_mappable
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.launching.residency import prepared
@@ -230,9 +230,9 @@ class BatchPlan:
 
         send, table = TableSender(handle, device, lambda rows: (rows.T,), arguments), addresses.T
         send(table, factors, stream)
-        launch = list_launch(self.batch.listed, self.lists, ProblemTable(table, (0, 1, 2, 3)), send, planned.stream)
-        if launch and is_kept(device, planned.stream):
-            keep_lists(launch, key, arrays[:4], factors)
+        if is_kept(device, planned.stream):
+            listed, rows = self.batch.listed, ProblemTable(table, (0, 1, 2, 3))
+            keep_lists(key, arrays[:4], factors, listed, self.lists, rows, send, planned.stream)
 
     def _values(self, factors: tuple[float, ...], table: Any) -> Parameters:
         """The parameters of the kernel."""

@@ -16,7 +16,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists, list_launch
+from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, address_table, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
@@ -134,9 +134,7 @@ class ListPlan:
         rows = self.kernel.rows(problems) if order is None else self.kernel.rows(problems)[order]
         send = _sender(self.kernel, device, rows)
         send(rows, factors, stream)
-        kept = list_launch(self.listed, self.lists, ProblemTable(rows, ADDRESSES, order), send)
-        if kept:
-            keep_lists(kept, key, arrays, factors)
+        keep_lists(key, arrays, factors, self.listed, self.lists, ProblemTable(rows, ADDRESSES, order), send)
 
 
 def list_plan(

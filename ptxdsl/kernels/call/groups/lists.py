@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ptxdsl.arrays import Library, library_of
+from ptxdsl.arrays import Library
 from ptxdsl.cached import cached_property
 from ptxdsl.kernels.call.groups.group import ProblemGroup
-from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS, common_library
 from ptxdsl.kernels.call.launching.upload import HostTable, upload
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import list_maker
@@ -39,10 +39,12 @@ class ProblemTable:
 
 @dataclass
 class ListLaunch:
-    """A kept launch of lists. `columns` of the table hold their addresses, list by list, out first.
+    """A kept launch of lists: out, a, b and c. `columns` of the table hold their addresses, list by list, out first.
 
-    `bytes` are the sizes of the arrays, and `written` marks the outputs; `repeats` are the positions of arrays that
-    occur before. `make` allocates outputs that are not given. A launch with a workspace is bound to its `stream`.
+    `lengths` are those of the lists, SINGLE for one matrix that is shared by all `products`, None for an argument that
+    is not given. `bytes` are the sizes of the arrays, and `written` marks the outputs; `repeats` are the positions of
+    arrays that occur before. `make` allocates outputs that are not given. `zeros` tells which of alpha and beta are 0.
+    A launch with a workspace is bound to its `stream`.
     """
 
     alike: Callable[..., bool]
@@ -57,14 +59,20 @@ class ListLaunch:
     send: Send
     library: Library
     current_stream: Callable[[], int]
+    lengths: tuple[int | None, ...]
+    products: int
+    zeros: tuple[bool, ...]
     stream: int | None = None
 
-    def launch(self, out: Sequence[object] | None, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launch with other arrays and return the outputs; return None, having done nothing, if their layout differs or
-        they may overlap. `arrays` are all arrays of the call, list by list, and `out` is the first list."""
-        stream = self.current_stream()
+    def launch(self, lists: Sequence[Any], numbers: tuple[float, ...]) -> Any:
+        """Launch with other lists and return the outputs; return None, having done nothing, if their layout differs or
+        arrays may overlap."""
+        arrays, stream = self._flat(lists), self.current_stream()
+        if arrays is None or _are_zero(numbers) != self.zeros:
+            return None
         if self.stream not in (None, stream) or not self._are_alike(arrays):
             return None
+        out = lists[0]
         if out is None:
             out = self.make(arrays[0])
             arrays = [*out, *arrays]
@@ -74,6 +82,20 @@ class ListLaunch:
             return None
         self.send(rows, numbers, stream)
         return out
+
+    def _flat(self, lists: Sequence[Any]) -> list[Any] | None:
+        """Return all arrays, list by list; None for lists of other lengths."""
+        arrays: list[Any] = []
+        for owners, length in zip(lists, self.lengths, strict=True):
+            if isinstance(owners, LISTS):
+                if len(owners) != length:
+                    return None
+                arrays += owners
+            elif owners is not None and length == SINGLE:
+                arrays += [owners] * self.products
+            elif owners is not None or length is not None:
+                return None
+        return arrays
 
     def _are_alike(self, arrays: Sequence[object]) -> bool:
         """Return True if the arrays have the layout of the launch. The library's joint test takes no array twice."""
@@ -113,31 +135,6 @@ class ListLaunch:
         until_written = np.maximum.accumulate(np.where(written, end, 0))[:-1]
         used = end[1:] > start[1:]
         return not (used & (start[1:] < np.where(written[1:], until, until_written))).any()
-
-
-class CalledLists(NamedTuple):
-    """A kept launch of lists by the arguments of a call: out, a, b and c. `lengths` are those of the lists, SINGLE for
-    one matrix that is shared by all `products`, None for an argument that is not given. `zeros` tells which of alpha
-    and beta are 0."""
-
-    lists: ListLaunch
-    lengths: tuple[int | None, ...]
-    products: int
-    zeros: tuple[bool, ...]
-
-    def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
-        """Launch with other lists and return the outputs; return None, having done nothing, if they do not fit."""
-        every: list[object] = []
-        for owners, length in zip(arrays, self.lengths, strict=True):
-            if isinstance(owners, LISTS):
-                if len(owners) != length:
-                    return None
-                every += owners
-            elif owners is not None and length == SINGLE:
-                every += [owners] * self.products
-            elif owners is not None or length is not None:
-                return None
-        return self.lists.launch(arrays[0], every, numbers) if _are_zero(numbers) == self.zeros else None
 
 
 def _are_zero(factors: tuple[float, ...]) -> tuple[bool, ...]:
@@ -186,34 +183,35 @@ class TableSender:
             self._checked[key] = arguments
 
 
-def list_launch(
+def keep_lists(
+    key: Hashable,
+    called: Sequence[Any],
+    factors: tuple[float, ...],
     group: ProblemGroup,
     lists: tuple[Any, Any, Any, Any],
     table: ProblemTable,
     send: Send,
     stream: int | None = None,
-) -> ListLaunch | None:
-    """Return a launch that has just been made on a GPU, to keep it for lists like these: out, a, b and c, of which out
-    and c may be None.
+) -> None:
+    """Keep a launch that has just been made on a GPU under the key of its call.
 
-    None if the library has no joint test of layouts, or if c overlaps out and is not out itself.
+    `called` and `lists` are out, a, b and c, of which out and c may be None: as in the call, and with a shared matrix
+    repeated. Nothing is kept if the library has no joint test of layouts, or if c overlaps out and is not out itself.
     """
     (passed_out, _, _, c), out = lists, group.out
     passed = [array for owners in lists if owners is not None for array in owners]
     arrays = passed if passed_out is not None else [*out.owners, *passed]
-    libraries = {library_of(type(array)) for array in arrays}
-    library = libraries.pop()
-    if library is None or libraries or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
-        return None
+    library = common_library(arrays)
+    if library is None or (group.in_place and [*map(id, c or ())] != [*map(id, out.owners)]):
+        return
     repeats = _repeats(passed)
     alike = library.alike([array for n, array in enumerate(passed) if n not in dict(repeats)])
     if alike is None:
-        return None
+        return
     in_a, in_b, in_c, in_out = table.columns
     unread = np.zeros(len(out.owners), np.int64)
     of_c = group.c.bytes if group.c and not group.in_place else unread
-    dtype = out.owners[0].dtype
-    return ListLaunch(
+    launch = ListLaunch(
         alike=alike,
         repeats=repeats,
         addresses=library.addresses(arrays),
@@ -226,19 +224,16 @@ def list_launch(
         ],
         bytes=np.concatenate([out.bytes, group.a.bytes, group.b.bytes, *([of_c] if c is not None else [])]),
         written=np.arange(len(arrays)) < len(out.owners),
-        make=list_maker(library.name, out.shapes.tolist(), dtype),
+        make=list_maker(library.name, out.shapes.tolist(), out.owners[0].dtype),
         send=send,
         library=library,
         current_stream=library.current_stream(int(library.device(arrays[0]))),
+        lengths=tuple([None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in called]),
+        products=len(out.owners),
+        zeros=_are_zero(factors),
         stream=stream,
     )
-
-
-def keep_lists(launch: ListLaunch, key: Hashable, arrays: Sequence[Any], factors: tuple[float, ...]) -> None:
-    """Keep a launch under the key of a call whose `arrays` are out, a, b and c."""
-    lists = [owners for owners in arrays if isinstance(owners, LISTS)]
-    lengths = [None if each is None else len(each) if isinstance(each, LISTS) else SINGLE for each in arrays]
-    CALLS.known(key).keep_quick(CalledLists(launch, tuple(lengths), len(lists[0]), _are_zero(factors)))
+    CALLS.keep(key, launch)
 
 
 def _repeats(arrays: Sequence[object]) -> tuple[tuple[int, int], ...]:

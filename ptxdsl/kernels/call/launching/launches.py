@@ -1,30 +1,27 @@
-"""Launch plans: made with the arrays of a call, and kept for arrays of the same layout."""
+"""Launch plans: one or several kernels with everything that they take, made from the arrays of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import Any, TypeAlias, cast
 
 from ptxdsl import config as settings
-from ptxdsl.arrays import HOST, Library, Strided, library_of, strided
+from ptxdsl.arrays import HOST, Strided, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, KnownCall, placement_of
-from ptxdsl.kernels.call.launching.quick import written
-from ptxdsl.kernels.call.launching.replay import ArrayLaunch, KernelLaunch
+from ptxdsl.kernels.call.launching.memory import CALLS, common_library
+from ptxdsl.kernels.call.launching.quick import CallText, KernelLaunch, WrittenLaunch
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
+from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.runtime.launch import Compiled, gpu_of
 from ptxdsl.runtime.tensor_maps import MappedAs
 from ptxdsl.trace.parameters import Definition, Parameters, assembled
 
-MOST_WRITTEN = 6  # functions for one launch
 _RECORDED: ContextVar[list[LaunchPlan] | None] = ContextVar("_RECORDED", default=None)
 Argument: TypeAlias = "ArrayArgument | int | float | Any"
 
@@ -62,6 +59,21 @@ class LaunchPlan:
         arguments = (_wrapped(v) if isinstance(v, ArrayArgument) else v for v in self.arguments)
         return cast(Parameters, assembled(cast(Definition, type(self.parameters)), arguments))
 
+    def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
+        """Launch with the arrays of a call, output first, or with `out` if the call has none. The launch is kept under
+        the key of the call if all arrays are on a GPU and from a library that reports their layout."""
+        array_arguments = [argument for each in (*self.before, self) for argument in each.array_arguments.values()]
+        device, stream = stream_of(*(argument.array for argument in array_arguments))
+        if device is None or settings.current().device == "emulator":
+            self.run()
+            return
+        _check_located(array_arguments, device)
+        self.launch(device, stream)
+        library = common_library((out, *arrays))
+        if library and is_kept(device, self.stream):
+            launches = [plan._prepared(device) for plan in (*self.before, self)]
+            CALLS.keep(key, WrittenLaunch(CallText(launches, arrays, out, factors, self.stream, library)))
+
     def run(self) -> None:
         """Launch through the kernel's own call, which picks the emulator or copies numpy arrays to a GPU."""
         recorded = _RECORDED.get()
@@ -80,90 +92,26 @@ class LaunchPlan:
         """Launch on the GPU of the arrays."""
         for plan in self.before:
             plan.launch(device, stream)
-        handle = self._handle(device)
-        handle([address_of(v) if isinstance(v, ArrayArgument) else v for v in self.arguments], stream=stream)
-
-    def _span(self) -> slice:
-        """Return the slice of the numbers in the arguments."""
-        names = [leaf.path for leaf in cast(Definition, type(self.parameters)).leaves_]
-        first = names.index(self.numbers[0]) if self.numbers else 0
-        return slice(first, first + len(self.numbers))
-
-    def for_others(self, arrays: Sequence[object], device: int, library: Library) -> ArrayLaunch:
-        """Return this launch for any arrays with the layout of `arrays`, the first of which is the output."""
-        plans = *self.before, self
-        by_array = {_position(v.owner, arrays): v for plan in plans for v in plan.array_arguments.values()}
-        written = {_position(v.owner, arrays) for v in self._written(device)}
-        pairs = [pair for pair in combinations(by_array, 2) if written & {*pair}]
-        out = by_array[0]
-        return ArrayLaunch(
-            launches=tuple(plan._for_others(arrays, device) for plan in plans),
-            apart=tuple((*pair, *_overlaps(*(by_array[n] for n in pair))) for pair in pairs),
-            current_stream=library.current_stream(device),
-            stream=self.stream,
-            make=maker(library.name, out.array.shape, out.owner.dtype),
-            address=library.address,
-            alignment=out.array.pointer % ALIGNMENT,
+        self._handle(device)(
+            [address_of(v) if isinstance(v, ArrayArgument) else v for v in self.arguments], stream=stream
         )
-
-    def carry_out(self, key: Hashable, arrays: Sequence[Any], out: Any, factors: tuple[float, ...] = ()) -> None:
-        """Launch with the arrays of a call, output first, or with `out` if the call has none. The launch is kept under
-        the key of the call if all arrays are on a GPU and from a library that reports their layout."""
-        array_arguments = [argument for each in (*self.before, self) for argument in each.array_arguments.values()]
-        device, stream = stream_of(*(argument.array for argument in array_arguments))
-        if device is None or settings.current().device == "emulator":
-            self.run()
-            return
-        _check_located(array_arguments, device)
-        library, placement = library_of(type(out)), placement_of(arrays, factors)
-        if library and placement and is_kept(device, self.stream):
-            (layout, addresses), actual = placement, (out, *arrays[1:])
-            launch = replace(self.for_others(actual, device, library), known=factors)
-            if launch.launch([library.address(out), *addresses[1:]], actual, factors) is not None:
-                call = CALLS.known(key)
-                writer = LaunchWriter(call, library)
-                writer(launch, addresses, arrays)
-                call.keep(layout, replace(launch, rewrite=writer))
-                return
-        self.launch(device, stream)
 
     def _handle(self, device: int) -> partial[None]:
         return prepared(self.kernel, self.grid, self.threads, device, **self.constants)
 
-    def _written(self, device: int) -> list[ArrayArgument]:
-        """Return the arrays that the kernel writes."""
-        signature = cast(Compiled, self._handle(device).func).signature
-        return [argument for n, argument in self.array_arguments.items() if signature.names[n] in signature.written]
-
-    def _for_others(self, arrays: Sequence[object], device: int) -> KernelLaunch:
-        """Return the launch of this kernel alone."""
-        handle, array_arguments = self._handle(device), self.array_arguments
-        position = {n: _position(v.owner, arrays) for n, v in array_arguments.items()}
+    def _prepared(self, device: int) -> KernelLaunch:
+        """Return what launch code takes of this kernel."""
+        handle = self._handle(device)
+        compiled = cast(Compiled, handle.func)
+        names, written = compiled.signature.names, compiled.signature.written
+        paths = [leaf.path for leaf in cast(Definition, type(self.parameters)).leaves_]
+        first = paths.index(self.numbers[0]) if self.numbers else 0
         return KernelLaunch(
-            checked=handle,
-            unchecked=cast(Compiled, handle.func).unchecked(*handle.args, **handle.keywords),
-            arguments=tuple(0 if isinstance(v, ArrayArgument) else v for v in self.arguments),
-            numbers=self._span(),
-            positions=tuple((n, p) for n, p in position.items() if not isinstance(array_arguments[n], MappedMatrix)),
-            maps=tuple(
-                (n, p, v.encoder()) for n, p in position.items() if isinstance(v := array_arguments[n], MappedMatrix)
-            ),
+            compiled.unchecked(*handle.args, **handle.keywords).parts,
+            self.arguments,
+            slice(first, first + len(self.numbers)),
+            [argument for n, argument in self.array_arguments.items() if names[n] in written],
         )
-
-
-class LaunchWriter:
-    """Generate the launch function of a call for its first arrays, and again for arrays of the same layout that differ
-    in something else that the library compares, such as `requires_grad`."""
-
-    def __init__(self, call: KnownCall, library: Library) -> None:
-        self._call, self._library, self._left = call, library, MOST_WRITTEN
-
-    def __call__(self, launch: ArrayLaunch, addresses: Sequence[int], arrays: Sequence[object]) -> None:
-        if self._left:
-            self._left -= 1
-            quick = written(launch, addresses, arrays, self._library)
-            if quick:
-                self._call.keep_quick(quick)
 
 
 def recorded_plan(call: Callable[[], object]) -> LaunchPlan:
@@ -202,18 +150,3 @@ def _wrapped(argument: ArrayArgument) -> Strided:
 def address_of(argument: ArrayArgument) -> int | bytes:
     """Return the parameter on a GPU: an address, or an encoded tensor map."""
     return argument.encoder()(argument.array.pointer) if isinstance(argument, MappedMatrix) else argument.array.pointer
-
-
-def _overlaps(one: ArrayArgument, other: ArrayArgument) -> tuple[int, int]:
-    """Return the bounds between which the difference of two addresses means that the arrays overlap."""
-    (low, high), (other_low, other_high) = _reach(one), _reach(other)
-    return other_low - high, other_high - low
-
-
-def _reach(argument: ArrayArgument) -> tuple[int, int]:
-    first, last = argument.array.span
-    return first - argument.array.pointer, last - argument.array.pointer
-
-
-def _position(owner: object, arrays: Sequence[object]) -> int:
-    return next(n for n, array in enumerate(arrays) if array is owner)

@@ -1,87 +1,35 @@
-"""Cache of launches: for arrays of a known layout, only the addresses are new.
+"""Cache of launches: a call like an earlier one is launched without a check of its arguments.
 
 Checking arrays, choosing tiles and planning a schedule take longer than launching a kernel. The result holds for all
-arrays with the same types, shapes, strides, GPUs and alignments. Overlaps depend on the addresses and are checked at
-each launch. The launch itself checks the numbers.
+arrays with the same types, shapes, strides, GPUs and alignments that do not overlap otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple, Protocol
+import struct
+from collections.abc import Hashable, Iterable
+from typing import Any, Protocol
 
 from ptxdsl import config as settings
-from ptxdsl.arrays import library_of
+from ptxdsl.arrays import Library, library_of
 from ptxdsl.errors import LaunchError
 
 ALIGNMENT = 16  # bytes; no access is wider
-MOST_KEYS, MOST_LAYOUTS, MOST_LAUNCHES = 2048, 64, 8
+MOST_KEYS, MOST_LAUNCHES = 2048, 16
 LISTS = (list, tuple)  # of arrays, as arguments
+# Of an argument that does not fit a kept launch, or an option that is not hashable (TypeError)
+_MISFITS = (LaunchError, TypeError, AttributeError, OverflowError, struct.error)
 
 
-class Placement(NamedTuple):
-    """The layout of the arrays of a call, including which of them are the same and which numbers are 0, and their
-    addresses. The address of an array that is not given is negative."""
-
-    layout: Hashable
-    addresses: list[int]
-
-
-class QuickLaunch(Protocol):
-    """A kept launch that checks by itself if other arrays have its layout."""
+class CachedLaunch(Protocol):
+    """A launch for arrays of one layout."""
 
     def launch(self, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """Launch with other arrays and return the output; return None, having done nothing, if they do not fit."""
 
 
-class MovedLaunch(Protocol):
-    """A kept launch for arrays of the same layout at other addresses."""
-
-    def launch(self, addresses: list[int], arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launch with arrays at these addresses and return the output; return None, having done nothing, if arrays
-        overlap or the launch belongs to another stream."""
-
-
-class KnownCall:
-    """The launches of calls with the same key. `quick` ones are tried first, then those kept by layout; the newest come
-    first."""
-
-    __slots__ = ("by_layout", "quick")
-
-    def __init__(self) -> None:
-        self.quick: tuple[QuickLaunch, ...] = ()
-        self.by_layout: dict[Hashable, tuple[MovedLaunch, ...]] = {}
-
-    @property
-    def count(self) -> int:
-        """The number of launches."""
-        return len(self.quick) + sum(map(len, self.by_layout.values()))
-
-    def launch(self, arrays: Sequence[object], numbers: tuple[float, ...]) -> Any:
-        """Launch by layout and return the output; return None if no kept launch fits."""
-        placement = placement_of(arrays, numbers) if self.by_layout else None
-        if placement is None:
-            return None
-        for launch in self.by_layout.get(placement.layout, ()):
-            out = launch.launch(placement.addresses, arrays, numbers)
-            if out is not None:
-                return out
-        return None
-
-    def keep_quick(self, launch: QuickLaunch) -> None:
-        """Keep a launch that has just been made."""
-        self.quick = (launch, *self.quick)[:MOST_LAUNCHES]
-
-    def keep(self, layout: Hashable, launch: MovedLaunch) -> None:
-        """Keep a launch that has just been made with arrays of this layout. If there are too many layouts, the oldest
-        is dropped."""
-        if len(self.by_layout) >= MOST_LAYOUTS and layout not in self.by_layout:
-            del self.by_layout[next(iter(self.by_layout))]
-        self.by_layout[layout] = (launch, *self.by_layout.get(layout, ()))[:MOST_LAUNCHES]
-
-
 class LaunchCache:
-    """Launches by the key of their call: kernel, options, settings, and shapes or lengths.
+    """Launches by the key of their call: kernel, options, settings, and shapes or lengths. The newest come first.
 
     There are two generations. When the younger one is full, it becomes the older one, and what was not used since is
     dropped.
@@ -89,48 +37,46 @@ class LaunchCache:
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self.most = most  # keys of a generation
-        self._young: dict[Hashable, KnownCall] = {}
-        self._old: dict[Hashable, KnownCall] = {}
+        self._young: dict[Hashable, tuple[CachedLaunch, ...]] = {}
+        self._old: dict[Hashable, tuple[CachedLaunch, ...]] = {}
 
     def __len__(self) -> int:
         """Return the number of launches."""
-        return sum(known.count for known in (self._old | self._young).values())
+        return sum(map(len, (self._old | self._young).values()))
 
     def launch(self, key: Hashable, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """Launch with these arrays and numbers if a kept launch fits, and return the output. Return None otherwise,
         also for an error, which the full check then reports in the caller's terms."""
         try:
-            known = self._young.get(key) or self._from_old(key)
-            if known is None:
-                return None
-            for launch in known.quick:
-                out = launch.launch(arrays, numbers)
+            for kept in self._young.get(key) or self._from_old(key):
+                out = kept.launch(arrays, numbers)
                 if out is not None:
                     return out
-            return known.launch(arrays, numbers)
-        except (LaunchError, TypeError, AttributeError):  # TypeError: also of an option that is not hashable
-            return None
+        except _MISFITS:
+            pass
+        return None
 
-    def known(self, key: Hashable) -> KnownCall:
-        """Return the entry of a key, to keep a launch in it. The entry of a key that is not hashable is not kept."""
+    def keep(self, key: Hashable, launch: CachedLaunch) -> None:
+        """Keep a launch that has just been made, unless its key is not hashable."""
         try:
-            return self._young.get(key) or self._from_old(key) or self._put(key, KnownCall())
+            known = self._young.get(key) or self._from_old(key)
         except TypeError:
-            return KnownCall()
+            return
+        self._put(key, (launch, *known)[:MOST_LAUNCHES])
 
     def clear(self) -> None:
         """Drop all launches."""
         self._young, self._old = {}, {}
 
-    def _from_old(self, key: Hashable) -> KnownCall | None:
+    def _from_old(self, key: Hashable) -> tuple[CachedLaunch, ...]:
         known = self._old.get(key)
-        return known and self._put(key, known)
+        return self._put(key, known) if known else ()
 
-    def _put(self, key: Hashable, known: KnownCall) -> KnownCall:
+    def _put(self, key: Hashable, launches: tuple[CachedLaunch, ...]) -> tuple[CachedLaunch, ...]:
         if len(self._young) >= self.most and key not in self._young:
             self._young, self._old = {}, self._young
-        self._young[key] = known
-        return known
+        self._young[key] = launches
+        return launches
 
 
 CALLS = LaunchCache()
@@ -146,27 +92,7 @@ def key_of(check: object, config: object, options: Hashable, a: Any, b: Any) -> 
         return None if None in extents else (check, config, options, settings.deciding(), *extents)
 
 
-def placement_of(arrays: Sequence[object], numbers: tuple[float, ...] = ()) -> Placement | None:
-    """Return the layout and the addresses of arrays; None if one is not an array of torch or CuPy, or has no memory."""
-    layout: list[Hashable] = [number == 0 for number in numbers]
-    addresses: list[int] = []
-    kind, library = None, None
-    for array in arrays:
-        if array is None:
-            layout.append(None)
-            addresses.append(~len(addresses))  # no two of them are the same
-            continue
-        if type(array) is not kind:
-            kind = type(array)
-            library = library_of(kind)
-        if library is None:
-            return None
-        try:
-            kind_and_shape, address = library.look(array)
-        except RuntimeError:
-            return None
-        layout += kind_and_shape, address % ALIGNMENT
-        addresses.append(address)
-    if len({*addresses}) < len(addresses):
-        layout += map(addresses.index, addresses)
-    return Placement(tuple(layout), addresses)
+def common_library(arrays: Iterable[object]) -> Library | None:
+    """Return the library of all arrays that are given; None if they have none, or several."""
+    libraries = {library_of(type(array)) for array in arrays if array is not None}
+    return libraries.pop() if len(libraries) == 1 else None

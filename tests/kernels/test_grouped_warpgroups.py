@@ -176,8 +176,8 @@ class TestChoice:
 def test_the_longest_k_is_dealt_first():
     a, b = [ones(8, k) for k in (64, 128, 64, 256)], [ones(k, 8) for k in (64, 128, 64, 256)]
     group = group_of(a, b, None, None, (1.0, 0.0))
-    launch = call.launch_of(KERNELS, group, call.traits_of(group, LOW), "device", sort=False)
-    assert launch.deal.order.tolist() == [3, 1, 0, 2]
+    plan = call.list_plan(KERNELS, group, call.traits_of(group, LOW), (None, a, b, None))
+    assert plan.table.order.tolist() == [3, 1, 0, 2]
 
 
 @pytest.mark.parametrize("columns, again", [(256, 3 * 128 + 256), (64, 64)], ids=["four columns", "one column"])

@@ -297,7 +297,7 @@ class TestChoice:
         """Whether they go by wgmma; nothing is multiplied."""
         ways = []
         monkeypatch.setattr(batched, "list_plan", lambda *given: ways.append(True))
-        monkeypatch.setattr(batched.BatchPlan, "carry_out", lambda *given: ways.append(False))
+        monkeypatch.setattr(batched, "ListPlan", lambda *given, **named: ways.append(False))
         gemm(a, b, **how)
         (way,) = ways
         return way

@@ -1,7 +1,6 @@
 """The memory of calls: how much it remembers, and what decides whether a launch is made again."""
 
 import ctypes
-import importlib
 import sys
 from collections import OrderedDict
 from functools import partial
@@ -13,6 +12,7 @@ import pytest
 from ptxdsl import config
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.groups import lists as lists_module
 from ptxdsl.kernels.call.groups.table import ADDRESSES, ROW
 from ptxdsl.kernels.call.launching import upload, workspace
 from ptxdsl.kernels.call.launching.memory import CALLS, MOST_LAUNCHES, LaunchCache
@@ -238,20 +238,16 @@ def test_c_in_the_place_of_out_is_remembered_in_lists(gpu, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "function, module",
-    [(gemm, "batched"), (partial(gemm, config=BY_WGMMA), "grouped"), (grouped_gemm, "grouped")],
-    ids=["gemm", "wgmma", "grouped"],
+    "function", [gemm, partial(gemm, config=BY_WGMMA), grouped_gemm], ids=["gemm", "wgmma", "grouped"]
 )
-def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, function, module):
+def test_lists_of_the_same_arguments_are_not_even_gathered(gpu, monkeypatch, function):
     def outs(count=3):
         return [Tensor(64, 96) for _ in range(count)]
 
     function(*lists(), outs(), beta=1.0)
     function(*lists(), outs(), out=outs())
-    gathered, gather = [], importlib.import_module(f"ptxdsl.kernels.call.groups.{module}").keep_lists
-    monkeypatch.setattr(
-        f"ptxdsl.kernels.call.groups.{module}.keep_lists", lambda *all: gathered.append(1) or gather(*all)
-    )
+    gathered, gather = [], lists_module.keep_lists
+    monkeypatch.setattr(lists_module, "keep_lists", lambda *all: gathered.append(1) or gather(*all))
     assert len(function(*lists(), outs(), beta=2.0)) == 3
     assert len(function(*lists(), tuple(outs()), out=outs(), alpha=2.0)) == 3
     assert (len(gpu.launches), gathered) == (4, [])

@@ -14,6 +14,7 @@ import pytest
 
 from ptxdsl import config as settings
 from ptxdsl.errors import Error, LaunchError
+from ptxdsl.kernels.attention import attention
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
@@ -278,6 +279,19 @@ def test_a_convolution_with_an_epilogue_is_one_function(gpu, monkeypatch):
     with pytest.raises(AssertionError, match="full check"):  # an operand that lies otherwise
         quickly(monkeypatch, lambda: conv2d(x, w, **options | {"operands": (per_column(Tensor(64, strides=(2,))),)}))
     assert gpu.launches[0] == gpu.launches[1] and len(gpu.launches) == 2
+
+
+def test_attention_is_checked_once(gpu, monkeypatch):
+    def operands(heads=4):
+        return [Tensor(1, heads, 64, 64), *(Tensor(1, 2, 128, 64) for _ in range(2))]
+
+    (out, lse), options = attention(*operands(), return_lse=True, window=(16, None)), {"window": (16, None)}
+    q, k, v = operands()
+    result = quickly(monkeypatch, lambda: attention(q, k, v, **options))
+    assert result.shape == out.shape and lse.shape == (1, 4, 64) and len(gpu.launches) == 2
+    for wrong in ((q, k, v, {"window": (True, None)}), (*operands(2), options), (q, k, v, {"out": v, **options})):
+        with pytest.raises(AssertionError, match="full check"):
+            quickly(monkeypatch, lambda wrong=wrong: attention(*wrong[:3], **wrong[3]))
 
 
 def test_memory_that_out_shares_is_refused(of_warps):

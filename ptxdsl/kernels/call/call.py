@@ -30,7 +30,7 @@ class CallPlan(Protocol):
 
 
 class CheckedCall(ABC):
-    """The arrays of a call, checked, with all that follows from them.
+    """A call whose arrays are checked: they are its `problem`.
 
     A subclass is a public function: it checks the arrays of a `PublicCall` when it is made, and raises LaunchError for
     those that do not fit. `out` is the output as the caller gets it.
@@ -39,12 +39,14 @@ class CheckedCall(ABC):
     name: str
     is_tunable: ClassVar[bool] = True
     is_empty = False  # there is nothing to write
+    problem: Any
     out: Any
 
     @property
-    @abstractmethod
     def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        device_stream: tuple[int | None, int] = self.problem.device_stream
+        return device_stream
 
     @abstractmethod
     def plan(self, config: GemmConfig | None, copied: str = "") -> CallPlan | None:

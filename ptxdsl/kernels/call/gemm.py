@@ -31,16 +31,12 @@ class GemmCall(CheckedCall):
         problem = problem_of(a, b, c, out, call.beta, choice.epilogue, call.operands).scaled(call.alpha)
         asks_wgmma = isinstance(choice.config, GemmConfig) and choice.config.atom == WGMMA
         problem = with_k(problem, asks_wgmma)
-        self.out, self.selection = problem.out.owner, Selection(problem.row_major, choice)
-
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.selection.problem.device_stream
+        self.out, self.problem = problem.out.owner, problem.row_major
+        self.selection = Selection(self.problem, choice)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
-        problem, choice = self.selection.problem, self.choice._replace(config=config)
+        problem, choice = self.problem, self.choice._replace(config=config)
         if copied:
             return plan_with_copies(self.kernels, problem, choice, self.factors, LineCopies.named(copied))
         return plan_of(self.kernels, problem, choice, self.factors)

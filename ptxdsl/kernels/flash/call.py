@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from types import NoneType
 from typing import Any
 
-from ptxdsl import arrays
+from ptxdsl.arrays import Array, strided
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall, launch
+from ptxdsl.kernels.call.launching.memory import CALLS, common_library
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
 from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
 from ptxdsl.types import Type, bf16, f16, f32, s32
@@ -18,8 +19,6 @@ from ptxdsl.types import Type, bf16, f16, f32, s32
 LOG2_E = math.log2(math.e)
 TMA_BYTES = 16  # alignment of a tensor map's address and strides
 LARGEST = 2**31 - 1
-MOST_PLANS = 1024
-PLAIN = {bool, int, float, NoneType, AttentionConfig}  # types of options of a call that is remembered
 OFFSETS = ("q_offsets", "k_offsets")
 DENSE = "q is (B, H, M, D), k (B, Hkv, N, D) and v (B, Hkv, N, Dv)"
 PACKED = "q is (M, H, D), k (N, Hkv, D) and v (N, Hkv, Dv), with the rows of all sequences one after another"
@@ -56,12 +55,12 @@ class AttentionProblem:
         return (heads, rows) if self.offsets else (batch, heads, rows)
 
 
-def _dense(array: arrays.Array) -> tuple[int, ...]:
+def _dense(array: Array) -> tuple[int, ...]:
     """Return the extents (batch, head, row, column) of a dense or packed array."""
     return array.shape if len(array.shape) == 4 else (1, array.shape[1], array.shape[0], array.shape[2])
 
 
-def _strides(array: arrays.Array) -> tuple[int, ...]:
+def _strides(array: Array) -> tuple[int, ...]:
     return array.strides if len(array.shape) == 4 else (0, array.strides[1], array.strides[0], array.strides[2])
 
 
@@ -207,44 +206,19 @@ def run(
     softcap: float,
     config: AttentionConfig | None,
 ) -> Any:
-    """Check a call of attention and launch it. Returns out, or (out, lse).
-
-    A plan is remembered by the options and by the types, shapes and strides of arrays on a GPU.
-    """
-    call_arrays = *operands, *(offsets or ()), out
-    looks = [_look(array) for array in call_arrays]
-    types = type(causal), type(scale), type(softcap)  # True equals 1
-    key = kernel, types, causal, window, scale, softcap, config, *(look and look[0] for look in looks)
-    pointers = [look[1] for look in looks if look]
-    kinds = {*map(type, (causal, scale, softcap, config)), *map(type, window if type(window) is tuple else ())}
-    is_known = len(pointers) == len(call_arrays) and type(window) in (tuple, NoneType) and kinds <= PLAIN
-    plan = _PLANS.get(key) if is_known else None
-    if plan is None or not plan.takes(pointers):
-        plan = _plan(kernel, operands, offsets, out, (causal, window, scale, softcap, config))
-        if is_known:
-            if len(_PLANS) >= MOST_PLANS:
-                _PLANS.clear()
-            _PLANS[key] = plan
-    output, lse = plan.launch(*call_arrays)
-    return (output, lse) if return_lse else output
-
-
-def _look(array: Any) -> tuple[Any, int] | None:
-    """Return the type, GPU, shape and strides of an array, and its address; None for one that is checked each time."""
-    if array is None:
-        return NoneType, 0
-    library = arrays.library_of(type(array))
-    try:
-        return library.look(array) if library else None
-    except RuntimeError:  # it has no memory
-        return None
+    """Check a call of attention and launch it. Returns out, or (out, lse)."""
+    sides = (*map(type, window),) if type(window) is tuple else type(window)  # of the key: True equals 1
+    options = out is None, type(causal), type(scale), type(softcap), sides, (causal, window, scale, softcap, config)
+    results: tuple[Any, Any] = launch(AttentionCall, kernel, (out, *operands, *(offsets or ())), None, options)
+    return results if return_lse else results[0]
 
 
 @dataclass(frozen=True)
 class AttentionPlan:
-    """A launch for all arrays with the same types, shapes and strides.
+    """A launch for all arrays of a library with the same types, shapes and strides: out, q, k, v and offsets.
 
-    `reach` are the bytes before and after the address of q, k, v and out that these arrays cover.
+    `reach` are the bytes before and after the address of out, q, k and v that these arrays cover, and `makers` allocate
+    the output and the log-sum-exp like q.
     """
 
     kernel: Any
@@ -254,60 +228,82 @@ class AttentionPlan:
     makers: tuple[Callable[[Any], Any], Callable[[Any], Any]]
     reach: tuple[tuple[int, int], ...]
     reads_keys: bool
+    library: Any = None
+    layouts: tuple[Any, ...] = ()
 
-    def takes(self, pointers: Sequence[int]) -> bool:
-        """True if arrays at these addresses are aligned, and the output does not overlap an operand."""
+    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
+        """Launch, and remember the launch by the key of the call if the library of the arrays reports their layout."""
+        self._start(arrays, *out)
+        library = common_library(arrays)
+        if library:
+            layouts = tuple(None if array is None else library.look(array)[0] for array in arrays)
+            CALLS.keep(key, replace(self, library=library, layouts=layouts))
+
+    def launch(self, arrays: Sequence[Any], numbers: tuple[float, ...]) -> Any:
+        """Launch with other arrays and return the output and the log-sum-exp; return None, having done nothing, if
+        they do not fit."""
+        looks = [(None, 0) if array is None else self.library.look(array) for array in arrays]
+        if tuple([layout for layout, _ in looks]) != self.layouts or not self._takes([at for _, at in looks]):
+            return None
+        (out, q, *_), (make_out, make_lse) = arrays, self.makers
+        results = make_out(q) if out is None else out, make_lse(q)
+        self._start(arrays, *results)
+        return results
+
+    def _takes(self, pointers: Sequence[int]) -> bool:
+        """Return True if arrays at these addresses are aligned, and the output does not overlap an operand."""
         if any(pointer % TMA_BYTES for pointer in pointers):
             return False
-        out, (before, after) = pointers[-1], self.reach[-1]
-        spans = [(at + low, at + high) for at, (low, high) in zip(pointers[:3], self.reach[:3], strict=True)]
+        out, (before, after) = pointers[0], self.reach[0]
+        spans = [(at + low, at + high) for at, (low, high) in zip(pointers[1:4], self.reach[1:], strict=True)]
         return not out or not any(low < out + after and out + before < high for low, high in spans)
 
-    def launch(self, q: Any, k: Any, v: Any, *more: Any) -> tuple[Any, Any]:
-        """Launch with these arrays; return the output and the log-sum-exp."""
-        *offsets, out = more
-        make_out, make_lse = self.makers
-        out, lse = make_out(q) if out is None else out, make_lse(q)
+    def _start(self, arrays: Sequence[Any], out: Any, lse: Any) -> None:
+        _, q, k, v, *offsets = arrays
         if self.grid is None:
-            return out, lse
+            return
         operands = [x.swapaxes(0, 1)[None] if offsets else x for x in (q, *((k, v) if self.reads_keys else (q, q)))]
         named = dict(zip(("q", "k", "v"), operands, strict=True)) | dict(zip(OFFSETS, offsets, strict=False))
-        launched = parameters(self.traits)(**named, out=arrays.strided(out), lse=lse, **self.fields)
+        launched = parameters(self.traits)(**named, out=strided(out), lse=lse, **self.fields)
         self.kernel[self.grid, self.traits.threads](launched, traits=self.traits)
-        return out, lse
 
 
-_PLANS: dict[Hashable, AttentionPlan] = {}
+class AttentionCall(CheckedCall):
+    """A call of attention() or attention_varlen()."""
 
+    name, is_tunable = "attention", False
 
-def _plan(
-    kernel: Any, operands: Sequence[object], offsets: tuple[object, object] | None, out: Any, options: tuple[Any, ...]
-) -> AttentionPlan:
-    """Check a call, and plan its launch."""
-    causal, window, scale, softcap, config = options
-    q, k, v = operands
-    problem = problem_of(q, k, v, offsets)
-    scale = 1 / math.sqrt(problem.head) if scale is None else check_number("scale", scale, is_positive=True)
-    softcap = check_number("softcap", softcap, is_positive=False)
-    sides = window_of(causal, window)
-    traits = traits_of(problem, sides, softcap, config)
-    output = _output(problem, out)
-    batch, heads, rows, _ = problem.shape
-    _, kv_heads, keys, _ = _dense(problem.k.array)
-    sequences = problem.offsets[0].array.size - 1 if problem.offsets else 0
-    tiles = -(-rows // traits.config.queries) + sequences
-    fields: dict[str, Any] = {"cap": scale / softcap} if softcap else {}
-    fields |= {
-        "out_strides": _strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
-        "extents": (sequences or rows, keys), "window": tuple(side or 0 for side in sides),
-        "scale": (softcap or scale) * LOG2_E,
-    }  # fmt: skip
-    spans = [(x.array.span, x.array.pointer) for x in (problem.q, problem.k, problem.v, output)]
-    return AttentionPlan(
-        kernel, traits, (tiles, heads, batch) if output.array.size else None, fields,
-        (partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)),
-        tuple((low - at, high - at) for (low, high), at in spans), keys > 0,
-    )  # fmt: skip
+    def __init__(self, call: PublicCall) -> None:
+        out, q, k, v, *offsets = call.arrays
+        *_, self.options = call.options
+        causal, window, scale, softcap, config = self.options
+        self.kernel = call.kernels
+        self.problem = problem = problem_of(q, k, v, (offsets[0], offsets[1]) if offsets else None)
+        self.scale = 1 / math.sqrt(problem.head) if scale is None else check_number("scale", scale, is_positive=True)
+        self.softcap = check_number("softcap", softcap, is_positive=False)
+        self.window = window_of(causal, window)
+        self.traits = traits_of(problem, self.window, self.softcap, config)
+        self.output = _output(problem, out)
+        self.makers = partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)
+        self.out = self.output.owner, self.makers[1](q)
+
+    def plan(self, config: Any, copied: str = "") -> AttentionPlan:
+        """Return the launch."""
+        problem, output = self.problem, self.output
+        batch, heads, rows, _ = problem.shape
+        _, kv_heads, keys, _ = _dense(problem.k.array)
+        sequences = problem.offsets[0].array.size - 1 if problem.offsets else 0
+        tiles = -(-rows // self.traits.config.queries) + sequences
+        fields: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
+        fields |= {
+            "out_strides": _strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
+            "extents": (sequences or rows, keys), "window": tuple(side or 0 for side in self.window),
+            "scale": (self.softcap or self.scale) * LOG2_E,
+        }  # fmt: skip
+        spans = [(x.array.span, x.array.pointer) for x in (output, problem.q, problem.k, problem.v)]
+        reach = tuple((low - at, high - at) for (low, high), at in spans)
+        grid = (tiles, heads, batch) if output.array.size else None
+        return AttentionPlan(self.kernel, self.traits, grid, fields, self.makers, reach, keys > 0)
 
 
 def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:

@@ -75,18 +75,7 @@ def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
     return tuple([each if type(each) is int else repr(each) for each in moves])
 
 
-class WindowCall(CheckedCall):
-    """A call of a convolution, or of a gradient of one."""
-
-    problem: Convolution
-
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.problem.product.device_stream
-
-
-class ConvolutionCall(WindowCall):
+class ConvolutionCall(CheckedCall):
     """A call of conv2d()."""
 
     name = "conv2d"

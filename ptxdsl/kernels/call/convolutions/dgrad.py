@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import PublicCall
-from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, WindowCall, by_warpgroups
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -45,7 +45,7 @@ from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import Type
 
 
-class DgradCall(WindowCall):
+class DgradCall(CheckedCall):
     """A call of conv2d_dgrad()."""
 
     name, is_tunable = "conv2d_dgrad", False

@@ -69,6 +69,11 @@ class Convolution:
     sizes: Conv2dProblem
     product: GemmProblem
 
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return self.product.device_stream
+
 
 def window(pad: object, stride: object, dilation: object) -> Window:
     """Check the options of a call. Raises LaunchError for invalid numbers."""

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.call import PublicCall
-from ptxdsl.kernels.call.convolutions.conv import WindowCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.gradients import (
     check_by_wgmma,
     check_extents,
@@ -65,7 +64,7 @@ from ptxdsl.types import Type
 LINE = LINE_BYTES // 2  # channels of a line of a box
 
 
-class WgradCall(WindowCall):
+class WgradCall(CheckedCall):
     """A call of conv2d_wgrad()."""
 
     name, is_tunable = "conv2d_wgrad", False

@@ -5,33 +5,30 @@ On sm_90a, large lists and types that only wgmma multiplies run as a grouped GEM
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from ptxdsl import Parameters, config
-from ptxdsl.arrays import HOST, AddressTable
+from ptxdsl.arrays import HOST
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, LaunchError
-from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups import grouped
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
-    ListPlan,
     faster_by_wgmma,
     list_plan,
     needs_wgmma,
     traits_by_wgmma,
 )
-from ptxdsl.kernels.call.groups.lists import ProblemTable, TableSender, keep_lists
+from ptxdsl.kernels.call.groups.lists import NO_SCHEDULE, ListPlan, ProblemTable
 from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, are_lists_mappable
 from ptxdsl.kernels.call.launching.memory import LISTS
-from ptxdsl.kernels.call.launching.residency import prepared
-from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.products import scheduled
@@ -173,15 +170,10 @@ class BatchCall(CheckedCall):
         batch = batch_of(lists, (call.alpha, call.beta))
         self.out, self.is_empty = lists.get("out", batch.group.out.owners) if batch else [], batch is None
         if batch:
-            self.batch = batch
+            self.batch, self.problem = batch, batch.group
             self.selection = Selection(batch.problem, self.choice, takes_warpgroups=False, all_operands=batch.facts)
 
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.batch.group.device_stream
-
-    def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | BatchPlan | None:
+    def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
         choice, batch = self.choice._replace(config=config), self.batch
         by_wgmma = _traits_by_wgmma(batch.group, choice)
@@ -193,7 +185,14 @@ class BatchCall(CheckedCall):
         if not batch.problem.m or not batch.problem.n:
             return None
         kernel = self.kernels.warps
-        return BatchPlan(kernel, scheduled.schedule(batch.problem, traits, kernel), batch, self.lists)
+        launch = scheduled.schedule(batch.problem, traits, kernel)
+        addresses = np.stack([operand.pointers for operand in batch.group.operands]).view(np.uint64)
+        table = ProblemTable(addresses.T, (0, 1, 2, 3), by_column=True)
+        values, constants = partial(_values, batch, launch), {"traits": launch.traits}
+        return ListPlan(
+            kernel, launch.grid, traits.threads, constants, batch.listed, self.lists, table, values, NO_SCHEDULE,
+            stream=launch.stream,
+        )  # fmt: skip
 
     @property
     def shape_class(self) -> str:
@@ -205,49 +204,18 @@ class BatchCall(CheckedCall):
         return candidates_of(self.selection) + candidates_by_wgmma(self.batch, self.choice)
 
 
-@dataclass(frozen=True)
-class BatchPlan:
-    """A launch of the kernel of products for a batch; `lists` are those of the call: out, a, b and c."""
-
-    kernel: Kernel
-    planned: Scheduled
-    batch: ListedBatch
-    lists: tuple[Any, Any, Any, Any]
-
-    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
-        """Launch, and remember the launch by the key of the call."""
-        group, planned = self.batch.group, self.planned
-        (device, stream), traits = group.device_stream, planned.traits
-        addresses = np.stack([operand.pointers for operand in group.operands]).view(np.uint64)
-        if device is None:
-            values = self._values(factors, self._table(addresses))
-            self.kernel[planned.grid, traits.threads](values, traits=traits)
-            return
-        handle = prepared(self.kernel, planned.grid, traits.threads, device, traits=traits)
-
-        def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
-            return [*self._values(factors, address).flat]
-
-        send, table = TableSender(handle, device, lambda rows: (rows.T,), arguments), addresses.T
-        send(table, factors, stream)
-        if is_kept(device, planned.stream):
-            listed, rows = self.batch.listed, ProblemTable(table, (0, 1, 2, 3))
-            keep_lists(key, arrays[:4], factors, listed, self.lists, rows, send, planned.stream)
-
-    def _values(self, factors: tuple[float, ...], table: Any) -> Parameters:
-        """The parameters of the kernel."""
-        batches, (alpha, beta) = BATCHES["listed"](count=self.batch.count, table=table), factors
-        return gemm_values(self.batch.problem, self.planned, (alpha, beta), batches)
-
-    def _table(self, addresses: np.ndarray) -> AddressTable:
-        """Return the address table for the emulator, which assigns addresses of its own."""
-        table, count = addresses.view(AddressTable), self.batch.count
-        table.holders = [
-            (n * count + number, f"{operand.name}[{number}]", operand.array(number))
-            for n, operand in enumerate(self.batch.group.operands)
-            for number in range(count)
-        ]
-        return table
+def _values(
+    batch: ListedBatch,
+    launch: Scheduled,
+    table: Any,
+    schedule: Any,
+    factors: tuple[float, ...],
+    device: int | None,
+    stream: int,
+) -> Parameters:
+    """Return the parameters of the kernel of the sm_80 path."""
+    batches, (alpha, beta) = BATCHES["listed"](count=batch.count, table=table), factors
+    return gemm_values(batch.problem, launch, (alpha, beta), batches)
 
 
 def _group_kernels() -> Kernels:

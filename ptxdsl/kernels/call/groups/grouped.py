@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import Any, TypedDict
@@ -16,9 +16,9 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
-from ptxdsl.kernels.call.groups.lists import ProblemTable, Send, TableSender, keep_lists
+from ptxdsl.kernels.call.groups.lists import ListPlan, ProblemTable
 from ptxdsl.kernels.call.groups.ragged import in_boxes
-from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, address_table, deal, describe
+from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, describe
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
@@ -28,10 +28,9 @@ from ptxdsl.kernels.call.groups.warpgroups import (
     deal_longest_first,
     widen_single_lines,
 )
-from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
-from ptxdsl.kernels.call.launching.residency import prepared, resident_blocks
+from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.matrix import ArrayArgument, describe_type
+from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.choose.grouped import (
@@ -83,13 +82,8 @@ class GroupedCall(CheckedCall):
         listed = group_of(a, b, c, out, (call.alpha, call.beta))
         self.out, self.is_empty = list(listed.out.owners) if listed else [], listed is None
         if listed:
-            self.listed, self.group = listed, listed.row_major
-            _check_on_host(self.group.device_stream[0])
-
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.group.device_stream
+            self.listed, self.problem = listed, listed.row_major
+            _check_on_host(self.device_stream[0])
 
     @property
     def balanced(self) -> bool:
@@ -98,7 +92,7 @@ class GroupedCall(CheckedCall):
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
-        traits = traits_of(self.group, config, self.schedule, self.balanced)
+        traits = traits_of(self.problem, config, self.schedule, self.balanced)
         check_factors(self.factors, traits)
         mode = "parts" if self.balance else self.schedule
         return list_plan(self.kernels, self.listed, traits, self.lists, mode, self.sort)
@@ -106,35 +100,14 @@ class GroupedCall(CheckedCall):
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        group = self.group
+        group = self.problem
         read = f"mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
         said = self.schedule, self.sort, self.balance
         return f"{class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return candidates_of(self.group, self.schedule, self.balanced)
-
-
-@dataclass(frozen=True)
-class ListPlan:
-    """A launch for the problems that are `listed`; `lists` are those of the call: out, a, b and c."""
-
-    kernel: ListKernel
-    listed: ProblemGroup
-    lists: tuple[Any, Any, Any, Any]
-
-    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
-        """Launch, and remember the launch by the key of the call."""
-        problems, order = self.listed.row_major, self.kernel.deal.order
-        device, stream = problems.device_stream
-        if device is None:
-            _emulate(self.kernel, problems, factors)
-            return
-        rows = self.kernel.rows(problems) if order is None else self.kernel.rows(problems)[order]
-        send = _sender(self.kernel, device, rows)
-        send(rows, factors, stream)
-        keep_lists(key, arrays, factors, self.listed, self.lists, ProblemTable(rows, ADDRESSES, order), send)
+        return candidates_of(self.problem, self.schedule, self.balanced)
 
 
 def list_plan(
@@ -145,11 +118,31 @@ def list_plan(
     mode: str = "device",
     sort: bool = False,
 ) -> ListPlan | None:
-    """Return the launch of a kernel that is made for such traits; None if there is nothing to write."""
+    """Return the launch of the kernel with such traits; None if there is nothing to write. The path of sm_90a deals
+    tiles of the longest K first."""
     problems = listed.row_major
     if not problems.out.shapes.all(axis=1).any():
         return None
-    return ListPlan(launch_of(kernels, problems, traits, mode, sort), listed, lists)
+    kernel, (device, _) = kernels.of(traits), problems.device_stream
+    rows, early = describe(problems), True
+    constants: Mapping[str, Any] = {"traits": traits}
+    values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
+    if isinstance(traits, WarpgroupTraits):
+        dealt = deal_longest_first(
+            problems.shapes, traits, resident_blocks(kernel, traits.threads, device, traits=traits)
+        )
+        widen_single_lines(rows, problems)
+        rows[:, SHARES] = dealt.shares
+        values = ListValues(traits, problems, dealt.blocks)
+        early = begins_early(problems.shapes, traits, dealt)
+    else:
+        made_for, dealt = deal_of(kernel, problems, traits, device, mode, sort)
+        values, constants = partial(_values, made_for, dealt, len(problems.shapes)), made_for
+        traits = made_for["traits"]
+    table = ProblemTable(rows if dealt.order is None else rows[dealt.order], ADDRESSES, dealt.order)
+    return ListPlan(
+        kernel, dealt.blocks, traits.threads, constants, listed, lists, table, values, dealt.table, begins_early=early
+    )
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
@@ -323,68 +316,6 @@ def _check_on_host(device: int | None) -> None:
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
             help="pass CUDA arrays, or leave PTXDSL_DEVICE to the emulator",
         )
-
-
-@dataclass(frozen=True)
-class ListKernel:
-    """A kernel for a list of problems, and who does what in it. `values` are its parameters, given the addresses of the
-    two tables, the factors and where it runs. If it waits for the kernels before it, it may begin while they run where
-    it `begins_early`."""
-
-    kernel: Kernel
-    constants: Mapping[str, Any]
-    traits: Traits
-    deal: Deal
-    values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
-    begins_early: bool = True
-
-    def rows(self, group: ProblemGroup) -> np.ndarray:
-        """What the table of the problems says, a row for each."""
-        rows = describe(group)
-        if isinstance(self.traits, WarpgroupTraits):
-            widen_single_lines(rows, group)
-            rows[:, SHARES] = self.deal.shares
-        return rows
-
-
-def launch_of(kernels: Kernels, group: ProblemGroup, traits: Traits, mode: str, sort: bool) -> ListKernel:
-    """What is launched for row-major problems."""
-    device, _ = group.device_stream
-    if isinstance(traits, WarpgroupTraits):
-        return _warpgroup_launch_of(kernels.warpgroups, group, traits, device)
-    constants, dealt = deal_of(kernels.warps, group, traits, device, mode, sort)
-    values = partial(_values, constants, dealt, len(group.shapes))
-    return ListKernel(kernels.warps, constants, constants["traits"], dealt, values)
-
-
-def _warpgroup_launch_of(
-    kernel: Kernel, group: ProblemGroup, traits: WarpgroupTraits, device: int | None
-) -> ListKernel:
-    """The same on the sm_90a path, which deals tiles of the longest K first."""
-    resident = resident_blocks(kernel, traits.threads, device, traits=traits)
-    dealt = deal_longest_first(group.shapes, traits, resident)
-    values, early = ListValues(traits, group, dealt.blocks), begins_early(group.shapes, traits, dealt)
-    return ListKernel(kernel, {"traits": traits}, traits, dealt, values, early)
-
-
-def _emulate(launch: ListKernel, group: ProblemGroup, factors: tuple[float, ...]) -> None:
-    rows, schedule = launch.rows(group), launch.deal.table.copy()  # blocks count themselves in it
-    table = address_table(group, rows, launch.deal.order)
-    values = launch.values(table, schedule, factors, None, 0)
-    LaunchPlan(launch.kernel, launch.deal.blocks, launch.traits.threads, values, launch.constants).run()
-
-
-def _sender(launch: ListKernel, device: int, rows: np.ndarray) -> Send:
-    """What launches such problems on a GPU, wherever their matrices are."""
-    deal, early = launch.deal, launch.begins_early
-    handle = prepared(launch.kernel, deal.blocks, launch.traits.threads, device, begins_early=early, **launch.constants)
-
-    def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
-        values = launch.values(address, address + rows.nbytes, factors, device, stream)
-        return [address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat]
-
-    counts_blocks = launch.constants.get("sort", False)  # by counters in the table, which begin at 0
-    return TableSender(handle, device, lambda rows: (rows, deal.table), arguments, counts_blocks)
 
 
 def _values(

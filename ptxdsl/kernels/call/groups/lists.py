@@ -1,27 +1,33 @@
-"""Kept launches of lists of matrices: for lists of the same layout, only the addresses are new.
+"""Launches of lists of matrices, whose addresses are in a table.
 
-The library compares the layouts of all arrays at once. Their addresses are in a table.
+A kept launch is made again for lists of the same layout, with other addresses in the table. The library compares the
+layouts of all arrays at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ptxdsl.arrays import Library
+from ptxdsl import Parameters
+from ptxdsl.arrays import AddressTable, Library
 from ptxdsl.cached import cached_property
+from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.groups.group import ProblemGroup
+from ptxdsl.kernels.call.launching.launches import LaunchPlan, address_of
 from ptxdsl.kernels.call.launching.memory import ALIGNMENT, CALLS, LISTS, common_library
+from ptxdsl.kernels.call.launching.residency import prepared
 from ptxdsl.kernels.call.launching.upload import HostTable, upload
 from ptxdsl.kernels.call.launching.workspace import is_kept
-from ptxdsl.kernels.call.matrix import list_maker
+from ptxdsl.kernels.call.matrix import ArrayArgument, list_maker
 from ptxdsl.runtime.launch import Compiled
 
 SINGLE = -1  # the length that no list has
+NO_SCHEDULE = np.zeros(0, np.int32)
 MOST_ARGUMENTS = 64  # that are kept of a launch
 Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 """Launches with a table of addresses, the factors and a stream."""
@@ -29,12 +35,78 @@ Send: TypeAlias = Callable[[np.ndarray, tuple[Any, ...], int], None]
 
 @dataclass(frozen=True)
 class ProblemTable:
-    """The table of problems that a kernel reads, one row each. `columns` are those of the addresses of A, B, C (or out)
-    and out. `order` is the order of the problems in the rows, None for that of the call."""
+    """The table of problems that a kernel reads, one row each, in memory `by_column` or by row. `columns` are those of
+    the addresses of A, B, C (or out) and out. `order` is the order of the problems in the rows, None for that of the
+    call."""
 
     rows: np.ndarray
     columns: tuple[int, int, int, int]
     order: np.ndarray | None = None
+    by_column: bool = False
+
+    def emulated(self, group: ProblemGroup) -> AddressTable:
+        """Return the table for the emulator, which assigns addresses of its own."""
+        count, width = self.rows.shape
+        apart = (1, count) if self.by_column else (width, 1)
+        table = (self.rows.T if self.by_column else self.rows).view(AddressTable)
+        numbers = range(count) if self.order is None else self.order.tolist()
+        table.holders = [
+            (row * apart[0] + column * apart[1], f"{operand.name}[{number}]", operand.array(number))
+            for row, number in enumerate(numbers)
+            for column, operand in zip(self.columns, group.operands, strict=True)
+        ]
+        return table
+
+
+@dataclass(frozen=True)
+class ListPlan:
+    """A launch for the problems that are `listed`; `lists` are those of the call: out, a, b and c.
+
+    The kernel finds the matrices in a table. `values` returns its parameters, given the addresses of this table and of
+    that of its `schedule`, the factors, and where it runs. If it waits for the kernels before it, it may begin while
+    they run where it `begins_early`. A launch with a workspace is bound to `stream`.
+    """
+
+    kernel: Kernel
+    grid: int | tuple[int, ...]
+    threads: int
+    constants: Mapping[str, Any]
+    listed: ProblemGroup
+    lists: tuple[Any, Any, Any, Any]
+    table: ProblemTable
+    values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
+    schedule: np.ndarray
+    begins_early: bool = True
+    stream: int | None = None
+
+    def carry_out(self, key: Hashable, arrays: tuple[Any, ...], out: Any, factors: tuple[float, ...]) -> None:
+        """Launch, and remember the launch by the key of the call."""
+        problems = self.listed.row_major
+        device, stream = problems.device_stream
+        if device is None:
+            schedule = self.schedule.copy()  # in which blocks may count themselves
+            values = self.values(self.table.emulated(problems), schedule, factors, None, 0)
+            LaunchPlan(self.kernel, self.grid, self.threads, values, self.constants).run()
+            return
+        send = self._sender(device)
+        send(self.table.rows, factors, stream)
+        if is_kept(device, self.stream):
+            keep_lists(key, arrays[:4], factors, self.listed, self.lists, self.table, send, self.stream)
+
+    def _sender(self, device: int) -> TableSender:
+        """Return what launches such problems on a GPU, wherever their matrices are."""
+        early, by_column = self.begins_early, self.table.by_column
+        handle = prepared(self.kernel, self.grid, self.threads, device, begins_early=early, **self.constants)
+
+        def arguments(address: int, factors: tuple[float, ...], stream: int) -> list[Any]:
+            values = self.values(address, address + self.table.rows.nbytes, factors, device, stream)
+            return [address_of(v) if isinstance(v, ArrayArgument) else v for v in values.flat]
+
+        def parts(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return rows.T if by_column else rows, self.schedule
+
+        counts_blocks = self.constants.get("sort", False)  # by counters in the schedule, which begin at 0
+        return TableSender(handle, device, parts, arguments, counts_blocks)
 
 
 @dataclass

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptxdsl.arrays import AddressTable
 from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.tiles.visitor import COUNTERS
 from ptxdsl.schedule import GroupedProblemVisitor
@@ -55,18 +54,6 @@ def describe(group: ProblemGroup) -> np.ndarray:
     for column, operand in zip(ADDRESSES, group.operands, strict=True):
         rows[:, column], rows[:, column + 1] = operand.pointers, operand.strides
     return rows
-
-
-def address_table(group: ProblemGroup, rows: np.ndarray, order: np.ndarray | None) -> AddressTable:
-    """Return the table for the emulator, which assigns addresses of its own."""
-    order = np.arange(len(rows)) if order is None else order
-    table = rows[order].view(AddressTable)
-    table.holders = [
-        (row * ROW + column, f"{operand.name}[{number}]", operand.array(number))
-        for row, number in enumerate(order.tolist())
-        for column, operand in zip(ADDRESSES, group.operands, strict=True)
-    ]
-    return table
 
 
 def parts_table(visitor: GroupedProblemVisitor) -> tuple[np.ndarray, int]:

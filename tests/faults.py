@@ -29,7 +29,7 @@ FAULTS = [
     ("isa/integer.py", "(product >> 16).astype(a.dtype)", "(product >> 15).astype(a.dtype)"),
     ("isa/compare.py", '"leu": lambda a, b: ~(a > b),', '"leu": lambda a, b: ~(a >= b),'),
     ("isa/floating.py", "np.abs(result) >= 2.0**16", "np.abs(result) > 2.0**16"),
-    ("isa/floating.py", "(a == 0) & (b == 0), a + b, np.fmax(a, b)", "(a != 0) & (b == 0), a + b, np.fmax(a, b)"),
+    ("isa/numerics.py", "np.where(zeros, a + b, np.where((a > b)", "np.where(zeros, a - b, np.where((a > b)"),
     ("isa/floating.py", 'Form("mad.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=20)', 'Form("mad.rnd{.ftz}{.sat}.type d=type, a:type, b:type, c:type", rnd=MODES, type="f32", ptx="2.0", sm=90)'),
     ("isa/half.py", 'Form("neg{.ftz}.type d=type, a:type", type=F16, ptx="6.0", sm=53)', 'Form("neg{.ftz}.type d=type, a:type", type=F16, ptx="8.0", sm=90)'),
     ("isa/sparse.py", "row % 8 * 4 + row // 8 + 2 * part", "row % 8 * 4 + row // 16 + 2 * part"),
@@ -40,10 +40,10 @@ FAULTS = [
     ("trace/ring.py", 'emit("fence.proxy.async.shared::cta")', "pass"),
     ("trace/ring.py", 'emit("fence.mbarrier_init.release.cluster")', "pass"),
     ("trace/roles.py", "thread_of(self.builder) - self.first * self.size", "thread_of(self.builder) + self.first * self.size"),
-    ("trace/literal.py", "return (wide >> 16) | 0x40", "return (wide >> 16) | 0x80"),
+    ("trace/literal.py", "rounded = (wide + 0x7FFF + ((wide >> 16) & 1)) >> 16", "rounded = (wide + 0x7FFF) >> 16"),
     ("trace/control.py", "builtins.range(*parts) if len(parts) == 3", "builtins.range(*parts) if len(parts) == 4"),
     ("trace/memory.py", "start + known.cosize * element.bytes", "start - known.cosize * element.bytes"),
-    ("trace/tensor_map.py", "if swizzle and inner > swizzle and inner % swizzle:", "if swizzle and inner >= swizzle and inner % swizzle:"),
+    ("trace/tensor_map.py", "if swizzle and inner > swizzle and inner % swizzle:", "if swizzle and inner % swizzle:"),
     ("trace/value.py", "variable.set(init)", "pass"),
     # parse
     ("parse/constants.py", "return Immediate(0x7F800000 | (0x80000000 if wide < 0 else 0), f32)", "return Immediate(0x7F800000 | (0x80000000 if wide > 0 else 0), f32)"),
@@ -69,16 +69,16 @@ FAULTS = [
     ("schedule/arithmetic.py", "return ((value - 1) >> bits) + 1", "return (value >> bits) + 1"),
     ("schedule/swizzle.py", "if tiled.m < self.n or tiled.n < self.n else self.n", "if tiled.m < self.n or tiled.n <= self.n else self.n"),
     # emulate: memory, order, deadlock
-    ("emulate/observe/races/clocks.py", "if other is None or other is self:", "if other is None:"),
+    ("emulate/observe/races/clocks.py", "if stamp > more.get(thread, -1)}", "if stamp < more.get(thread, -1)}"),
     ("emulate/observe/races/clocks.py", "self.cluster = self.block // r.cluster_blocks", "self.cluster = self.block % r.cluster_blocks"),
-    ("emulate/observe/races/detector.py", "self.clocks.meet_lanes_of(rows, self._tick() | SEVERAL)", "pass"),
+    ("emulate/observe/races/detector.py", "self.clocks.meet_lanes_of(rows, now)\n        self.clocks.barriers", "self.clocks.barriers"),
     ("emulate/run/flow.py", "self.order(BarrierArrival(None, None, None))", "pass"),
     ("emulate/run/flow.py", "present = (come.barrier == number)[:, np.newaxis] & self.active", "present = (come.barrier != number)[:, np.newaxis] & self.active"),
     ("emulate/memory/regions.py", "        self.in_flight += 1\n        if self.tracked:", "        self.in_flight += 1\n        if False:"),
     ("emulate/run/meetings.py", "short = (count > 0) & (count < WARP)", "short = (count > 0) & (count < WARP - 1)"),
     # runtime
     ("runtime/values.py", "return 0x7FFF", "return 0x7FFE"),
-    ("runtime/arguments.py", "if end <= other_start or other_end <= start", "if end < other_start or other_end < start"),
+    ("runtime/arguments.py", "one.pointer == other.pointer and one.span == other.span", "one.pointer == other.pointer"),
     ("runtime/arguments.py", "if is_written and array.readonly:", "if is_written or array.readonly:"),
     ("runtime/emulation.py", 'promised.get("maxntid", [shape.threads]))\n    if shape.threads > most:', 'promised.get("maxntid", [shape.threads]))\n    if shape.threads > most + 1:'),
     ("runtime/limits.py", "BLOCK_REGISTERS = 65536", "BLOCK_REGISTERS = 131072"),
@@ -165,7 +165,7 @@ def main():
     options = parser.parse_args()
     if options.run:
         tier = ["--exhaustive"] if options.exhaustive else []
-        flags = ["-x", "-q", "-m", "not gpu", "-p", "no:cacheprovider", *tier]
+        flags = ["-x", "-q", "-m", "not gpu", *tier]
         sys.exit(pytest.main(flags, [OwnFolderFirst(options.run)]))
     numbers = options.faults or range(len(FAULTS))
     missed = []

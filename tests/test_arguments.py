@@ -371,7 +371,7 @@ def test_bf16_is_rounded_to_nearest_even(number):
 def test_nan_stays_nan():
     for name, code in (("f16", "<e"), ("f32", "<f")):
         assert math.isnan(struct.unpack(code, packed(types.TYPES[name], math.nan))[0])
-    assert np.isnan(np.frombuffer(packed(types.bf16, math.nan), ml_dtypes.bfloat16)[0])
+    assert packed(types.bf16, math.nan) == b"\xff\x7f"  # as the hardware writes it
 
 
 @pytest.mark.parametrize("name, number", [("f32", 1e300), ("f16", 1e6), ("f32", 10**400), ("bf16", 3.4e38)])

@@ -545,6 +545,13 @@ REFUSED = {
         "                                  ^\n"
         "  help: use the same declaration everywhere",
     ),
+    "a vector and a scalar": (
+        module(".extern .global .v2 .f32 x;\n.visible .global .f32 x;"),
+        "line 5, column 23: `x` is .global .f32 here, and .global .v2 .f32 where it was declared first\n"
+        "  <ptx>:5 | .visible .global .f32 x;\n"
+        "                                  ^\n"
+        "  help: use the same declaration everywhere",
+    ),
     "a variable and a kernel of one name": (
         module(".global .b32 k;\n.entry k() { ret; }"),
         "line 5, column 8: `k` is declared as a variable and as a function\n"

@@ -216,12 +216,14 @@ MATRIX = """
 TILE = ".shared .align 16 .b8 tile[128];"
 
 
-def test_a_matrix_instruction_needs_the_whole_warp():
-    body = "mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 29;\n@%p1 ret;" + MATRIX
+@pytest.mark.parametrize("last", [29, 30])
+def test_a_matrix_instruction_needs_the_whole_warp(last):
+    body = f"mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, {last};\n@%p1 ret;" + MATRIX
     finding = only(run(body, parameters="", module=TILE, checks=False))
     assert finding.kind == "divergent-collective"
     assert finding.message == (
-        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 needs all 32 lanes of the warp; lanes 0–29 arrived and the others have ended"
+        "ldmatrix.sync.aligned.m8n8.x1.shared.b16 needs all 32 lanes of the warp; "
+        f"lanes 0–{last} arrived and the others have ended"
     )
 
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ptxdsl.isa import numerics
+from ptxdsl.isa import lookup, numerics
 from ptxdsl.types import TYPES
 
 from .compute import bits, compute
@@ -234,6 +234,11 @@ def test_fast_functions_at_their_edges():
     assert bits(compute("div.approx.f32", [1.0, 6.0], [2.0**127, 2.0])) == ["0", "40400000"]
     assert bits(compute("div.full.f32", [1.0], [2.0**127])) == ["400000"]
     assert bits(compute("rcp.approx.ftz.f64", [3.0])) == ["3fd5555500000000"]
+
+
+def test_an_f16_result_of_2_to_the_16_is_infinite_on_an_h200():
+    (ex2,) = lookup("ex2.approx.f16")
+    assert bits(ex2.op.run_h200(ex2, np.array([15.0, 15.99, 16.0], np.float16))) == ["7800", "7bf4", "7c00"]
 
 
 def test_pairs_of_f32():

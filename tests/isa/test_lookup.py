@@ -141,3 +141,56 @@ def test_words_filter_the_manual():
     assert {head.split(".")[0] for head in heads("e4m3")} >= {"mma", "cvt"}
     assert all("sync" in head for head in heads("mma.sync"))
     assert len(forms_with(["e4m3"], "mma")) < len(forms_with([], "mma"))
+
+
+LEAST = """
+lop3.b32 4.3 50
+dp4a.u32.u32 5.0 61
+bfe.u32 2.0 20
+mad.lo.s32 1.0 10
+fma.rn.f32 2.0 20
+mad.rn.f32 2.0 20
+div.rn.f32 2.0 20
+tanh.approx.f32 7.0 75
+add.f16 4.2 53
+add.rn.bf16 7.8 90
+fma.rn.relu.bf16x2 7.0 80
+neg.f16 6.0 53
+neg.bf16 7.0 80
+abs.f16 6.5 53
+max.f16 7.0 80
+ex2.approx.f16 7.0 75
+tanh.approx.bf16 7.8 90
+add.rn.f32x2 8.6 100
+setp.lt.f16 4.2 53
+cvt.rn.bf16.f32 7.0 80
+cvt.rn.satfinite.e4m3x2.f32 8.1 89
+ld.global.nc.f32 3.1 32
+ld.acquire.gpu.global.u32 6.0 70
+st.release.gpu.global.u32 6.0 70
+red.global.add.f64 5.0 60
+cp.async.commit_group 7.0 80
+cp.async.bulk.commit_group 8.0 90
+ldmatrix.sync.aligned.m8n8.x4.shared.b16 6.5 75
+stmatrix.sync.aligned.m8n8.x4.shared.b16 7.8 90
+mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 7.0 80
+mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 8.4 89
+mbarrier.init.shared.b64 7.0 80
+mbarrier.try_wait.shared.b64 7.8 90
+fence.proxy.async 8.0 90
+barrier.cluster.arrive 7.8 90
+elect.sync 8.0 90
+griddepcontrol.wait 7.8 90
+shfl.sync.idx.b32 6.0 30
+redux.sync.add.u32 7.0 80
+match.any.sync.b32 6.0 70
+activemask.b32 6.2 30
+createpolicy.fractional.L2::evict_last.b64 7.4 80
+mapa.u64 7.8 90
+nanosleep.u32 6.2 70
+"""
+
+
+@pytest.mark.parametrize("mnemonic, version, sm", [line.split() for line in LEAST.split("\n") if line])
+def test_instructions_need_the_ptx_version_and_target_of_the_manual(mnemonic, version, sm):
+    assert lookup(mnemonic)[0].requires == requirement(version, int(sm))

@@ -54,7 +54,7 @@ FAULTS = [
     ("parse/section.py", "if bits <= 16 and not -(1 << bits - 1) <= value < 1 << bits:", "if bits <= 16 and not -(1 << bits - 1) <= value <= 1 << bits:"),
     # layout
     ("layout/algebra.py", "if d < covered or (d % covered and not ragged):", "if d < covered or (d % covered or not ragged):"),
-    ("layout/algebra.py", "reach[i] += (count - 1) * step", "reach[i] += count * step"),
+    ("layout/algebra.py", "reach[i] += (count - 1) * step", "reach[i] += (count - 2) * step"),
     ("layout/descriptors.py", "inner, outer = row % ATOM_ROWS, row // ATOM_ROWS", "inner, outer = row // ATOM_ROWS, row % ATOM_ROWS"),
     ("layout/descriptors.py", "max(span // CHUNK_BYTES, 1).bit_length() - 1", "max(span // CHUNK_BYTES, 1).bit_length()"),
     ("layout/atoms.py", "((128, 1, 16), (64, 8, 512))", "((128, 1, 16), (64, 16, 512))"),
@@ -71,7 +71,7 @@ FAULTS = [
     # emulate: memory, order, deadlock
     ("emulate/observe/races/clocks.py", "if stamp > more.get(thread, -1)}", "if stamp < more.get(thread, -1)}"),
     ("emulate/observe/races/clocks.py", "self.cluster = self.block // r.cluster_blocks", "self.cluster = self.block % r.cluster_blocks"),
-    ("emulate/observe/races/detector.py", "self.clocks.meet_lanes_of(rows, now)\n        self.clocks.barriers", "self.clocks.barriers"),
+    ("emulate/observe/races/detector.py", "self.clocks.meet_lanes_of(rows, now)\n        seen", "seen"),
     ("emulate/run/flow.py", "self.order(BarrierArrival(None, None, None))", "pass"),
     ("emulate/run/flow.py", "present = (come.barrier == number)[:, np.newaxis] & self.active", "present = (come.barrier != number)[:, np.newaxis] & self.active"),
     ("emulate/memory/regions.py", "        self.in_flight += 1\n        if self.tracked:", "        self.in_flight += 1\n        if False:"),

@@ -166,6 +166,12 @@ def test_a_map_says_its_bytes_and_how_a_box_must_be_aligned():
     assert pd.TensorMap(f16, 64) == pd.TensorMap(f16, (64,))
 
 
+@pytest.mark.parametrize("columns", [16, 32, 64, 128])
+def test_a_tile_as_wide_as_its_swizzle_or_narrower_is_one_box(columns):
+    tiled = pd.TensorMap.tiled(f16, (64, columns), swizzle=128)
+    assert tiled.box == (64, min(columns, 64))
+
+
 @pytest.mark.parametrize("swizzle", [32, 64, 128])
 @pytest.mark.parametrize("element", [pd.u8, bf16, f32, pd.f64], ids=str)
 def test_a_swizzled_box_moves_chunks_of_16_bytes_by_the_bits_above_128(element, swizzle):

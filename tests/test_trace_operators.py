@@ -11,7 +11,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, bf16, e4m3, e4m3x2, f16, f32, f64, pred, ptr, s8, s16, s32, s64, u8, u16, u32, u64
-from ptxdsl.trace.literal import limits
+from ptxdsl.trace.literal import encode, limits
 from ptxdsl.trace.operators import wrapped
 from tests.tracing import emitted, mnemonics, source_kernel
 
@@ -176,6 +176,12 @@ def test_float_division_rounds_to_nearest(type, rng):
     x, y = floats(rng, type), floats(rng, type)
     with np.errstate(invalid="ignore", divide="ignore"):
         assert np.array_equal(computed(operator.truediv, type, x, y), x / y, equal_nan=True)
+
+
+def test_a_bf16_constant_is_rounded_to_nearest_even():
+    numbers = [1 + n / 256 for n in range(8)]  # every other one is half way between two values
+    expected = np.array(numbers, ml_dtypes.bfloat16).view(np.uint16)
+    assert [encode(number, bf16).value for number in numbers] == expected.tolist()
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])

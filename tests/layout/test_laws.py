@@ -404,12 +404,6 @@ def test_modes_that_fit_alone_but_carry_together_are_refused(a, b):
         composition(a, b)
 
 
-def test_modes_that_fill_a_mode_together_are_composed():
-    """The largest offset of the two is 12 + 3, the last one of the mode of 16."""
-    assert composition(Layout((16, 2), (1, 100)), Layout((4, 4), (4, 1))) == Layout((4, 4), (4, 1))
-    assert composition(Layout((16, 2), (1, 100)), Layout((8, 2), (2, 1))) == Layout((8, 2), (2, 1))
-
-
 def test_a_law_fails_for_a_wrong_composition():
     assert not representable([0, 6, 7, 8, 9, 15])
     assert representable([0, 4, 1, 5])

@@ -12,8 +12,6 @@ import numpy as np
 
 from ptxdsl.kernels.call.groups import grouped, ragged, ragged_k
 from ptxdsl.kernels.call.launching import residency
-from ptxdsl.kernels.call.scaled import along_k
-from ptxdsl.kernels.call.scaled import groups as scaled_groups
 from tests.machines import NAMES
 from tests.random_calls.views import View
 
@@ -167,7 +165,7 @@ def few_blocks(count: int | None) -> Iterator[None]:
         return min(count, actual(*arguments, **constants))
 
     with contextlib.ExitStack() as stack:
-        for module in (residency, grouped, ragged, ragged_k, scaled_groups, along_k):
+        for module in (residency, grouped, ragged, ragged_k):
             stack.enter_context(mock.patch.object(module, "resident_blocks", fewer))
         yield
 

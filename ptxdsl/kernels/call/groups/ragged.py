@@ -34,6 +34,7 @@ from ptxdsl.kernels.call.products.configure import (
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
+from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
 from ptxdsl.kernels.choose.grouped import (
     by_shares,
     choose_tiles,
@@ -88,6 +89,8 @@ class Groups:
     operands: tuple[EpilogueOperand, ...] = ()
     epilogue: Callable[..., Any] | None = None
     c: Matrix | None = None  # what is added
+    scales: ScaledOperands | None = None
+    depth: int = 0  # the K of all groups, if they are ranges of K
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -432,15 +435,16 @@ def _begins_well(groups: Groups, form: str) -> bool:
     return groups.a.major == "row" or form == "masked"
 
 
-def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
-    """The launch: as many blocks as are resident, or as there can be tiles."""
+def plan_of(
+    kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool, before: tuple[LaunchPlan, ...] = ()
+) -> LaunchPlan:
+    """Return the launch, after those `before`, of as many blocks as are resident or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
-    before: tuple[LaunchPlan, ...] = ()
     by_warpgroups = isinstance(traits, WarpgroupTraits)
     if groups.index is not None and by_warpgroups and not traits.operands.a_gathered:
         copy, launch = copied_rows(groups.a, groups.index, *groups.device_stream)
-        groups, before = replace(groups, a=copy, index=None), (launch,)
+        groups, before = replace(groups, a=copy, index=None), (*before, launch)
     elif groups.index is not None and not by_warpgroups:
         constants["gathers"] = True
     if groups.out_index is not None:
@@ -451,7 +455,8 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     together = traits.schedule.multicast[1]
     blocks = max(1, blocks // together) * together
     group, matrices = _matrices(traits, groups)
-    values = group(**matrices, sizes=groups.sizes, groups=count, rows=rows, n=n, k=k)
+    numbers = {"groups": count, "rows": rows, "n": n, "k": k}
+    values = group(**matrices, **scale_values(groups.scales), sizes=groups.sizes, **numbers)
     bound = groups.device_stream[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound, before=before)
 

@@ -37,6 +37,7 @@ from ptxdsl.kernels.call.matrix import (
 from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices
+from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
     choose_warpgroup_tiles,
@@ -121,28 +122,32 @@ def groups_of(a: object, b: object, offsets: object, out: object, c: object = No
             f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[0]} rows meet {right.shape[0]}",
             help="pass a of (rows, M) and b of (rows, N): the rows of a group are the K of its product",
         )
-    counted = array_argument(
+    sizes = left.shape[1], right.shape[1], left.shape[0]
+    return groups_along_k(left, right, sizes, offsets, out, c, beta)
+
+
+def groups_along_k(
+    a: Matrix, b: Matrix, sizes: tuple[int, int, int], offsets: object, out: object, c: object, beta: float
+) -> Groups:
+    """Check the other arrays of groups that are ranges of K; `sizes` are the M and N of each and the K of all. `out` is
+    allocated if it is None, and C is left out with a beta of 0. Raises LaunchError for arrays that do not fit."""
+    m, n, k = sizes
+    ends = array_argument(
         "offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)"
     )
-    (count,) = counted.array.shape
-    check_size_array(counted, count, f"`offsets` has {count} groups")
-    shape = count, left.shape[1], right.shape[1]
-    known = outputs(left.type)[0]
-    written = matrix_of_rank("out", empty(left, shape, known) if out is None else out, 3, str(shape))
-    check_output(written, shape, left)
-    groups = Groups(left, right, written, counted, c=addend_of(c, written, beta))
-    check_groups(groups)
+    (count,) = ends.array.shape
+    check_size_array(ends, count, f"`offsets` has {count} groups")
+    shape = count, m, n
+    written = matrix_of_rank("out", empty(a, shape, outputs(a.type)[0]) if out is None else out, 3, str(shape))
+    check_output(written, shape, a)
+    groups = Groups(a, b, written, ends, c=_addend_of(c, written, beta), depth=k)
+    added = [] if groups.c is None else [groups.c]
+    check_devices([a, b, written, ends, *added])
+    check_written(written, [a, b, ends, *([] if groups.in_place else added)])
     return groups
 
 
-def check_groups(groups: Groups) -> None:
-    """Raises LaunchError for arrays of which one is elsewhere, and for an output that may not be written."""
-    a, b, c, out, sizes = groups.a, groups.b, groups.c, groups.out, groups.sizes
-    check_devices([a, b, out, sizes, *([] if c is None else [c])])
-    check_written(out, [a, b, sizes, *([] if c is None or groups.in_place else [c])])
-
-
-def addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
+def _addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
     """C, checked; None with a beta of 0."""
     check_added(c, beta)
     if c is None:
@@ -247,24 +252,30 @@ def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfi
 
 
 def plan_of(
-    kernels: Kernels, groups: Groups, traits: Traits, validate: bool, factors: tuple[float, float] = UNSCALED
+    kernels: Kernels,
+    groups: Groups,
+    traits: Traits,
+    validate: bool,
+    factors: tuple[float, float] = UNSCALED,
+    before: tuple[LaunchPlan, ...] = (),
 ) -> LaunchPlan:
-    """The launch: as many blocks as are resident, or as there are tiles."""
-    (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 0
+    """Return the launch, after those `before`, of as many blocks as are resident or as there are tiles."""
+    count, m, n = groups.out.full_shape
     constants = {"traits": traits, "validate": validate}
-    tiles = tiles_of(groups.out, traits.tile)
+    tiles = _tiles_of(groups.out, traits.tile)
     kernel, (device, stream) = kernels.of(traits), groups.device_stream
     blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
-    numbers = {"sizes": groups.sizes, "groups": count, "rows": rows, "m": m, "n": n}
+    numbers = {"sizes": groups.sizes, "groups": count, "rows": groups.depth, "m": m, "n": n}
     numbers |= dict(zip(FACTORS, factors, strict=True))
     if not isinstance(traits, WarpgroupTraits):
         values = ragged_k_parameters(traits)(**_matrices(groups), **numbers)
         return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS)
-    values = tensor_ragged_k_parameters(traits)(**numbers, **mapped(groups, traits, blocks))
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream)
+    matrices = _mapped(groups, traits, blocks)
+    values = tensor_ragged_k_parameters(traits)(**numbers, **matrices, **scale_values(groups.scales))
+    return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream, before)
 
 
-def tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
+def _tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
     """How many tiles the outputs of all groups have. Raises LaunchError for more than can be numbered."""
     count, m, n = out.full_shape
     tiles = count * -(-m // tile[0]) * -(-n // tile[1])
@@ -284,7 +295,7 @@ def _matrices(groups: Groups) -> dict[str, Any]:
     return {name: group_values(matrix) for name, matrix in known.items()}
 
 
-def mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
+def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
     """The matrices as a kernel of the sm_90a path takes them: with maps of all of A and B, and memory for those of
     groups."""
     device, stream = groups.device_stream

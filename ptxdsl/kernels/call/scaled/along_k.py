@@ -1,30 +1,27 @@
-"""Calls of scaled_gemm_ragged_k(): their arrays, and their launch."""
+"""Calls of scaled_gemm_ragged_k()."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd
+from typing import Any
 
 import numpy as np
 
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     GroupsCall,
-    check_output,
-    check_size_array,
     check_values,
     help_of_types,
     in_boxes,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.groups.ragged_k import FACTORS, addend_of, are_boxed, check_groups, mapped, tiles_of
+from ptxdsl.kernels.call.groups.ragged_k import are_boxed, groups_along_k, plan_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.launching.residency import resident_blocks
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, check_input_types, empty
+from ptxdsl.kernels.call.matrix import ArrayArgument, check_input_types
 from ptxdsl.kernels.call.products.configure import check_mappable, facts, narrower
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
@@ -43,11 +40,9 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.shape_class import class_of_list
 from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled, ranked_scaled
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FP8, Scaling, outputs
-from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
+from ptxdsl.kernels.product.operands import FP8, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.function import UNSCALED
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 
@@ -60,75 +55,70 @@ class ScaledRaggedKCall(GroupsCall):
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, offsets, c = call.arrays
         *_, self.validate = call.options
-        self.kernel, self.factors = call.kernels.warpgroups, call.factors
-        self.groups = groups = groups_of(a, b, offsets, out, c, call.beta)
-        self.scaled = checked_scales(groups, scale_a, scale_b)
+        self.kernels, self.factors = call.kernels, call.factors
+        self.groups = groups = groups_of(a, b, scale_a, scale_b, offsets, out, c, call.beta)
         if self.validate:
-            _check_offsets(groups.sizes, groups.a.shape[1])
+            _check_offsets(groups.sizes, groups.depth)
         self.out, self.is_empty = groups.out.owner, not groups.out.array.size
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        traits = traits_of(self.groups, self.scaled, config)
+        traits = traits_of(self.groups, config)
         check_factors(self.factors, traits)
-        return plan_of(self.kernel, self.groups, self.scaled, traits, self.validate, self.factors)
+        groups, before = _readable(self.groups)
+        return plan_of(self.kernels, groups, traits, self.validate, self.factors, before)
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        average = _list_facts(self.groups, self.scaled)
+        average = _list_facts(self.groups)
         return f"{class_of_list(average)}, {average.operands}, validated {self.validate}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class, none if there is nothing to multiply."""
-        if not self.groups.a.shape[1]:
+        if not self.groups.depth:
             return []
-        average, (device, _) = _list_facts(self.groups, self.scaled), self.groups.device_stream
+        average, (device, _) = _list_facts(self.groups), self.groups.device_stream
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
             (time, TuningCandidate(each))
             for time, each in ranked_scaled(known, model_of(device), MOST_COLUMNS)
-            if not each.swap_ab or self.scaled.scaling is Scaling.TENSORS
+            if not each.swap_ab or known.operands.scaling is Scaling.TENSORS
         ]
 
 
-def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
-    """The arrays of a call; out is made where it is not given. C is checked, and left out with a beta of 0. Raises
-    LaunchError for what does not fit."""
+def groups_of(
+    a: object,
+    b: object,
+    scale_a: object,
+    scale_b: object,
+    offsets: object,
+    out: object,
+    c: object = None,
+    beta: float = 0.0,
+) -> Groups:
+    """Check the arrays of a call; `out` is allocated if it is None, and C is left out with a beta of 0. Raises
+    LaunchError for arrays that do not fit."""
     left, right = matrix_of_rank("a", a, 2, "(M, K)"), matrix_of_rank("b", b, 2, "(K, N)").along_column
     check_type(left, "call grouped_gemm_ragged_k of their transposes, whose rows are K")
     check_input_types(left, right, FP8, help_of_types(FP8))
-    if left.shape[1] != right.shape[0]:
+    (m, k), (rows, n) = left.shape, right.shape
+    if k != rows:
         raise LaunchError(
-            f"`a` has the shape {left.shape} and `b` {right.shape}: {left.shape[1]} columns meet {right.shape[0]} rows",
+            f"`a` has the shape {left.shape} and `b` {right.shape}: {k} columns meet {rows} rows",
             help="pass a of (M, K) and b of (K, N), with the K of all groups; of (N, K), pass the transpose",
         )
-    counted = array_argument(
-        "offsets", offsets, 1, "it has one number for each group", "pass offsets of the shape (groups,)"
-    )
-    (count,) = counted.array.shape
-    check_size_array(counted, count, f"`offsets` has {count} groups")
-    shape = count, left.shape[0], right.shape[1]
-    written = matrix_of_rank("out", empty(left, shape, outputs(left.type)[0]) if out is None else out, 3, str(shape))
-    check_output(written, shape, left)
-    groups = Groups(left, right, written, counted, c=addend_of(c, written, beta))
-    check_groups(groups)
-    return groups
-
-
-def checked_scales(groups: Groups, scale_a: object, scale_b: object) -> ScaledOperands:
-    """The scales, checked."""
-    count, m, n = groups.out.full_shape
-    blocks = -(-groups.a.shape[1] // BLOCK)
+    groups = groups_along_k(left, right, (m, n, k), offsets, out, c, beta)
+    count, blocks = groups.out.batches or 0, -(-k // BLOCK)
     shapes = ScaleShapes(((count, m, 1), (count, 1, n)), ((m, blocks), (blocks, n)))
-    scaled = scales_of((scale_a, scale_b), shapes, [groups.a, groups.b, groups.out])
-    if scaled.scaling is Scaling.BLOCKS:
-        check_side_by_side(scaled.b)
-    return scaled
+    scales = scales_of((scale_a, scale_b), shapes, [left, right, groups.out])
+    if scales.scaling is Scaling.BLOCKS:
+        check_side_by_side(scales.b)
+    return replace(groups, scales=scales)
 
 
 def _check_offsets(offsets: ArrayArgument, k: int) -> None:
-    """Raises LaunchError for the first offset in host memory that makes no sense."""
+    """Raise LaunchError for the first invalid offset in host memory."""
     check_values("ragged", offsets, k, "columns")
     if offsets.array.device != HOST:
         return
@@ -141,9 +131,9 @@ def _check_offsets(offsets: ArrayArgument, k: int) -> None:
         )
 
 
-def traits_of(groups: Groups, scaled: ScaledOperands, config: GemmConfig | None) -> WarpgroupTraits:
-    """What the kernel is made for: `config` gives the tile, else it is chosen."""
-    known, (device, _) = _list_facts(groups, scaled), groups.device_stream
+def traits_of(groups: Groups, config: GemmConfig | None) -> WarpgroupTraits:
+    """Return the traits of the kernel, with the tile of `config` or of the model."""
+    known, (device, _) = _list_facts(groups), groups.device_stream
     operands = replace(known.operands, out_boxes=False)
     if config is None:
         config = choose_scaled(known, model_of(device), MOST_COLUMNS)
@@ -158,51 +148,34 @@ def traits_of(groups: Groups, scaled: ScaledOperands, config: GemmConfig | None)
     return in_boxes(traits, device) if are_boxed(groups) else traits
 
 
-def _list_facts(groups: Groups, scaled: ScaledOperands) -> ListFacts:
-    """What is known of groups of average size; operands that are not read as they lie are copied so."""
-    (count, m, n), k = groups.out.full_shape, groups.a.shape[1]
-    c, out = groups.c, groups.out
-    widths = 16, 16, narrower(out, c, n)
-    operands = facts(groups.a, groups.b, c, out, widths, in_place=groups.in_place, batches="strided")
-    sizes = np.full(count, m), np.full(count, n), np.full(count, k / count)
-    scales = {"scaling": scaled.scaling, "scale_bytes": _scale_bytes(scaled)}
-    return ListFacts(sizes, replace(operands, a_major="k", b_major="k", out_boxes=are_boxed(groups), **scales))
+def _list_facts(groups: Groups) -> ListFacts:
+    """Return the facts of groups of average size, whose A and B are copied if wgmma cannot read them in place."""
+    (count, m, n), c, out = groups.out.full_shape, groups.c, groups.out
+    operands = facts(
+        groups.a, groups.b, c, out, (16, 16, narrower(out, c, n)), in_place=groups.in_place, batches="strided"
+    )
+    sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / count)
+    layout = {"a_major": "k", "b_major": "k", "out_boxes": are_boxed(groups)}
+    return ListFacts(sizes, replace(operands, **layout, **_scale_facts(groups.scales)))
 
 
-def plan_of(
-    kernel: Kernel,
-    groups: Groups,
-    scaled: ScaledOperands,
-    traits: WarpgroupTraits,
-    validate: bool,
-    factors: tuple[float, float] = UNSCALED,
-) -> LaunchPlan:
-    """The launch: as many blocks as are resident, or as there are tiles."""
-    (count, m, n), k, (device, stream) = groups.out.full_shape, groups.a.shape[1], groups.device_stream
-    constants = {"traits": traits, "validate": validate}
-    blocks = min(tiles_of(groups.out, traits.tile), resident_blocks(kernel, traits.threads, device, **constants))
-    numbers = {"sizes": groups.sizes, "groups": count, "rows": k, "m": m, "n": n}
-    numbers |= dict(zip(FACTORS, factors, strict=True))
-    groups = _with_k(groups)
-    a, b, before = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
-    check_mappable(a.shape[1], a, b)
-    matrices = mapped(replace(groups, a=a, b=b), traits, blocks)
-    values = tensor_ragged_k_parameters(traits)(**matrices, **numbers, **scaled.values)
-    return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS, stream, before)
-
-
-def _with_k(groups: Groups) -> Groups:
-    """The same with A and B that tensor maps can be made of: where K is 0, memory of which nothing is read, since all
-    groups are empty."""
-    if groups.a.shape[1]:
-        return groups
+def _readable(groups: Groups) -> tuple[Groups, tuple[LaunchPlan, ...]]:
+    """Return the groups with copies of A and B where wgmma cannot read them in place, and the launches that make the
+    copies. With a K of 0, A and B are memory for which there are tensor maps, and which no group reads."""
     at = groups.device_stream
-    return replace(groups, a=zeros(groups.a, at), b=zeros(groups.b.transposed, at).transposed)
+    a, b = groups.a, groups.b
+    if not groups.depth:
+        a, b = zeros(a, at), zeros(b.transposed, at).transposed
+    a, b, before = as_wgmma_reads(a, b, at)
+    check_mappable(a.shape[1], a, b)
+    return replace(groups, a=a, b=b), before
 
 
-def _scale_bytes(scaled: ScaledOperands) -> int:
-    """Return the width at which scales of columns along K are read: 8 if pairs of columns are aligned to it."""
-    if scaled.scaling is not Scaling.BLOCKS:
-        return f32.bytes
-    (_, columns), (step, _) = scaled.b.array.shape, scaled.b.array.strides
-    return gcd(2 * f32.bytes, columns * f32.bytes, step * f32.bytes, scaled.b.array.pointer)
+def _scale_facts(scales: ScaledOperands | None) -> dict[str, Any]:
+    """Return the facts of scales. Those of columns along K are read in pairs if all pairs are aligned."""
+    assert scales is not None
+    if scales.scaling is not Scaling.BLOCKS:
+        return {"scaling": scales.scaling}
+    (_, columns), (step, _) = scales.b.array.shape, scales.b.array.strides
+    width = gcd(2 * f32.bytes, columns * f32.bytes, step * f32.bytes, scales.b.array.pointer)
+    return {"scaling": scales.scaling, "scale_bytes": width}

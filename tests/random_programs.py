@@ -411,14 +411,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Racing pairs of lines and where they race: `model` must be found, and only `possible` ones may be.
+    """Racing pairs of lines, each with a place where they race: `model` must be found, and only `possible` ones may be.
 
     `detector` has the lines of each finding, that of the access at which it was found in front; `others` are the kinds of the
     other findings.
     """
 
-    model: dict[Pair, Place]
-    possible: dict[Pair, Place]
+    model: set[tuple[Pair, Place]]
+    possible: set[tuple[Pair, Place]]
     detector: set[Pair]
     others: tuple[str, ...]
     recorded: list[Operation]
@@ -442,7 +442,7 @@ def verdict(program: Program, schedule: str) -> Verdict:
     model -= released(recorder.operations, model) | unfenced_reads(recorder.operations, model)
     model -= counted(recorder.operations, model) | landed_early(recorder.operations, model)
     possible = races(recorder.operations, observed=False)
-    placed = [{(a.line, b.line): a.place for a, b in pairs} for pairs in (model, possible)]
+    placed = [{((a.line, b.line), a.place) for a, b in pairs} for pairs in (model, possible)]
     return Verdict(*placed, found, others, recorder.operations)
 
 
@@ -504,10 +504,10 @@ def compare(program: Program) -> Difference | None:
     """
     for schedule in SCHEDULES:
         judged = verdict(program, schedule)
-        racing = {line for pair in judged.possible for line in pair}
+        racing = {line for pair, _ in judged.possible for line in pair}
         named = {line for pair in judged.detector for line in pair}
         false_alarms = tuple(pair for pair in sorted(judged.detector) if pair[0] not in racing)
-        missed = tuple(pair for pair, place in sorted(judged.model.items()) if not named & _lines_in(judged, place))
+        missed = tuple(sorted({pair for pair, place in judged.model if not named & _lines_in(judged, place)}))
         if named & {operation.line for operation in judged.recorded if operation.sem != "weak"}:
             missed = ()
         if false_alarms or missed:
@@ -517,7 +517,7 @@ def compare(program: Program) -> Difference | None:
 
 def _lines_in(judged: Verdict, place: Place) -> set[int]:
     """The lines that race in bytes of a place."""
-    return {line for pair, other in judged.possible.items() if _overlap(place, other) for line in pair}
+    return {line for pair, other in judged.possible if _overlap(place, other) for line in pair}
 
 
 def _overlap(a: Place, b: Place) -> bool:

@@ -202,7 +202,23 @@ def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     program = Program(threads, blocks, blocks, (1,), tuple(Round(tuple(map(tuple, each))) for each in steps))
     judged, lines = verdict(program, schedule), program.text().split("\n")
     assert race in [{lines[line - 1] for line in pair} for pair in judged.detector]
-    assert race in [{lines[line - 1] for line in pair} for pair in judged.possible]
+    assert race in [{lines[line - 1] for line in pair} for pair, _ in judged.possible]
+
+
+COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_pair_of_instructions_may_race_in_several_places(schedule):
+    """A bulk store reads what cp.async wrote, and writes what cp.async read: neither place may hide the other."""
+    steps = ((Step((COPY_IN, STAGED)), Step(STORE)), ())
+    program = Program(WARPS, 1, 1, (1,), (Round(steps),))
+    judged, lines = verdict(program, schedule), program.text().split("\n")
+    pair = lines.index(COPY_IN) + 1, lines.index(COPY_BACK) + 1
+    assert {(lines, place.block) for lines, place in judged.possible} == {(pair, 0), (pair, -1)}
+    assert judged.model == {(pair, Place(0, 128, 16))}
+    assert judged.detector == {pair[::-1]}
+    assert compare(program) is None
 
 
 @pytest.mark.cases(8)

@@ -439,7 +439,7 @@ def verdict(program: Program, schedule: str) -> Verdict:
     found = {pair for pair, finding in pairs.items() if "block ends" not in finding.message}
     others = tuple(sorted({f.kind for f in report.findings if f.kind not in RACES}))
     model = races(recorder.operations)
-    model -= released(recorder.operations, model) | unfenced_reads(recorder.operations, model)
+    model -= released(recorder.operations, model) | unfenced(recorder.operations, model)
     model -= counted(recorder.operations, model) | landed_early(recorder.operations, model)
     possible = races(recorder.operations, observed=False)
     placed = [{((a.line, b.line), a.place) for a, b in pairs} for pairs in (model, possible)]
@@ -466,14 +466,26 @@ def released(execution: list[Operation], racing: set[Race]) -> set[Race]:
     return {(a, b) for a, b in ordered if a.kind == READ or a.issued is not None or replaced[relations.index[a]]}
 
 
-def unfenced_reads(execution: list[Operation], racing: set[Race]) -> set[Race]:
-    """The races of reads of global memory, or of another block, with copies that lack a proxy fence alone: "Limits"."""
-    far = {(a, b) for a, b in racing if a.kind == READ and b.proxy == "async" and a.place.block != a.thread.block}
+def unfenced(execution: list[Operation], racing: set[Race]) -> set[Race]:
+    """The races with copies that lack a proxy fence alone and are not reported: "Limits".
+
+    The first access is a read of global memory or of another block, or both are copies that access one shared memory for
+    threads of two blocks.
+    """
+    far = {(a, b) for a, b in racing if b.proxy == "async" and (_is_far_read(a) or _are_copies_in_shared(a, b))}
     if not far:
         return far
     relations = Execution(execution)
     order, _ = relations.base_causality()
     return {(a, b) for a, b in far if order[relations.index[a], relations.index[b]]}
+
+
+def _is_far_read(a: Operation) -> bool:
+    return a.kind == READ and a.place is not None and a.place.block != a.thread.block
+
+
+def _are_copies_in_shared(a: Operation, b: Operation) -> bool:
+    return a.proxy == b.proxy == "async" and a.place is not None and a.place.block >= 0
 
 
 def counted(execution: list[Operation], racing: set[Race]) -> set[Race]:

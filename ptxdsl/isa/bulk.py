@@ -19,7 +19,7 @@ from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
 from .operand import Problem
-from .step import Ordering, PhaseArrival, Pieces, Step
+from .step import BULK_REDUCTION, Ordering, PhaseArrival, Pieces, Step
 from .transactions import count_bytes
 
 BYTES = "mbarrier::complete_tx::bytes"
@@ -215,7 +215,7 @@ class BulkReduceShared(Bulk):
             values = np.ascontiguousarray(octets.transpose(0, 2, 1).reshape(size, -1).T).view(i.type.dtype)
             for n, value in enumerate(values.T):
                 address = dst + np.uint64(n * i.type.bytes)
-                m.atomic(space, address, i.type, update, value, ordering=Ordering("relaxed", "cluster"))
+                m.atomic(space, address, i.type, update, value, ordering=BULK_REDUCTION)
             m.order(PhaseArrival(space, mbarrier, Ordering("release", "cluster"), asynchronous=True))
             count_bytes(m, space, mbarrier, np.full(mbarrier.shape, -size, np.int64))
 

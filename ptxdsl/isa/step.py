@@ -45,6 +45,7 @@ ASYNC = Ordering(proxy="async")
 TENSOR_MAP = Ordering(proxy="tensormap")
 INITIALISATION = Ordering(proxy="mbarrier")
 RELAXED = Ordering("relaxed", "gpu")
+BULK_REDUCTION = Ordering("relaxed", "gpu", "async")
 
 
 @dataclass(frozen=True, slots=True)

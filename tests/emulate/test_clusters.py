@@ -686,7 +686,7 @@ RING_PARTS = {
     "init": MEET,
     "wait_empty": "mbarrier.try_wait.parity.shared.b64 %p2, [empty], %r5;",
     "wait_full": "mbarrier.try_wait.parity.shared.b64 %p2, [full], %r5;",
-    "release": "@%p0 mbarrier.arrive.shared::cluster.b64 _, [%r10];",
+    "release": "fence.proxy.async.shared::cta; bar.warp.sync -1; @%p0 mbarrier.arrive.shared::cluster.b64 _, [%r10];",
     "end": "bar.warp.sync -1; " + MEET,
 }
 RING_SHARED = ".shared .align 128 .b8 tile[256]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;"
@@ -747,7 +747,7 @@ def test_a_bulk_reduction_into_shared_memory_of_another_block(schedule):
         ".align 8 .b32", ".align 16 .b32"
     )
     parts = SEND | {
-        "init": "mov.u32 %r13, sums; mad.lo.u32 %r13, %r1, 4, %r13; st.shared.u32 [%r13], 1000;" + MEET,
+        "init": "mov.u32 %r13, sums; mad.lo.u32 %r13, %r1, 4, %r13; st.shared.u32 [%r13], 1000; fence.proxy.async;" + MEET,
         "send": send,
         "read": "ld.shared.u32 %r9, [%r13]; st.global.u32 [%rd1], %r9;" + MEET,
     }

@@ -204,3 +204,81 @@ def test_copies_of_one_block_need_no_fence(reader, text, ordered, schedule):
     """PTX ISA, "Causality order": accesses through one proxy are ordered without a fence within a block."""
     report, _ = emulated(copied_twice, 2, schedule, text=text, reader=reader)
     assert {finding.kind for finding in report.findings} == (set() if ordered else {"race"}), report
+
+
+@pd.kernel(arch="sm_90a", cluster=2)
+def refilled_by_another_block(x: ptr[u32], flags: ptr[u32], y: ptr[u32], *, access: str, reader: str, copier: str):
+    """Threads of block 1 read or write a tile, which thread 0 of block 0 fills again by multicast."""
+    s, full = pd.shared(u32, 64, align=128), pd.shared(b64, 1)
+    rank = pd.special("%cluster_ctarank")
+    s[pd.tid.x] = pd.tid.x
+    fence(SHARED)
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.mbarrier.init.shared__cta.b64(full.address(), 1)
+        pd.ptx.fence.mbarrier_init.release.cluster()
+        pd.ptx.mbarrier.arrive.expect_tx.shared__cta.b64(full.address(), 256, out="_")
+    meet()
+    with pd.if_(rank == 1):
+        if access == "read":
+            y[pd.tid.x] = s[pd.tid.x]
+        elif access == "write":
+            s[pd.tid.x] = pd.tid.x + 5
+        fence(reader)
+    meet()
+    with pd.if_((rank == 0) & (pd.tid.x == 0)):
+        fence(copier)
+        pd.ptx(LOAD + ".multicast::cluster", s.address(0), x, 256, full.address(), pd.ptx.cvt.u16.u32(3))
+    wait(full)
+    meet()
+
+
+@every_schedule
+@pytest.mark.parametrize("access", ["read", "write"])
+@pytest.mark.parametrize(
+    ("reader", "copier", "ordered"),
+    [(SHARED, "", True), (ANY, "", True), ("", ANY, True), (GLOBAL, GLOBAL, False), ("", "", False)],
+)
+def test_a_tile_that_another_block_fills_again(access, reader, copier, ordered, schedule):
+    report, _ = emulated(refilled_by_another_block, 2, schedule, access=access, reader=reader, copier=copier)
+    assert {finding.kind for finding in report.findings} == (set() if ordered else {"race"}), report
+
+
+def test_a_tile_that_another_block_fills_again_in_words():
+    report, _ = emulated(refilled_by_another_block, 2, "lockstep", access="read", reader="", copier="")
+    assert report.findings[0].message == (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster writes s[0] through the "
+        "async proxy, read by thread (0, 0, 0) of block (1, 0, 0) with ld.shared.u32 through the generic proxy; no "
+        "proxy fence separates the two"
+    )
+    assert report.findings[0].degree.value == "error"
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_copies_of_two_blocks_to_one_tile_need_no_fence(schedule):
+    report, _ = emulated(refilled_by_another_block, 2, schedule, access="", reader="", copier="")
+    assert not report.findings, report
+
+
+@pd.kernel(arch="sm_90a")
+def reduced_by_two_blocks(x: ptr[u32], flags: ptr[u32], y: ptr[u32], *, text: str):
+    """Both blocks clear a part of y of their own, add to it, and add to the rest of y."""
+    s = pd.shared(u32, 32, align=128)
+    with pd.if_(pd.tid.x < 32):
+        s[pd.tid.x] = pd.tid.x
+        y[pd.ctaid.x * 32 + pd.tid.x] = 0
+    fence(text)
+    pd.ptx.bar.sync(0)
+    with pd.if_(pd.tid.x == 0):
+        for place in (pd.ctaid.x * 32, 64):
+            pd.ptx(STORE.replace("cp.async", "cp.reduce.async") + ".add.u32", y + place, s.address(0), 128)
+        pd.ptx.cp.async_.bulk.commit_group()
+        pd.ptx.cp.async_.bulk.wait_group(0)
+
+
+@every_schedule
+@pytest.mark.parametrize(("text", "ordered"), [(ANY, True), (SHARED, False)])
+def test_reductions_need_a_fence_after_stores_but_not_among_blocks(text, ordered, schedule):
+    """PTX ISA, "cp.reduce.async.bulk": each reduction is relaxed at .gpu scope."""
+    report, y = emulated(reduced_by_two_blocks, 2, schedule, 96, text=text)
+    assert {finding.kind for finding in report.findings} == (set() if ordered else {"race"}), report
+    assert not ordered or (y == np.outer([1, 1, 2], np.arange(32)).reshape(-1)).all()

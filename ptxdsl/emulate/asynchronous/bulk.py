@@ -17,10 +17,11 @@ import numpy as np
 from ...errors import Location
 from ...isa.cluster_address import OFFSET
 from ...isa.mbarrier import PHASE, expect, pending_bytes
-from ...isa.step import ASYNC, RELAXED, Ordering, PhaseWait, Pieces, Update
+from ...isa.step import ASYNC, BULK_REDUCTION, Ordering, PhaseWait, Pieces, Update
 from ...isa.tensor_map import MAP_BYTES
 from ...notes import RingNote
 from ...types import Type
+from ...types import lanes as lanes_of
 from ..memory.access import (
     READS,
     UPDATES,
@@ -186,18 +187,20 @@ class BulkCopies(Observer):
             self.memory.order(x, CopyStart(load.serial, self.loads[0].serial, is_bulk=True))
             self.issued += 1
 
-    def _reach(self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering) -> tuple[np.ndarray, np.ndarray]:
+    def _reach(
+        self, x: Requester, kind: str, pieces: Pieces, ordering: Ordering, elements: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the global addresses, and a flag per lane: True if all of its accesses are allowed."""
-        lanes = pieces.address.shape[-1]
+        lanes, address = pieces.address.shape[-1], pieces.address
         if pieces.inside is None:
-            access = self.memory.reach(x, kind, pieces.space, pieces.address, pieces.unit, ordering, None, True)
+            access = self.memory.reach(x, kind, pieces.space, address, pieces.unit, ordering, None, True, elements)
             each = np.ones((1, lanes), bool) if access.allowed is None else access.allowed
             return access.flat, np.logical_and.reduce(each)
         flat, allowed = np.zeros(pieces.address.shape, np.int64), np.ones(lanes, bool)
         if pieces.inside.any():
             with x.only(pieces.inside):
                 address = pieces.address[pieces.inside]
-                access = self.memory.reach(x, kind, pieces.space, address, pieces.unit, ordering, None, True)
+                access = self.memory.reach(x, kind, pieces.space, address, pieces.unit, ordering, None, True, elements)
             flat[pieces.inside] = access.flat
             if access.allowed is not None:
                 allowed[np.nonzero(pieces.inside)[1][~access.allowed]] = False
@@ -342,8 +345,11 @@ class BulkCopies(Observer):
         update: Update | None,
     ) -> None:
         """Queue copies from shared memory."""
-        kind, ordering = (WRITES, ASYNC) if update is None else (UPDATES, Ordering("relaxed", "gpu", "async"))
-        targets, allowed = self._reach(x, kind, destination, ordering)
+        if type is None or update is None:
+            targets, allowed = self._reach(x, WRITES, destination, ASYNC)
+        else:
+            elements = destination.unit // type.bytes * lanes_of(type)[1]
+            targets, allowed = self._reach(x, UPDATES, destination, BULK_REDUCTION, elements)
         reading, lanes = self.readings.begin(x, source), x.lanes_now
         self.swizzles.check_boxes(x, reading, destination.swizzle)
         if reading.allowed is not None:
@@ -451,7 +457,7 @@ class BulkCopies(Observer):
         address = (address[:, np.newaxis] + parts).reshape(-1)
         values = np.ascontiguousarray(items).view(store.type.dtype)
         with store.resume(np.repeat(lanes, each)):
-            self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, RELAXED)
+            self.memory.atomic(x, pieces.space, address, store.type, store.update, (values,), None, BULK_REDUCTION)
 
     # Tensor maps in global memory, which a kernel may change only when no copy reads them
 

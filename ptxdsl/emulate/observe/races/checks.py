@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ....isa.step import ASYNC, BULK_REDUCTION
 from ...memory.access import READS, WRITES, Access
 from ...run.residents import WARP
 from .accesses import Accessors
@@ -17,6 +18,8 @@ from .proxies import Proxies
 from .shadow import Shadow, SharedShadow, each_once
 from .stamps import LANE_MASK, STAMP, TICK
 from .telling import Conflict, Told, tell, tell_of_fence
+
+COPIES = (ASYNC, BULK_REDUCTION)  # the data of copies; mbarriers count their bytes with another ordering
 
 # Of some accessors, the entries that conflict, and the stamps and warps of what each conflicts with
 Conflicts: TypeAlias = tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]
@@ -35,30 +38,33 @@ class Checks:
         self.is_strict = False
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
-        """Check what the async proxy will do against earlier writes through the generic proxy, and through the async
-        proxy by other blocks: within a block those need no fence."""
-        if access.ordering.proxy != "async" or access.ordering.sem != "weak" or self.conflicts:
+        """Check what the async proxy will do against earlier writes through the generic proxy and, in global memory,
+        through the async proxy by other blocks, unless both are reductions."""
+        if access.ordering not in COPIES or self.conflicts:
             return
+        space = _space(shadow)
         stamps, warps = each_once(*shadow.writes.take(who.words))
-        entry, word = np.nonzero(self.proxies.unfenced(who.lanes, stamps, warps, _space(shadow)))
+        entry, word = np.nonzero(self.proxies.unfenced(who.lanes, stamps, warps, space))
         if entry.size:
-            stamps, warps = stamps[entry, word], warps[entry, word]
-            other_block = warps // self.clocks.residents.warps != self.clocks.block[who.rows[entry]]
-            which = other_block | self.journal.are_generic(stamps)
+            stamps, warps, rows = stamps[entry, word], warps[entry, word], who.rows[entry]
+            which = self.journal.are_generic(stamps)
+            if space == "global":
+                other_block = warps // self.clocks.residents.warps != self.clocks.block[rows]
+                which |= other_block & ~self.both_strong(access, rows, stamps, warps)
             if which.any():
                 self.unfenced.append((who, entry[which], stamps[which], warps[which]))
 
     def read_fences(self, access: Access, who: Accessors, shadow: SharedShadow) -> None:
-        """Check what the async proxy will write against what threads of the block read through the generic proxy.
+        """Check what the async proxy will write against what threads of the block that owns the bytes read through the
+        generic proxy.
 
         A read that a barrier separates from the write is an error; one that an mbarrier or a flag separates is strict,
         and is kept only if there is no error.
         """
-        if access.kind != WRITES or access.ordering.sem != "weak" or self.conflicts or self.unfenced:
+        if access.ordering not in COPIES or access.kind == READS or self.conflicts or self.unfenced:
             return
         slot = who.words.first * shadow.grain // shadow.stride
-        who = who.only(slot == self.clocks.residents.slot[who.lanes])
-        first = self.clocks.block[who.rows] * self.clocks.residents.warps
+        first = self.clocks.residents.ordinals[slot] * self.clocks.residents.warps
         strict: list[Conflicts] = []
         for warp in range(self.clocks.residents.warps):
             stamps = shadow.readers.take(shadow.reads_of(who.words, warp))

@@ -39,7 +39,7 @@ from ...run.barriers import BARRIERS
 from ...run.residents import WARP, Residents
 from .accesses import Accesses, Accessors, allowed
 from .behind import Behind
-from .checks import Checks
+from .checks import COPIES, Checks
 from .clocks import Clocks, Message
 from .clusters import ClusterClocks, strangers, unstarted
 from .crowds import Crowds
@@ -175,8 +175,8 @@ class Races(Observer):
         """Return the accesses to check by words: those to pages with accesses that the threads do not know of."""
         shadow, writes = self.shared, access.kind != READS
         if access.slots is not None:
-            return Doubts(ALL, ALL if writes else None, ALL)
-        fences = access.ordering.proxy == "async" and access.ordering.sem == "weak"
+            return Doubts(ALL, ALL if writes else None, ALL, ALL if writes else None)
+        fences = access.ordering in COPIES
         if shadow.pages is None and access.ordering.proxy != "generic":
             shadow.begin_pages(self.clocks)
         if self.recent is not None and self.recent.is_disturbed(access, accesses, self.clocks.floor):

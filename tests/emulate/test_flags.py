@@ -42,12 +42,15 @@ THIRD: ld.relaxed.gpu.global.u32 %r3, [%rd1]; setp.ne.u32 %p3, %r3, 2; @%p3 bra 
         ("relaxed", "red.relaxed.gpu.global.add.u32 [%rd1], 1;", True),
         ("relaxed", "atom.relaxed.gpu.global.exch.b32 %r9, [%rd1], 2;", True),
         ("acquire", "st.release.gpu.global.u32 [%rd1], 2;", True),
+        ("relaxed", GPU + "st.relaxed.gpu.global.u32 [%rd1], 2;", True),
+        ("relaxed", "fence.sc.gpu; st.relaxed.gpu.global.u32 [%rd1], 2;", True),
+        ("relaxed", CTA + "st.relaxed.gpu.global.u32 [%rd1], 2;", False),
         ("relaxed", "st.relaxed.gpu.global.u32 [%rd1], 2;", False),
         ("acquire", "st.relaxed.gpu.global.u32 [%rd1], 2;", False),
     ],
 )
-def test_updates_pass_on_what_was_released(sem, second, ordered):
-    """A store that releases nothing does not: what it writes is another's."""
+def test_updates_and_fences_pass_on_what_was_released(sem, second, ordered):
+    """A store that releases nothing does not: what it writes is another's. A fence releases what it acquires."""
     report = run(CHAIN.format(sem=sem, second=second), np.zeros(2, np.uint32), grid=3, block=1)
     kinds = {finding.kind for finding in report.findings}
     assert kinds == (set() if ordered else {"race"}), str(report)

@@ -242,16 +242,16 @@ class Locations:
     # Fences
 
     def fence(self, fence: Fence, lanes: np.ndarray, now: int, alive: np.ndarray) -> None:
-        """Let lanes order their accesses before a fence and those after it."""
+        """Let lanes order their accesses before a fence and those after it. What the fence acquires it also releases."""
         if fence.proxy:
             return
+        if fence.sem != "release" and self.heard:
+            self._take_in(lanes, REACH[fence.scope], alive)
         if fence.sem != "acquire":
             self.any_fenced = True
             then = self.clocks.snapshot(lanes, now)
             for reach in range(REACH[fence.scope] + 1):
                 self.fences[reach][lanes] = then
-        if fence.sem != "release" and self.heard:
-            self._take_in(lanes, REACH[fence.scope], alive)
 
     def _take_in(self, lanes: np.ndarray, reach: int, alive: np.ndarray) -> None:
         """Let lanes acquire, at the reach of a fence, what they read before it."""

@@ -178,6 +178,8 @@ READ_X, WRITE_X = "ld.weak.global.u32 %r9, [%rd1+0];", "st.weak.global.u32 [%rd1
 SIGNAL, REPLY = "st.release.gpu.shared::cluster.u32 [%q0+64], 1;", "st.release.sys.shared.u32 [s+64], 2;"
 WIDE = "st.volatile.shared.u64 [s+64], 1;"
 NARROW = "ld.relaxed.cta.shared.u32 %r9, [s+64];"
+FAR_STORE, TAKE = "st.relaxed.gpu.global.u32 [%rd1+64], 1;", "atom.relaxed.gpu.global.exch.b32 %r9, [%rd1+64], 2;"
+NARROW_LOAD = "ld.acquire.cta.global.u32 %r9, [%rd1+64];"
 WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
 
 
@@ -192,9 +194,11 @@ WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
         (WARPS, [[[LOAD, READ_X], [WAIT, WRITE_X]]], {WRITE_X, READ_X}),
         (CLUSTER, [[[], [SIGNAL], []], [[REPLY], [], []], [[], [], [NARROW]]], {NARROW, SIGNAL}),
         (WARPS, [[[WIDE, REPLY], []], [[], [NARROW]]], {NARROW, WIDE}),
+        (CLUSTER, [[[], [FAR_STORE], []], [[TAKE], [], []], [[], [], [NARROW_LOAD]]], {NARROW_LOAD, FAR_STORE}),
     ],
-    ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size"],
-)
+    ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
+         "hidden-by-an-atom"],
+)  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""
     steps = [[[Step((one,) if isinstance(one, str) else one) for one in thread] for thread in each] for each in rounds]

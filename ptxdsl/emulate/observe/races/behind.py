@@ -141,12 +141,24 @@ class Behind:
             self.checks.earlier(access, who, *shadow.others.take(who.words), kind)
 
     def _check_observed(self, access: Access, who: Accessors, shadow: Shadow, kind: str) -> None:
-        """Holds a weak access against writes that an `atom` observed, unless that is the last one of its warp."""
+        """Check an access against writes that an `atom` observed, unless that is the last one of its warp and precedes
+        the access."""
         entry, stamps, warps = shadow.hidden[OBSERVED].of(who.words.all)
         if not entry.size:
             return
         last, writers = (plane.reshape(-1)[entry] for plane in shadow.writes.take(who.words))
-        racy = ~self._is_latest(last, writers)
+        accessors = who.only(entry // who.words.width)
+        racy = ~self._is_latest(last, writers) | self._are_unordered(accessors, last, writers)
         hidden = stamps[racy][:, np.newaxis], warps[racy][:, np.newaxis]
         if racy.any():
-            self.checks.earlier(access, who.only(entry[racy] // who.words.width), *hidden, kind)
+            self.checks.earlier(access, accessors.only(racy), *hidden, kind)
+
+    def _are_unordered(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """Return which earlier writes, (entries,), nothing orders before the accesses of `who`."""
+        unknown = self.checks.unknown(who, stamps[:, np.newaxis], warps[:, np.newaxis])
+        if unknown is None:
+            return np.zeros(stamps.shape, bool)
+        unordered: np.ndarray = unknown[:, 0]
+        which = np.flatnonzero(unordered)
+        unordered[which] = self.clocks.unordered(who.lanes[which], warps[which], stamps[which], False)
+        return unordered

@@ -242,7 +242,7 @@ class Locations:
     # Fences
 
     def fence(self, fence: Fence, lanes: np.ndarray, now: int, alive: np.ndarray) -> None:
-        """Let lanes order their accesses before a fence and those after it. What the fence acquires it also releases."""
+        """Let lanes order their accesses before a fence and those after it. A fence releases what it acquires."""
         if fence.proxy:
             return
         if fence.sem != "release" and self.heard:

@@ -747,7 +747,8 @@ def test_a_bulk_reduction_into_shared_memory_of_another_block(schedule):
         ".align 8 .b32", ".align 16 .b32"
     )
     parts = SEND | {
-        "init": "mov.u32 %r13, sums; mad.lo.u32 %r13, %r1, 4, %r13; st.shared.u32 [%r13], 1000; fence.proxy.async;" + MEET,
+        "init": "mov.u32 %r13, sums; mad.lo.u32 %r13, %r1, 4, %r13; st.shared.u32 [%r13], 1000; fence.proxy.async;"
+        + MEET,
         "send": send,
         "read": "ld.shared.u32 %r9, [%r13]; st.global.u32 [%rd1], %r9;" + MEET,
     }

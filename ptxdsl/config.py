@@ -8,7 +8,7 @@
 | PTXDSL_DEVICE | device | `emulator` or `cuda`; default: the device of the arrays |
 | PTXDSL_ARCH | arch | `sm_80` … `sm_121f`; default: that of the GPU |
 | PTXDSL_LINEINFO | lineinfo | `on` or `off`: Python lines in the PTX and the cubin; default on |
-| PTXDSL_NUMERICS | numerics | `rounded` (default) or `h200`: emulate mma and .approx bit for bit as on an H200 |
+| PTXDSL_NUMERICS | numerics | `rounded` (default); `h200`: the bits of an H200 in mma and .approx; `b200`: of a B200 |
 | PTXDSL_CHECKS | checks | `on` or `off`: checks on the emulator besides bounds and alignment; default on |
 | PTXDSL_STRICT | strict | `on` or `off`: strict findings are errors in parsed PTX too; default off |
 | PTXDSL_SCHEDULE | schedule | `lockstep` (default), `skewed`, `random` or `random:SEED`: the order of warps |
@@ -51,7 +51,7 @@ OLDER = (
 )  # no kernels are written for these
 ASSEMBLERS = ("nvjitlink", "ptxas", "driver")
 DEVICES = ("emulator", "cuda")
-NUMERICS = ("rounded", "h200")
+NUMERICS = ("rounded", "h200", "b200")
 DUMPS = ("ptx", "cubin", "sass")
 SPILLS = ("error", "warn")
 

@@ -58,8 +58,8 @@ class Finding:
     """An operation that a kernel must not perform.
 
     `kind` is 'out-of-bounds', 'misaligned', 'read-only', 'uninitialized', 'unwaited-async', 'race', 'barrier',
-    'mbarrier', 'cluster', 'registers', 'tensor-map', 'swizzle', 'sparse-metadata', 'unfenced-wgmma', 'unwaited-wgmma',
-    'deadlock', 'divergent-collective', 'guard', 'assert', 'trap', 'call' or 'limit'.
+    'mbarrier', 'cluster', 'registers', 'tensor-map', 'tensor-memory', 'swizzle', 'sparse-metadata', 'unfenced-wgmma',
+    'unwaited-wgmma', 'deadlock', 'divergent-collective', 'guard', 'assert', 'trap', 'call' or 'limit'.
     `locations` are the instructions involved, the reporting one first. `threads` are the first of the `count` threads
     that did it. `help` says how to fix it, unless that follows from the message. `degree` says if it is an error.
     """

@@ -44,6 +44,7 @@ class Op:
     - `late`: registers are read and written after the instruction, until a wait; see `Step.multiply_late`.
     - `awaits`: the event that lanes wait for. `async_proxy`: uses the async proxy, or an object it signals or reads.
       `cancels_clusters`: cancels the launch of other clusters.
+    - `tensor_memory`: uses tensor memory. `arrives_late`: writes its registers late, until a wait or their first use.
     - `lets_grids_begin`: dependent grids may start after this instruction.
     - `batchable`: k consecutive independent instructions of one opcode may run at once, by `execute_batch`.
     """
@@ -58,6 +59,8 @@ class Op:
     awaits: ClassVar[Awaited] = Awaited.NOTHING
     async_proxy: ClassVar[bool] = False
     cancels_clusters: ClassVar[bool] = False
+    tensor_memory: ClassVar[bool] = False
+    arrives_late: ClassVar[bool] = False
     lets_grids_begin: ClassVar[bool] = False
     computes: ClassVar[bool] = True
     relaxed: ClassVar[bool] = False

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from .. import ir
+from ..layout.tensor_memory import TensorFragment, TensorRegion
 from ..types import Type
 
 
@@ -20,6 +21,7 @@ class Awaited(Enum):
     NOTHING = auto()
     PHASE = auto()  # the completion of a phase of the mbarrier whose address is the first input
     REGISTERS = auto()  # registers that other warps release; the first input is their number
+    TENSOR_MEMORY = auto()  # columns of tensor memory that other warps deallocate
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,63 @@ class AsyncReading(Protocol):
     lanes: np.ndarray
 
 
+class TensorOperands(Protocol):
+    """The operands of an asynchronous operation on tensor memory, for each lane that issues it.
+
+    `chunks`, (n, lanes), are the addresses of the 16-byte chunks that it reads from shared memory, and `described` its
+    operands that have descriptors, as in `LateInputs`.
+    """
+
+    @property
+    def chunks(self) -> np.ndarray: ...
+
+    @property
+    def described(self) -> tuple[tuple[str, int, np.ndarray], ...]: ...
+
+    def part(self, which: np.ndarray) -> Self:
+        """Select some of the lanes."""
+
+    def reads(self, lane: int) -> tuple[TensorRegion, ...]:
+        """Return the regions of tensor memory that it reads for a lane, and does not write."""
+
+    def writes(self, lane: int) -> tuple[TensorRegion, ...]:
+        """Return the regions of tensor memory that it writes for a lane."""
+
+
+class TensorUnit(Protocol):
+    """Tensor memory as tcgen05 instructions use it; `m` are the lanes that execute the instruction.
+
+    Operands of collectives are (warps, 32). `group` is the CTA group.
+    """
+
+    def allocate(self, m: Any, group: str, space: str, address: np.ndarray, columns: np.ndarray) -> None:
+        """Allocate columns for each warp and store their address, or wait until other warps deallocate enough."""
+
+    def deallocate(self, m: Any, group: str, address: np.ndarray, columns: np.ndarray) -> None:
+        """Deallocate columns."""
+
+    def relinquish(self, m: Any, group: str) -> None:
+        """End the right of the blocks of the warps to allocate."""
+
+    def load(self, m: Any, fragment: TensorFragment, address: np.ndarray) -> None:
+        """Queue a load into the registers that the instruction writes."""
+
+    def store(self, m: Any, fragment: TensorFragment, address: np.ndarray, values: np.ndarray) -> None:
+        """Queue a store of registers, (registers, warps, 32)."""
+
+    def wait(self, m: Any, loads: bool) -> None:
+        """Complete the queued loads, or stores, of the warps."""
+
+    def fence(self, m: Any, before: bool) -> None:
+        """Order the lanes' operations before, or after, a synchronisation of threads."""
+
+    def multiply(self, m: Any, group: str, which: np.ndarray, product: TensorOperands) -> None:
+        """Queue the products of some lanes."""
+
+    def commit(self, m: Any, group: str, space: str, mbarrier: np.ndarray, blocks: np.ndarray | None) -> None:
+        """Let mbarriers track the queued operations of the lanes; `blocks` is a mask of ranks in the cluster."""
+
+
 class Step(Protocol):
     """The machine as an instruction sees it while it runs for some lanes.
 
@@ -180,7 +239,11 @@ class Step(Protocol):
     shape: tuple[int, ...]
     carry: np.ndarray  # the condition code CC.CF of each lane, uint8; may be assigned
     active: np.ndarray  # bool (warps, 32); lanes of a collective that take part
-    numerics: str  # the accumulation of matrix products: "rounded" once, or as on an "h200"
+    numerics: str  # the accumulation of matrix products: "rounded" once, or as on an "h200" or a "b200"
+
+    @property
+    def tensor(self) -> TensorUnit:
+        """Tensor memory, for instructions with `Op.tensor_memory`."""
 
     def load(
         self, space: str, address: np.ndarray, type: Type, count: int = 1, ordering: Ordering = WEAK

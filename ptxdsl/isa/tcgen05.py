@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from .. import ir
+from ..layout.tensor_memory import REGISTERS_OF, fragment
 from .bulk import Bulk
 from .form import Form, Values
 from .opaque import GpuOnly
-from .opcode import Opcode
+from .opcode import Op, Opcode
 from .operand import OperandList, Problem
+from .step import Awaited, Step
 
 FAMILIES = "100f 110f"
 ONE_ARCHITECTURE = "100a 103a 110a"
@@ -23,8 +27,6 @@ GROUPS = "cta_group::1 cta_group::2"
 COLUMNS = (32, 64, 128, 256, 512)
 MOST_REGISTERS = 128
 REPEATS = "x1 x2 x4 x8 x16 x32 x64 x128"
-REGISTERS_OF = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
-"""Registers per thread of each shape, to be multiplied by `num`."""
 
 
 def _registers(i: Values) -> int:
@@ -38,10 +40,11 @@ SHAPED: dict[str, Any] = {
 HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LEAST}
 
 
-class TensorMemory(GpuOnly):
+class TensorAccess(Op):
     """Base of warp-wide accesses to tensor memory."""
 
     collective = True
+    tensor_memory = True
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -53,35 +56,46 @@ class TensorMemory(GpuOnly):
                 yield Problem(declared.name, message, "write [r] in Python, {r} in PTX")
 
 
-class Tcgen05Alloc(TensorMemory):
+class Tcgen05Alloc(TensorAccess):
     """Allocate columns of tensor memory, blocking until available, and write their address to shared memory."""
 
     stores = "dst"
+    awaits = Awaited.TENSOR_MEMORY
     forms = (
         Form(
-            "tcgen05.alloc.group.sync.aligned{.space}.b32 [dst:space], columns:u32",
-            group=GROUPS,
+            "tcgen05.alloc.ctas.sync.aligned{.space}.b32 [dst:space], columns:u32",
+            ctas=GROUPS,
             space="shared::cta",
             **LEAST,
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
+        m.tensor.allocate(m, i.ctas, i.space or "generic", address, columns)
 
-class Tcgen05Dealloc(TensorMemory):
+
+class Tcgen05Dealloc(TensorAccess):
     """Deallocate columns of tensor memory."""
 
-    forms = (Form("tcgen05.dealloc.group.sync.aligned.b32 address:b32, columns:u32", group=GROUPS, **LEAST),)
+    forms = (Form("tcgen05.dealloc.ctas.sync.aligned.b32 address:b32, columns:u32", ctas=GROUPS, **LEAST),)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
+        m.tensor.deallocate(m, i.ctas, address, columns)
 
 
-class Tcgen05RelinquishAllocPermit(TensorMemory):
+class Tcgen05RelinquishAllocPermit(TensorAccess):
     """Relinquish the right of the block to allocate tensor memory."""
 
-    forms = (Form("tcgen05.relinquish_alloc_permit.group.sync.aligned", group=GROUPS, **LEAST),)
+    forms = (Form("tcgen05.relinquish_alloc_permit.ctas.sync.aligned", ctas=GROUPS, **LEAST),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.tensor.relinquish(m, i.ctas)
 
 
-class Tcgen05Ld(TensorMemory):
+class Tcgen05Ld(TensorAccess):
     """Load registers asynchronously from tensor memory; complete after tcgen05.wait::ld."""
 
+    arrives_late = True
     forms = (
         Form("tcgen05.ld.sync.aligned.shape.num{.pack::16b}.b32 d=b32*count, [address:tmem]", **SHAPED),
         Form(
@@ -90,6 +104,10 @@ class Tcgen05Ld(TensorMemory):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, second_half: int = 0) -> None:
+        cells = fragment(i.shape or "16x32bx2", int(i.num[1:]), bool(i.pack_16b), second_half)
+        m.tensor.load(m, cells, address)
+
 
 REDUCED: dict[str, Any] = {
     "num": REPEATS.removeprefix("x1 "), "operation": "min max", "derived": {"count": _registers}, "ptx": "8.8",
@@ -97,9 +115,10 @@ REDUCED: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Tcgen05LdRed(TensorMemory):
+class Tcgen05LdRed(GpuOnly):
     """Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements."""
 
+    collective = True
     forms = tuple(
         Form(
             f"tcgen05.ld.red.sync.aligned.{front}.type d=type*count, reduced=type, [address:tmem]{back}",
@@ -114,9 +133,10 @@ class Tcgen05LdRed(TensorMemory):
     )
 
 
-class Tcgen05St(TensorMemory):
+class Tcgen05St(TensorAccess):
     """Store registers asynchronously to tensor memory; complete after tcgen05.wait::st."""
 
+    carries = ("a",)
     forms = (
         Form("tcgen05.st.sync.aligned.shape.num{.unpack::16b}.b32 [address:tmem], a:b32*count", **SHAPED),
         Form(
@@ -125,21 +145,33 @@ class Tcgen05St(TensorMemory):
         ),
     )
 
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, *others: Any) -> None:
+        *second_half, registers = others
+        cells = fragment(i.shape or "16x32bx2", int(i.num[1:]), bool(i.unpack_16b), *second_half)
+        m.tensor.store(m, cells, address, registers)
 
-class Tcgen05Wait(TensorMemory):
+
+class Tcgen05Wait(TensorAccess):
     """Wait until all prior tcgen05.ld, or tcgen05.st, of the thread are complete."""
 
     forms = (Form("tcgen05.access.sync.aligned", access="wait::ld wait::st", **LEAST),)
 
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.tensor.wait(m, i.access == "wait::ld")
 
-class Tcgen05Fence(GpuOnly):
+
+class Tcgen05Fence(Op):
     """Order the thread's tcgen05 instructions before, or after, a thread synchronisation."""
 
+    tensor_memory = True
     forms = (Form("tcgen05.order", order="fence::before_thread_sync fence::after_thread_sync", **LEAST),)
+
+    def execute(self, i: Opcode, m: Step) -> None:
+        m.tensor.fence(m, i.order == "fence::before_thread_sync")
 
 
 FORMATS: dict[str, Any] = {
-    "group": GROUPS, "narrow": "b6x16_p32 b4x16_p64", "when": lambda i: bool(i.b8x16) == bool(i.narrow), **LEAST,
+    "ctas": GROUPS, "narrow": "b6x16_p32 b4x16_p64", "when": lambda i: bool(i.b8x16) == bool(i.narrow), **LEAST,
 }  # fmt: skip
 
 
@@ -148,34 +180,38 @@ class Tcgen05Cp(GpuOnly):
 
     forms = (
         Form(
-            "tcgen05.cp.group.shape{.b8x16}{.narrow} [address:tmem], source_desc:b64",
+            "tcgen05.cp.ctas.shape{.b8x16}{.narrow} [address:tmem], source_desc:b64",
             shape="128x256b 4x256b 128x128b",
             **FORMATS,
         ),
         Form(
-            "tcgen05.cp.group.64x128b.warps{.b8x16}{.narrow} [address:tmem], source_desc:b64",
+            "tcgen05.cp.ctas.64x128b.warps{.b8x16}{.narrow} [address:tmem], source_desc:b64",
             warps="warpx2::02_13 warpx2::01_23",
             **FORMATS,
         ),
-        Form("tcgen05.cp.group.32x128b.warpx4{.b8x16}{.narrow} [address:tmem], source_desc:b64", **FORMATS),
+        Form("tcgen05.cp.ctas.32x128b.warpx4{.b8x16}{.narrow} [address:tmem], source_desc:b64", **FORMATS),
     )
 
 
 class Tcgen05Shift(GpuOnly):
     """Shift the rows of tensor memory down by one, except the last."""
 
-    forms = (Form("tcgen05.shift.group.down [address:tmem]", group=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
+    forms = (Form("tcgen05.shift.ctas.down [address:tmem]", ctas=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
 
 
-class Tcgen05Commit(GpuOnly, Bulk):
+class Tcgen05Commit(Bulk):
     """Make an mbarrier, or one per block in `cta_mask`, track completion of the thread's prior tcgen05 operations."""
 
+    tensor_memory = True
     forms = (
         Form(
-            "tcgen05.commit.group.mbarrier::arrive::one{.space}{.multicast::cluster}.b64"
+            "tcgen05.commit.ctas.mbarrier::arrive::one{.space}{.multicast::cluster}.b64"
             " [mbarrier:space]{, cta_mask:u16 if multicast_cluster}",
-            group=GROUPS,
+            ctas=GROUPS,
             space="shared::cluster",
             **LEAST,
         ),
     )
+
+    def execute(self, i: Opcode, m: Step, mbarrier: np.ndarray, cta_mask: np.ndarray | None = None) -> None:
+        m.tensor.commit(m, i.ctas, i.space or "generic", mbarrier, cta_mask)

@@ -12,13 +12,16 @@ from typing import Any
 from .. import ir
 from ..types import b32
 from .form import Form, Values
-from .opaque import GpuOnly
-from .opcode import Opcode
+from .opaque import refuse
+from .opcode import Op, Opcode
 from .operand import OperandList, Problem, describe
+from .step import Step
 from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE
+from .tensor_product import products
 
 KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
 SCALABLE = "kind::f16 kind::tf32"
+EMULATED = "kind::f16 kind::tf32"
 MOST_SCALE = 15  # accumulators are scaled by 2^-scale
 USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS_A = [f"collector::a::{use}" for use in USES]
@@ -42,15 +45,15 @@ SCALE_NEEDS = {
 
 def _lane_words(i: Values) -> int:
     """Return the number of registers of the mask of disabled output lanes: 128 bits per block."""
-    return 8 if i.group == "cta_group::2" else 4
+    return 8 if i.ctas == "cta_group::2" else 4
 
 
 def _plain(sparse: str, a: str, lanes: str, scale: str) -> Form:
     metadata = ", [metadata:tmem]" if sparse else ""
     return Form(
-        f"tcgen05.mma{sparse}.group.kind{OPERANDS_A[a]}{{.collector}}"
+        f"tcgen05.mma{sparse}.ctas.kind{OPERANDS_A[a]}{{.collector}}"
         f" [d:tmem], {a}, b_desc:b64{metadata}, idesc:b32{lanes}, enable_input_d:flag{scale}",
-        group=GROUPS,
+        ctas=GROUPS,
         kind=SCALABLE if scale else KINDS,
         collector=COLLECTORS_A,
         derived={"lane_words": _lane_words},
@@ -66,9 +69,9 @@ def _scaled(sparse: str, a: str, sized: bool) -> Form:
     metadata = ", [metadata:tmem]" if sparse else ""
     size: dict[str, Any] = {"size": "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32", "when": _size_fits}
     return Form(
-        f"tcgen05.mma{sparse}.group.kind.block_scale{'.size' if sized else ''}{{.collector}}"
+        f"tcgen05.mma{sparse}.ctas.kind.block_scale{'.size' if sized else ''}{{.collector}}"
         f" [d:tmem], {a}, b_desc:b64{metadata}, idesc:b32, [scale_a:tmem], [scale_b:tmem], enable_input_d:flag",
-        group=GROUPS,
+        ctas=GROUPS,
         kind=SCALES if sized else [kind for kind in SCALES if kind != "kind::mxf4nvf4"],
         collector=COLLECTORS_A,
         needs=SCALE_NEEDS,
@@ -82,8 +85,11 @@ def _size_fits(i: Values) -> bool:
     return i.size in SCALES[i.kind].split()
 
 
-class TensorMemoryProduct(GpuOnly):
+class TensorMemoryProduct(Op):
     """Base of the tensor memory products. The assembler accepts their addresses only in b32 registers."""
+
+    async_proxy = True
+    tensor_memory = True
 
     def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
         for declared, value in zip(i.operands, operands, strict=True):
@@ -116,6 +122,13 @@ class Tcgen05Mma(TensorMemoryProduct):
         if is_number and isinstance(scale, ir.Immediate) and not 0 <= scale.value <= MOST_SCALE:
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        if i.sp or i.block_scale or i.ashift or i.kind not in EMULATED:
+            refuse(i)
+        named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
+        for which, product in products(m, i, named):
+            m.tensor.multiply(m, i.ctas, which, product)
+
 
 class Tcgen05MmaWs(TensorMemoryProduct):
     """Multiply-accumulate in tensor memory with weight-stationary B, kept for reuse; columns of B may be zeroed."""
@@ -132,3 +145,6 @@ class Tcgen05MmaWs(TensorMemoryProduct):
         for sparse in ("", ".sp")
         for a in OPERANDS_A
     )
+
+    def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
+        refuse(i)

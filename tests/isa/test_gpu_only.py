@@ -13,7 +13,7 @@ from ptxdsl.verify import verify
 
 @pd.kernel
 def orders(n: u32):
-    pd.ptx.tcgen05.fence__before_thread_sync()
+    pd.ptx.tcgen05.shift.cta_group__1.down(pd.cast(0, u32))
 
 
 def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
@@ -22,9 +22,9 @@ def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
         pd.emulate(orders, 1, 128, 3)
     message, line, mend = str(refusal.value).splitlines()[0], *str(refusal.value).splitlines()[1::2][:2]
     assert message == (
-        "`tcgen05.fence::before_thread_sync` cannot be emulated yet: the table has its forms but no implementation"
+        "`tcgen05.shift.cta_group::1.down` cannot be emulated yet: the table has its forms but no implementation"
     )
-    assert "test_gpu_only.py" in line and "pd.ptx.tcgen05.fence__before_thread_sync()" in line
+    assert "test_gpu_only.py" in line and "pd.ptx.tcgen05.shift" in line
     assert mend == "  help: run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere"
 
 

@@ -203,7 +203,7 @@ class ProductQueue:
         """Carry out the products of one opcode on the same accumulators, in order."""
         first = chain[0]
         key = first.frame, first.step.outputs
-        with _standing(x, first.frame, first.step, first.rows):
+        with standing(x, first.frame, first.step, first.rows):
             order, sums = x.warpgroups(), self.sums.pop(key, None)
             if sums is None or not np.array_equal(sums.rows, first.rows):
                 if sums is not None:
@@ -269,7 +269,7 @@ def _chains(products: Sequence[LateProduct]) -> Iterator[list[LateProduct]]:
 
 
 @contextmanager
-def _standing(x: Executor, frame: Frame, step: Decoded, rows: np.ndarray) -> Iterator[None]:
+def standing(x: Executor, frame: Frame, step: Decoded, rows: np.ndarray) -> Iterator[None]:
     """Move the processor to an instruction of these warps other than the current one."""
     now = x.step, x.active, x.partial
     with x.elsewhere(frame, as_index((rows[:, np.newaxis] * WARP + _LANES).reshape(-1))):
@@ -305,7 +305,7 @@ def _unwritten_sums(x: Executor, step: Decoded) -> UninitializedRead:
 
 
 def _write(x: Executor, frame: Frame, sums: HeldSums) -> None:
-    with _standing(x, frame, sums.step, sums.rows):
+    with standing(x, frame, sums.step, sums.rows):
         x.deliver(sums.step, sums.step.op.registers(sums.step.opcode, sums.matrix, x.warpgroups()))
         if sums.tainted is not None:
             x.taint(sums.step.outputs, sums.tainted, sums.source)

@@ -59,11 +59,16 @@ class Readings:
     def end(self, x: Requester, reading: AsyncReading) -> np.ndarray:
         """End a reading and return the present bytes (chunks, …, 16)."""
         assert isinstance(reading, Reading)
+        result = self.take(reading)
+        readers, flat = reading.readers.reshape(-1), reading.flat.reshape(-1)
+        self.memory.order(x, ReadingEnd(readers, flat, reading.whole_warps, reading.origin))
+        return result
+
+    def take(self, reading: Reading) -> np.ndarray:
+        """End a reading that no thread waits for by itself, and return the bytes."""
         self.pending.remove(reading)
         region, flat = self.memory.spaces["shared"], reading.flat
         region.end_reading(flat, True)
-        readers = reading.readers.reshape(-1)
-        self.memory.order(x, ReadingEnd(readers, flat.reshape(-1), reading.whole_warps, reading.origin))
         result = np.full((*reading.chunks.shape, CHUNK), 0xFF, np.uint8)
         items = region.read(flat, CHUNK)[..., np.newaxis].view(np.uint8)
         result[... if reading.allowed is None else reading.allowed] = items

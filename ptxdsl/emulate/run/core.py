@@ -15,6 +15,7 @@ from ..asynchronous.bulk import BulkCopies
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
+from ..asynchronous.tensor_memory import TensorMemory
 from ..memory.phase_counts import PhaseCounts
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
@@ -39,8 +40,8 @@ STEPS_BETWEEN_LOOKS = 1024  # of the clock
 _LONGER = "raise max_steps or max_seconds, or set PTXDSL_STEPS or PTXDSL_SECONDS"
 STEPS_AFTER_ERROR = 100_000  # after an error a kernel may never end
 WITHOUT_CHECKS = frozenset({
-    "out-of-bounds", "misaligned", "read-only", "cluster", "tensor-map", "divergent-collective", "deadlock", "call",
-    "assert", "trap", "limit",
+    "out-of-bounds", "misaligned", "read-only", "cluster", "tensor-map", "tensor-memory", "divergent-collective",
+    "deadlock", "call", "assert", "trap", "limit",
 })  # fmt: skip
 """The kinds of findings that a launch without checks reports: what a GPU, or the emulator, cannot carry out."""
 
@@ -97,6 +98,7 @@ class Core:
     products: ProductQueue
     pool: RegisterPool
     traffic: TrafficCounter | None = None
+    tensor: TensorMemory | None = None  # of kernels with tcgen05 instructions
     entry: Frame
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:

@@ -103,6 +103,9 @@ def _waits_of(machine: Core, x: Executor, group: Group) -> Iterator[Wait]:
     if step.op.awaits is Awaited.REGISTERS:
         yield Wait(group.lanes, standing + at + machine.pool.lacking(x, group.lanes, step.reads[0].value), step)
         return
+    if step.op.awaits is Awaited.TENSOR_MEMORY and machine.tensor is not None:
+        yield Wait(group.lanes, standing + at + machine.tensor.lacking(group.lanes), step)
+        return
     phases = list(awaited(machine, x, group))
     for lanes, phase in phases:
         where = f"{phase.object}{at}" if phase.ring is not None else f"{standing}{at} {phase.object}"

@@ -28,7 +28,7 @@ class Decoded:
 
     `effect` is False if it only computes. `carried` are inputs that it only hands on, `decisive` the others. `members`
     is the index of its operand `membermask`, or None. An `aligned` collective must be executed by all lanes of a warp
-    at the same instruction. `touched` are registers of wgmmas in flight that this instruction, another one, accesses;
+    at the same instruction. `touched` are registers of wgmmas or tcgen05.lds in flight that it accesses;
     `fragment` are those of the A operand of a wgmma, and `late` the readers of what it reads only when it completes.
     `batch`, on the first of several similar instructions that may run at once, has all of them.
     """
@@ -214,6 +214,11 @@ class Code:
         return any(step.op.uses_async_proxy(step.opcode) for step in self.steps)
 
     @cached_property
+    def uses_tensor_memory(self) -> bool:
+        """True if it has tcgen05 instructions."""
+        return any(step.op.tensor_memory for step in self.steps)
+
+    @cached_property
     def reads_without_coherence(self) -> bool:
         """True if it reads global memory by instructions that assume that nothing writes it meanwhile."""
         return any(step.op.reads_without_coherence(step.opcode) for step in self.steps)
@@ -259,9 +264,10 @@ class Code:
 
     def _find_touched(self) -> None:
         late = {slot for step in self.steps if step.op.late for slot in (*step.outputs, *step.fragment)}
-        for step in self.steps if late else ():
-            if not step.op.late:
-                step.touched = tuple(late.intersection((*step.inputs, *step.outputs)))
+        loaded = {slot for step in self.steps if step.op.arrives_late for slot in step.outputs}
+        for step in self.steps if late or loaded else ():
+            slots = loaded if step.op.late else late | loaded
+            step.touched = tuple(slots.intersection((*step.inputs, *step.outputs)))
 
     def _find_batches(self) -> None:
         targets = set(self.labels.values())

@@ -13,6 +13,7 @@ from .barriers import BARRIERS, EVERYONE, Arrivals, Waiting, outcome
 from .calls import Calls
 from .cluster_barriers import ClusterWaiting
 from .core import Abort
+from .decode import Decoded
 from .frames import Frame, Index
 from .meetings import report_deserters
 from .requests import Requests
@@ -113,6 +114,8 @@ class Flow(Requests):
             self.end(self.lanes_now)
             return
         self.products.settle(self, self.frame, range(len(self.frame.registers)))
+        if self.tensor_memory is not None:
+            self.tensor_memory.deliver(self, self.frame, range(len(self.frame.registers)))
         self.calls.hand_back(self.frame, caller)
         self._go(caller, self.frame.site + 1)
 
@@ -128,6 +131,8 @@ class Flow(Requests):
         self.living -= len(lanes)
         if not self.bulk.idle:
             self.bulk.end_blocks(self, self.living_warps() == 0)
+        if self.tensor_memory is not None:
+            self.tensor_memory.end_blocks(self, self.living_warps() == 0)
         if self.residents.cluster_blocks > 1 or self.remote.under_way:
             self._end_blocks(lanes)
         self.barriers.complete(self)
@@ -230,6 +235,12 @@ class Flow(Requests):
 
     def change_registers(self, count: int, more: bool) -> None:
         self.suspend(self.machine.pool.change(self, count, more))
+
+    def touch(self, step: Decoded) -> None:
+        """Handle an access to registers that an asynchronous instruction reads or writes."""
+        self.products.touch(self, step)
+        if self.tensor_memory is not None:
+            self.tensor_memory.touch(self, step)
 
     def multiply_late(self, inputs: LateInputs) -> None:
         self.products.issue(self, inputs)

@@ -27,13 +27,15 @@ def as_index(lanes: np.ndarray) -> np.ndarray | slice:
 class UninitializedRead:
     """A read of uninitialised memory or accumulators: the instruction, its message and its fix.
 
-    With `race` it is a read of memory that another thread writes, unordered: the number of that finding.
+    With `race` it is a read of memory that another thread writes, unordered: the number of that finding. If it is to be
+    reported `once`, the first use of one of its registers settles the others.
     """
 
     origin: Origin
     text: str
     help: str = WRITE_FIRST
     race: int | None = None
+    once: bool = False
 
 
 class Taint(NamedTuple):

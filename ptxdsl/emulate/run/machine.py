@@ -10,13 +10,14 @@ from ...errors import Location
 from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
+from ..asynchronous.tensor_memory import TensorMemory
 from ..memory.heap import keep_freed_memory
 from ..memory.spaces import Memory
 from ..observe.bounds import Bounds
 from ..observe.contents import Contents
 from ..observe.mbarriers import MbarrierObjects
 from ..observe.phases import PhaseCounter
-from ..observe.races import BarrierReuse, GridWaits, MapFences, Races
+from ..observe.races import BarrierReuse, GridWaits, MapFences, Races, TensorOrder
 from ..observe.read_only import ReadOnlyLoads
 from ..observe.traffic import TrafficCounter
 from ..report import Report
@@ -55,6 +56,7 @@ class Machine(Core):
         if launch.traffic:
             self.traffic = TrafficCounter(self.report)
             memory.subscribe(self.traffic)
+        order: TensorOrder | None = None
         if launch.checks:
             memory.subscribe(Contents(self._under_way, self.bulk))
             if self.program.uses_async_proxy:
@@ -68,6 +70,10 @@ class Machine(Core):
                 memory.subscribe(ReadOnlyLoads(memory.spaces["global"]))
             if launch.beside is not None:
                 memory.subscribe(GridWaits(races, launch.beside))
+            order = TensorOrder(races)
+        if self.program.uses_tensor_memory:
+            self.tensor = TensorMemory(memory, self.bulk, launch.shared_bytes, order)
+            memory.subscribe(self.tensor)
 
     def run(self) -> Report:
         """Run all blocks. Raises FirstFinding with `only_first`, EmulationError for what cannot be emulated."""
@@ -172,6 +178,8 @@ class Machine(Core):
                 self._relieve()
             if self.bulk.loads and (number := self.schedule.landing(len(self.bulk.loads))) is not None:
                 self.bulk.land(self.processor, number)
+            if self.tensor is not None:
+                self.tensor.land_early(self.processor, self.schedule)
             if self.scheduler.parked and self.schedule.looks():
                 self.scheduler.wake(self.memory.state)
             group = self.scheduler.take()
@@ -208,7 +216,10 @@ class Machine(Core):
 
     def _land(self, patient: bool = False) -> bool:
         """Complete the copies that a thread may wait for; return True if there was any."""
-        return self.copies.flush(self.processor) or self.remote.flush() or self.bulk.flush(self.processor, patient)
+        x, tensor = self.processor, self.tensor
+        if self.copies.flush(x) or self.remote.flush() or (tensor is not None and tensor.flush(x, awaited=True)):
+            return True
+        return self.bulk.flush(x, patient) or (tensor is not None and not patient and tensor.flush(x, awaited=False))
 
     def _land_departed(self) -> None:
         """Complete copies to other blocks by threads that have exited, before other blocks take their place."""
@@ -218,7 +229,8 @@ class Machine(Core):
             self.bulk.flush(self.processor)
 
     def _under_way(self) -> list[Location]:
-        return [*self.copies.locations(), *self.bulk.locations()]
+        tensor = self.tensor.locations() if self.tensor is not None else []
+        return [*self.copies.locations(), *self.bulk.locations(), *tensor]
 
     def _join(self) -> bool:
         """Start more blocks in addition to the waiting ones, if a GPU would have room for them."""
@@ -240,6 +252,8 @@ class Machine(Core):
         """Move the blocks that have not ended, with all state of their lanes and slots, among other residents."""
         lanes, slots = new.moved(self.residents)
         self.products.settle(self.processor)
+        if self.tensor is not None:
+            self.tensor.deliver(self.processor)
         old_lanes, old_slots = np.flatnonzero(lanes >= 0), np.flatnonzero(slots >= 0)
         shared, local = self.memory.spaces["shared"], self.memory.spaces["local"]
         self.settle(new)

@@ -65,7 +65,7 @@ class Processor(Flow):
         if step.refusal is not None:
             raise step.refusal
         if step.touched:
-            self.products.touch(self, step)
+            self.touch(step)
         if step.collective:
             self._meet(step)
         elif step.effect:

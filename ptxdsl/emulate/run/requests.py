@@ -11,6 +11,7 @@ from ...isa.cluster_address import RANK_BITS, RANKS
 from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Update
 from ...notes import KernelNotes
 from ...types import Type
+from ..asynchronous.tensor_memory import TensorMemory
 from ..memory.access import Event
 from ..memory.distributed import owners
 from ..memory.spaces import WINDOW
@@ -22,6 +23,11 @@ from .results import Results
 
 class Requests(Results):
     """The part of the processor that serves instructions."""
+
+    @property
+    def tensor(self) -> TensorMemory:
+        assert self.tensor_memory is not None
+        return self.tensor_memory
 
     def load(
         self, space: str, address: np.ndarray, type: Type, count: int = 1, ordering: Ordering = WEAK

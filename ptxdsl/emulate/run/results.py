@@ -147,4 +147,6 @@ class Results(State):
                 others = [source.origin.location] if source.origin.location is not None else []
                 help = source.help
             self.finding("uninitialized", text, bad, others, help)
-            self.frame.undefined.pop(slot)
+            alike = [other for other, read in self.frame.sources.items() if read is source and read.once]
+            for other in (slot, *alike):
+                self.frame.undefined.pop(other, None)

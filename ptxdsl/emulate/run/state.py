@@ -35,7 +35,7 @@ class State:
         self.machine, self.memory, self.copies = machine, machine.memory, machine.copies
         self.bulk = machine.bulk
         self.scheduler, self.barriers, self.checks = machine.scheduler, machine.barriers, machine.checks
-        self.products = machine.products
+        self.products, self.tensor_memory = machine.products, machine.tensor
         self.cluster_barriers, self.remote = machine.cluster_barriers, machine.remote
         self.carries = np.zeros(machine.residents.lanes, np.uint8)
         self.alive = machine.residents.exists.copy()

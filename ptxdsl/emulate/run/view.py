@@ -108,6 +108,8 @@ class MachineView:
         """Write accumulators of completed products to their registers, which otherwise wait for the next use."""
         with np.errstate(all="ignore"):
             self.machine.products.settle(self.machine.processor, frame, (slot,))
+            if self.machine.tensor is not None:
+                self.machine.tensor.deliver(self.machine.processor, frame, (slot,))
 
     # Memory
 

@@ -114,7 +114,7 @@ class Races(Observer):
         self.clusters.move(old, slots)
         self.proxy_barriers = {(int(slots[slot]), b): row for (slot, b), row in self.proxy_barriers.items()}
 
-    def _tick(self) -> int:
+    def tick(self) -> int:
         """Return the stamp of the current event."""
         if self.journal.is_full:
             self._begin_anew()
@@ -128,7 +128,7 @@ class Races(Observer):
         self.boxes.clear()
         self.settle(self.residents)
 
-    def _note(self, told: Told) -> int:
+    def note(self, told: Told) -> int:
         """Return the stamp of the current access."""
         if self.journal.is_full:
             self._begin_anew()
@@ -146,7 +146,7 @@ class Races(Observer):
     def _in_shared(self, access: Access) -> None:
         shadow = self.shared
         accesses = Accesses(shadow, access.size, *allowed(access))
-        now = self._note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
+        now = self.note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
         if access.slots is not None:
             self._check_started(access)
         if not access.asynchronous:
@@ -357,7 +357,7 @@ class Races(Observer):
         flat, lanes, number = allowed(access)
         if not flat.size:
             return
-        now = self._note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
+        now = self.note(Told(access.by.origin, access.kind, access.ordering, unit=access.unit))
         if not access.asynchronous:
             self.locations.receive(access, "global", flat, lanes)
         for allocation, which in self._allocations(access, number):
@@ -433,7 +433,7 @@ class Races(Observer):
 
     def order(self, event: Event, by: Requester) -> None:
         if isinstance(event, Convergence):
-            self.clocks.converge(event.rows, event.active, by.alive, self._tick() | SEVERAL)
+            self.clocks.converge(event.rows, event.active, by.alive, self.tick() | SEVERAL)
         elif isinstance(event, BarrierArrival):
             self._arrive(event)
         elif isinstance(event, BarrierCompletion):
@@ -447,7 +447,7 @@ class Races(Observer):
         elif isinstance(event, ReadingEnd):
             self._end_reading(event)
         elif isinstance(event, ProductsEnd):
-            self.clocks.meet_warpgroups(event.rows, self._tick() | SEVERAL)
+            self.clocks.meet_warpgroups(event.rows, self.tick() | SEVERAL)
         elif isinstance(event, Fence):
             self._fence(event, by)
         elif isinstance(event, ClusterEvent):
@@ -457,7 +457,7 @@ class Races(Observer):
 
     def _in_cluster(self, event: ClusterEvent, by: Requester) -> None:
         if isinstance(event, ClusterArrival):
-            self.clusters.arrive(event, self._tick() | SEVERAL, by.alive, self.locations.fences[CLUSTER])
+            self.clusters.arrive(event, self.tick() | SEVERAL, by.alive, self.locations.fences[CLUSTER])
         elif isinstance(event, ClusterCompletion):
             self.clusters.end_phase(event.done)
         elif isinstance(event, ClusterWait):
@@ -467,7 +467,7 @@ class Races(Observer):
             self._end_blocks(event.slots, by)
 
     def _fence(self, fence: Fence, by: Requester) -> None:
-        now = self._tick() | SEVERAL
+        now = self.tick() | SEVERAL
         if fence.proxy == "async":
             self.proxies.fence(by.lanes_now, now, fence.space)
         elif fence.proxy == "mbarrier":
@@ -475,7 +475,7 @@ class Races(Observer):
         self.locations.fence(fence, by.lanes_now, now, by.alive)
 
     def _arrive(self, event: BarrierArrival) -> None:
-        now = self._tick() | SEVERAL
+        now = self.tick() | SEVERAL
         if event.slot is None or event.warp is None or event.barrier is None:
             self.clocks.meet_everyone(now)
             return
@@ -495,7 +495,7 @@ class Races(Observer):
 
     def _complete(self, event: BarrierCompletion) -> None:
         rows = event.warp * self.residents.slots + event.slot
-        now = self._tick() | SEVERAL
+        now = self.tick() | SEVERAL
         self.clocks.learn(rows, self.barriers[event.slot, event.barrier])
         self.clocks.meet_lanes_of(rows, now)
         self.clocks.barriers[rows] = now
@@ -514,7 +514,7 @@ class Races(Observer):
 
     def _land(self, event: Landing, by: Requester) -> None:
         """Record the reads and writes of copies that have ended, as those of the threads that waited for them."""
-        now = self._note(Told(event.origin, WRITES, asynchronous=True))
+        now = self.note(Told(event.origin, WRITES, asynchronous=True))
         if self.recent is None:
             self._record_landing(now, event.destination, event.bytes, event.lanes)
         elif event.lanes.size:
@@ -543,7 +543,7 @@ class Races(Observer):
 
     def _land_bulk(self, event: BulkLanding, by: Requester) -> None:
         """Record the reads and writes of bulk copies; waits for their mbarriers make them known."""
-        now = self._note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
+        now = self.note(Told(event.origin, WRITES, ASYNC, asynchronous=True))
         stride = self.shared.stride
         landings = self.proxies.landing(event.mbarrier // stride, event.mbarrier % stride)
         chunks, writers = event.chunks.reshape(-1), np.broadcast_to(landings, event.chunks.shape).reshape(-1)
@@ -567,7 +567,7 @@ class Races(Observer):
 
     def _end_reading(self, event: ReadingEnd) -> None:
         """Record reads of the async proxy that have ended, as those of the threads that issued them."""
-        now = self._note(Told(event.origin, READS, ASYNC))
+        now = self.note(Told(event.origin, READS, ASYNC))
         words = self.shared.words(event.chunks, CHUNK)
         lanes = words.each(event.lanes)
         rows = lanes // WARP
@@ -584,7 +584,7 @@ class Races(Observer):
         return [(allocations[n], index == n) for n in np.unique(index)]
 
     def _phase(self, event: PhaseArrival | PhaseCompletion | PhaseWait, by: Requester) -> None:
-        now = self._tick() | SEVERAL
+        now = self.tick() | SEVERAL
         address = event.address.view(np.int64) & _WINDOW
         lanes = by.lanes_of(address.shape).reshape(-1)
         offset, _, slots = owners(self.residents, lanes, address.reshape(-1))

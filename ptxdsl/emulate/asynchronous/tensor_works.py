@@ -1,0 +1,335 @@
+"""Products in tensor memory (tcgen05.mma) and the commits that track them.
+
+A product is carried out, and what it reads from shared memory is read, when a commit that covers it arrives at an
+mbarrier: when a thread waits for that and no thread can run, or when a schedule says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...errors import Location
+from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
+from ...isa.tensor_product import A_COLUMNS, TensorProduct
+from ...layout.tensor_memory import TensorRegion, lane_of
+from ..memory.access import UPDATES, Origin
+from ..memory.spaces import Memory
+from ..observe.races.tensor import OperationKind, TensorOrder
+from ..run.executor import Executor
+from ..run.residents import Residents
+from ..run.schedules import Lockstep
+from .bulk import MBARRIER_BYTES, BulkCopies, Resumption
+from .readings import Reading, moved_addresses
+from .tensor_allocation import TensorAllocator
+from .tensor_cells import NEVER_WRITTEN, TensorCells
+
+_COMMIT = "execute tcgen05.commit after it, and wait for the phase of its mbarrier before the block ends"
+
+
+@dataclass(eq=False, slots=True)
+class TensorWork:
+    """Products in flight of one instruction, one for each lane. `stale` are rows of D, (lanes, M), that uninitialised
+    operands make so, and `text` says why."""
+
+    issued: int
+    lanes: np.ndarray
+    slots: np.ndarray
+    product: TensorProduct
+    reading: Reading
+    resume: Resumption
+    origin: Origin
+    stale: np.ndarray | None = None
+    text: str = ""
+
+    def parts(self, bulk: BulkCopies, which: np.ndarray) -> tuple[TensorWork, TensorWork]:
+        """Split into the products of some lanes and those of the others."""
+        readings = bulk.readings.split(self.reading, which)
+        return self._part(which, readings[0]), self._part(~which, readings[1])
+
+    def _part(self, which: np.ndarray, reading: Reading) -> TensorWork:
+        stale = None if self.stale is None else self.stale[which]
+        arrays = self.lanes[which], self.slots[which], self.product.part(which)
+        return replace(self, lanes=arrays[0], slots=arrays[1], product=arrays[2], reading=reading, stale=stale)
+
+    def follows(self, other: TensorWork) -> bool:
+        """True if it can be carried out together with another just before it."""
+        return np.array_equal(self.lanes, other.lanes) and self.product.chains(other.product)
+
+
+@dataclass(eq=False, slots=True)
+class TensorCommit:
+    """Commits of one instruction in flight: lanes, and the mbarriers where they arrive, offsets in shared memory.
+
+    `issued` numbers works and commits, `stamp` is its time on the clocks of the race detector.
+    """
+
+    issued: int
+    stamp: int
+    lanes: np.ndarray
+    mbarriers: np.ndarray
+    resume: Resumption
+    origin: Origin
+
+    def part(self, which: np.ndarray) -> TensorCommit:
+        return replace(self, lanes=self.lanes[which], mbarriers=self.mbarriers[which])
+
+
+class Works:
+    """The products and commits in flight. `awaited` are the mbarriers that threads wait for, `issued` counts both."""
+
+    def __init__(
+        self, memory: Memory, bulk: BulkCopies, stride: int, allocator: TensorAllocator, order: TensorOrder | None
+    ) -> None:
+        self.memory, self.bulk, self.stride = memory, bulk, max(1, stride)
+        self.allocator, self.order = allocator, order
+
+    def settle(self, residents: Residents, cells: TensorCells) -> None:
+        """Start blocks: nothing is in flight."""
+        self.residents, self.cells = residents, cells
+        self.works: list[TensorWork] = []
+        self.commits: list[TensorCommit] = []
+        self.awaited: set[int] = set()
+        self.issued = 0
+
+    def locations(self) -> list[Location]:
+        """Return the locations of the instructions in flight."""
+        return list(dict.fromkeys(work.origin.location for work in self.works if work.origin.location is not None))
+
+    def multiply(self, x: Executor, which: np.ndarray, product: TensorProduct) -> None:
+        with x.only(which):
+            lanes = x.lanes_now
+            slots = self.residents.slot[lanes]
+            reads, writes = ([f(n) for n in range(len(lanes))] for f in (product.reads, product.writes))
+            both = [[*r, *w] for r, w in zip(reads, writes, strict=True)]
+            valid = self.allocator.allocated(x, slots, both, False)
+            if not valid.all():
+                if not valid.any():
+                    return
+                mask = np.zeros(which.shape, bool)
+                mask[which] = valid
+                product = product.part(valid)
+        if not valid.all():
+            self.multiply(x, mask, product)
+            return
+        with x.only(which):
+            self._queue(x, slots, product, reads, writes)
+
+    def _queue(
+        self,
+        x: Executor,
+        slots: np.ndarray,
+        product: TensorProduct,
+        reads: Sequence[Sequence[TensorRegion]],
+        writes: Sequence[Sequence[TensorRegion]],
+    ) -> None:
+        lanes, form = x.lanes_now, product.form
+        if self.order is not None:
+            keys = [(form.m, form.n, form.ctas, at) for at in product.d.tolist()]
+            self.order.issue(x, OperationKind.MULTIPLY, lanes, slots, reads, writes, keys)
+        x.unwritten = None
+        reading = x.begin_reading(product.chunks, product.described)
+        assert isinstance(reading, Reading)
+        work = TensorWork(self.issued, lanes, slots, product, reading, x.resumption(), x.origin)
+        if x.unwritten is not None:
+            work.text, x.unwritten = x.unwritten[1].text, None
+            work.stale = _stale_rows(product, self.bulk.readings.unwritten(reading))
+        self.works.append(work)
+        self.issued += 1
+
+    def commit(self, x: Executor, space: str, mbarrier: np.ndarray, blocks: np.ndarray | None) -> None:
+        lanes, address = x.lanes_now, mbarrier
+        if space == "generic":
+            address, space = x.specific("shared", mbarrier), "shared::cluster"
+        counted = self.memory.reach(x, UPDATES, space, address, MBARRIER_BYTES, OBJECT, None, True)
+        stamp = self.order.commit() if self.order is not None else 0
+        commit = TensorCommit(self.issued, stamp, lanes, counted.flat, x.resumption(), x.origin)
+        if counted.allowed is not None:
+            commit = commit.part(counted.allowed)
+        self.issued += 1
+        if commit.lanes.size:
+            self.commits.append(commit)
+
+    # The arrival of commits
+
+    def flush(self, x: Executor, awaited: bool) -> bool:
+        """Let commits arrive for which threads wait, or else (without `awaited`) all; return True if there were any."""
+        if not self.commits:
+            return False
+        due = [np.isin(commit.mbarriers, list(self.awaited)) for commit in self.commits]
+        if not any(which.any() for which in due):
+            if awaited:
+                return False
+            due = [np.ones(len(commit.lanes), bool) for commit in self.commits]
+        self.awaited.clear()
+        self._land(x, due)
+        return True
+
+    def land_early(self, x: Executor, schedule: Lockstep) -> None:
+        """Let a commit arrive early if a schedule says so."""
+        if self.commits and (number := schedule.landing(len(self.commits))) is not None:
+            self._land(x, [np.full(len(c.lanes), n == number) for n, c in enumerate(self.commits)])
+
+    def _land(self, x: Executor, due: Sequence[np.ndarray]) -> None:
+        """Carry out what some commits cover, and let these arrive, and those before them of the same lanes."""
+        limits = np.full(self.residents.lanes, -1)  # of the numbers of what is carried out or arrives
+        for commit, which in zip(self.commits, due, strict=True):
+            np.maximum.at(limits, commit.lanes[which], commit.issued)
+        works: list[TensorWork] = []
+        left: list[TensorWork] = []
+        for work in self.works:
+            which = work.issued < limits[work.lanes]
+            if not which.all():
+                which |= self._precedes(work, limits)
+            if which.all():
+                works.append(work)
+            elif not which.any():
+                left.append(work)
+            else:
+                ended, rest = work.parts(self.bulk, which)
+                works.append(ended)
+                left.append(rest)
+        self.works = left
+        for chain in _chains(works):
+            self._carry_out(x, chain)
+        commits, self.commits = self.commits, []
+        for commit in commits:
+            which = commit.issued <= limits[commit.lanes]
+            if which.any():
+                self._arrive(x, commit.part(which))
+            if not which.all():
+                self.commits.append(commit.part(~which))
+        self.memory.version += 1
+
+    def _precedes(self, work: TensorWork, limits: np.ndarray) -> np.ndarray:
+        """Return which products come before those of other threads, up to the `limits` of lanes, on the same cells."""
+        which = np.zeros(len(work.lanes), bool)
+        for later in self.works:
+            due = np.flatnonzero((later.issued < limits[later.lanes]) & (later.issued > work.issued))
+            for n in due.tolist():
+                for m in np.flatnonzero(work.slots == later.slots[n]).tolist():
+                    regions = (*later.product.reads(n), *later.product.writes(n))
+                    which[m] |= any(region.meets(other) for region in work.product.writes(m) for other in regions)
+        return which
+
+    def _carry_out(self, x: Executor, chain: Sequence[TensorWork]) -> None:
+        """Carry out products on the same accumulators, in order."""
+        first, product = chain[0], chain[0].product
+        placement, n = product.placement, product.form.n
+        with first.resume(first.lanes):
+            words = self.cells.matrix(first.slots, product.d, placement, n)
+            total = product.numbers(words)
+            origins = self.cells.matrix_origins(first.slots, product.d, placement, n).max(2)
+            for work in chain:
+                origins = self._origins(work, origins)
+                cells = None
+                if work.product.a is not None:
+                    cells = self.cells.matrix(first.slots, work.product.a, placement, A_COLUMNS)
+                total = work.product.multiply_add(x, total, self._read(work), cells)
+            words = product.cells(total)
+            self.cells.put_matrix(first.slots, product.d, placement, product.enabled, words, origins)
+
+    def _read(self, work: TensorWork) -> np.ndarray:
+        """Return what products read from shared memory, (chunks, lanes, 16)."""
+        reading = work.reading
+        data = self.bulk.readings.take(reading)
+        if self.order is not None:
+            self.order.read_shared(work.origin, reading.readers.reshape(-1), reading.flat.reshape(-1))
+        return data
+
+    def _origins(self, work: TensorWork, old: np.ndarray) -> np.ndarray:
+        """Return the origins of rows of D after a product, (lanes, M), from those before it."""
+        name, product = work.origin.name, work.product
+        fresh = product.accumulates[:, np.newaxis] & (old == NEVER_WRITTEN)
+        origins = np.where(product.accumulates[:, np.newaxis], old, 0).astype(np.uint8)
+        if fresh.any():
+            lane, row = (int(i[0]) for i in np.nonzero(fresh))
+            at = int(product.d[lane])
+            cell = f"lane {int(product.placement.lanes[row]) + lane_of(at)} from column {at & 0xFFFF} on"
+            origins[fresh] = self.cells.origin(f"{name} adds to {cell} of tensor memory, which was never written")
+        if product.a is not None:
+            a = self.cells.matrix_origins(work.slots, product.a, product.placement, A_COLUMNS).max(2)
+            if (a == NEVER_WRITTEN).any():
+                text = f"{name} reads A in tensor memory, of which some cells were never written"
+                a = np.where(a == NEVER_WRITTEN, self.cells.origin(text), a)
+            origins = np.maximum(origins, a)
+        if work.stale is not None:
+            origins[work.stale] = self.cells.origin(work.text)
+        return origins
+
+    def _arrive(self, x: Executor, commit: TensorCommit) -> None:
+        """Let commits arrive at their mbarriers."""
+        shared = self.memory.spaces["shared"]
+        ended: list[np.ndarray] = []
+        for n, address in enumerate(commit.mbarriers.tolist()):
+            at = np.array([address])
+            before = shared.read(at, MBARRIER_BYTES)
+            if int(before[0] & COUNT) < 1:
+                with commit.resume(commit.lanes[n : n + 1]):
+                    message = f"{commit.origin.name} arrives at an mbarrier whose phase waits for no more arrivals"
+                    help = "initialize the mbarrier with the number of arrivals per phase, one for each commit"
+                    x.finding("mbarrier", message, np.ones(1, bool), help=help)
+            after = arrive(before, np.ones(1, np.uint64))
+            shared.write(at, MBARRIER_BYTES, after)
+            if int(after[0] >> PHASE) != int(before[0] >> PHASE):
+                ended.append(at)
+        phases = np.concatenate(ended) if ended else np.zeros(0, np.int64)
+        x.phases.end_at((phases // self.stride).tolist(), (phases % self.stride).tolist())
+        if self.order is not None:
+            self.order.land(commit.lanes, commit.mbarriers, phases, commit.stamp)
+
+    # Changes of the resident blocks
+
+    def end_blocks(self, x: Executor, gone: np.ndarray) -> None:
+        """End the blocks in slots `gone` (slots,), and report what they left in flight."""
+        left = []
+        for work in self.works:
+            which = gone[work.slots]
+            if not which.any():
+                left.append(work)
+                continue
+            with work.resume(work.lanes[which]):
+                message = f"{work.origin.name} is still in flight when its block ends"
+                x.finding("unwaited-async", message, np.ones(int(which.sum()), bool), help=_COMMIT, strict=True)
+            ended, rest = (work, None) if which.all() else work.parts(self.bulk, which)
+            self.bulk.readings.take(ended.reading)
+            left += [rest] if rest is not None else []
+        self.works = left
+        commits = [(commit, ~gone[self.residents.slot[commit.lanes]]) for commit in self.commits]
+        self.commits = [commit.part(stays) for commit, stays in commits if stays.any()]
+
+    def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
+        """Renumber lanes and slots; those that have ended left nothing."""
+        self.residents = residents
+        for work in self.works:
+            work.lanes, work.slots = lanes[work.lanes], slots[work.slots]
+        for commit in self.commits:
+            commit.lanes = lanes[commit.lanes]
+            commit.mbarriers = moved_addresses(commit.mbarriers, slots, self.stride)
+        stride, awaited = self.stride, [address for address in self.awaited if slots[address // self.stride] >= 0]
+        self.awaited = {int(slots[address // stride]) * stride + address % stride for address in awaited}
+
+
+def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:
+    """Yield the works in order, grouped where they can be carried out together."""
+    chain: list[TensorWork] = []
+    for work in works:
+        if chain and not work.follows(chain[-1]):
+            yield chain
+            chain = []
+        chain.append(work)
+    if chain:
+        yield chain
+
+
+def _stale_rows(product: TensorProduct, unwritten: np.ndarray) -> np.ndarray:
+    """Return the rows of D, (lanes, M), that uninitialised chunks of A or B, (chunks, lanes), make so."""
+    form, split = product.form, product.split
+    rows = np.zeros((unwritten.shape[1], form.m), bool)
+    if split and not form.transposed_a:
+        rows |= unwritten[:split].reshape(form.m, -1, unwritten.shape[1]).any(1).T
+    elif split:
+        rows |= unwritten[:split].any(0)[:, np.newaxis]
+    return rows | unwritten[split:].any(0)[:, np.newaxis]

@@ -1,0 +1,192 @@
+"""Descriptors of tcgen05 (PTX ISA, "Shared memory descriptor", "Instruction descriptor"), decoded and checked."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..layout.descriptors import ADDRESS_MASK, CHUNK_BYTES, Fields, chunk_offset, decode, swizzled
+from ..layout.swizzle import Swizzle
+from ..types import Type, bf16, e4m3, e5m2, f16, f32, s8, s32, tf32, u8
+
+K_BYTES = 32  # of one row of A, or one column of B
+START_MASK = np.uint64((1 << 14) - 1)
+VERSION_AT, ABSOLUTE_AT, ZERO_AT, MODE_AT = 46, 52, 53, 61
+SPANS = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}
+"""The swizzle span in bytes, by the three highest bits of a shared memory descriptor."""
+WIDE_ATOMS = 1  # the mode of the 128-byte swizzle of 32-byte atoms
+WIDE_SWIZZLE = Swizzle(2, 5, 2)
+WIDE_ROWS = 4  # of a swizzle atom of 32-byte atoms
+SATURATE, RESERVED = 1 << 3, 1 << 6 | 1 << 23 | 1 << 29
+F16_INPUTS: dict[int, Type] = {0: f16, 1: bf16}
+F8_INPUTS: dict[int, Type] = {0: e4m3, 1: e5m2}
+SUMS: dict[str, dict[int, Type]] = {
+    "kind::f16": {0: f16, 1: f32}, "kind::tf32": {1: f32}, "kind::f8f6f4": {0: f16, 1: f32}, "kind::i8": {2: s32},
+}  # fmt: skip
+INPUTS: dict[str, dict[int, Type]] = {
+    "kind::f16": F16_INPUTS, "kind::tf32": {2: tf32}, "kind::f8f6f4": F8_INPUTS, "kind::i8": {0: u8, 1: s8},
+}  # fmt: skip
+"""The types of D, and of A and B, by their codes in the instruction descriptor."""
+
+
+class InvalidDescriptor(Exception):
+    """A descriptor with a field that its instruction does not take: the message, and how to fix it."""
+
+    def __init__(self, message: str, help: str) -> None:
+        super().__init__(message)
+        self.message, self.help = message, help
+
+
+class InstructionFields(NamedTuple):
+    """The fields of an instruction descriptor. K is in elements."""
+
+    kind: str
+    ctas: int
+    dtype: Type
+    atype: Type
+    btype: Type
+    negated: bool
+    transposed_a: bool
+    transposed_b: bool
+    m: int
+    n: int
+    satfinite: bool
+
+    @property
+    def k(self) -> int:
+        return 8 * K_BYTES // self.atype.bits
+
+
+@cache
+def instruction(kind: str, ctas: int, bits: int) -> InstructionFields:
+    """Decode and check the instruction descriptor of a dense product without block scales.
+
+    Raises InvalidDescriptor.
+    """
+    where = f"{kind} of cta_group::{ctas}"
+    if bits & 7:
+        raise InvalidDescriptor(
+            "bits 0 to 2 of the descriptor, of sparse products, are not 0", "clear them, or use tcgen05.mma.sp"
+        )
+    if bits & RESERVED:
+        raise InvalidDescriptor("a reserved bit of the descriptor (6, 23 or 29) is not 0", "clear bits 6, 23 and 29")
+    dtype = _coded(SUMS[kind], bits >> 4 & 3, "D", "bits 4 and 5", where)
+    atype = _coded(INPUTS[kind], bits >> 7 & 7, "A", "bits 7 to 9", where)
+    btype = _coded(INPUTS[kind], bits >> 10 & 7, "B", "bits 10 to 12", where)
+    if kind == "kind::f16" and dtype is f16 and bf16 in (atype, btype):
+        raise InvalidDescriptor("D is f16 and A or B is bf16; D of bf16 factors is f32", "write 1 to bits 4 and 5")
+    negated = bool((bits >> 13 ^ bits >> 14) & 1)
+    if kind == "kind::i8" and bits >> 13 & 3:
+        raise InvalidDescriptor("A or B is negated; integers cannot be", "clear bits 13 and 14")
+    if kind != "kind::i8" and bits & SATURATE:
+        raise InvalidDescriptor(f"the descriptor saturates; {kind} does not", "clear bit 3")
+    m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
+    _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
+    transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
+    return InstructionFields(kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE))
+
+
+def _coded(types: dict[int, Type], code: int, matrix: str, bits: str, where: str) -> Type:
+    if code not in types:
+        known = " or ".join(f"{value} ({type})" for value, type in types.items())
+        raise InvalidDescriptor(f"the type of {matrix}, {bits} of the descriptor, is {code}", f"{where} takes {known}")
+    return types[code]
+
+
+def _check_shape(kind: str, ctas: int, m: int, n: int, narrow: bool) -> None:
+    """Check M and N; with `narrow`, B is of 8 bits and N-major."""
+    where, step = f"{kind} of cta_group::{ctas}", 8 * ctas
+    rows = (64, 128) if ctas == 1 else (128, 256)
+    if m not in rows:
+        raise InvalidDescriptor(
+            f"M, 16 times bits 24 to 28 of the descriptor, is {m}", f"{where} takes M = {rows[0]} or {rows[1]}"
+        )
+    if narrow:
+        step *= 2
+    elif kind == "kind::i8" and (ctas == 2 or n > 32):
+        step = 16 * ctas
+    if n % step or not step <= n <= 256:
+        note = " if B is N-major" * narrow
+        raise InvalidDescriptor(
+            f"N, 8 times bits 17 to 22 of the descriptor, is {n}",
+            f"{where} takes multiples of {step} up to 256{note}",
+        )
+
+
+class OperandLayout(NamedTuple):
+    """The layout of A or B in shared memory: the fields of its descriptor, and its swizzle mode."""
+
+    fields: Fields
+    mode: int
+
+
+@cache
+def operand(bits: int, matrix: str, element_bits: int, transposed: bool) -> OperandLayout:
+    """Decode and check a shared memory descriptor without its start address. Raises InvalidDescriptor."""
+    name = f"{matrix.lower()}_desc"
+    if bits >> VERSION_AT & 7 != 1:
+        raise InvalidDescriptor(
+            f"bits 46 to 48 of `{name}` are {bits >> VERSION_AT & 7}; they must be 0b001",
+            "descriptors of tcgen05 have 1 << 46 in addition to the fields of those of wgmma",
+        )
+    if bits >> ABSOLUTE_AT & 1:
+        raise InvalidDescriptor(
+            f"bit 52 of `{name}`, an absolute leading dimension, is 1; only products with K = 96 take it", "clear it"
+        )
+    if bits >> ZERO_AT & 255:
+        raise InvalidDescriptor(f"bits 53 to 60 of `{name}` are not 0", "clear them")
+    mode = bits >> MODE_AT & 7
+    if mode not in SPANS:
+        raise InvalidDescriptor(
+            f"the swizzle mode of `{name}`, bits 61 to 63, is {mode}",
+            "use 0 (none), 2 (128 bytes), 4 (64), 6 (32), or 1 (128 bytes in atoms of 32)",
+        )
+    needs_wide_atoms = transposed and element_bits == 32
+    if (mode == WIDE_ATOMS) != needs_wide_atoms:
+        wanted = "swizzle mode 1, 128 bytes in atoms of 32" if needs_wide_atoms else "another swizzle mode than 1"
+        major = ("M" if matrix == "A" else "N") if transposed else "K"
+        raise InvalidDescriptor(
+            f"{matrix}, of {element_bits} bits and {major}-major, has swizzle mode {mode}", f"use {wanted}"
+        )
+    return OperandLayout(decode(bits)._replace(swizzle_bytes=SPANS[mode]), mode)
+
+
+@cache
+def _offsets(operand: OperandLayout, rows: int, element_bits: int, transposed: bool, k_bytes: int) -> np.ndarray:
+    """Return the offsets of an operand's chunks before swizzling: row by row, or k by k."""
+    fields, elements = operand.fields, 8 * CHUNK_BYTES // element_bits
+    if not transposed:
+        row, chunk = np.divmod(np.arange(rows * k_bytes // CHUNK_BYTES), k_bytes // CHUNK_BYTES)
+        return np.asarray(chunk_offset(fields, row, chunk, False))
+    each = -(-rows // elements)
+    k, chunk = np.divmod(np.arange(8 * k_bytes // element_bits * each), each)
+    if operand.mode == WIDE_ATOMS:
+        inner, outer, span = k % WIDE_ROWS, k // WIDE_ROWS, fields.swizzle_bytes
+        chunks = span // CHUNK_BYTES
+        along = chunk % chunks * CHUNK_BYTES + chunk // chunks * fields.leading_bytes
+        return np.asarray(inner * span + outer * fields.stride_bytes + along)
+    return np.asarray(chunk_offset(fields, k, chunk, True))
+
+
+def chunk_addresses(
+    descriptors: np.ndarray,
+    operand: OperandLayout,
+    rows: int,
+    element_bits: int,
+    transposed: bool,
+    k_bytes: int = K_BYTES,
+) -> np.ndarray:
+    """Return the shared memory addresses, (chunks, descriptors), of the 16-byte chunks of an operand of `rows` rows of
+    M or N.
+
+    The descriptors differ in their start addresses alone.
+    """
+    starts = (descriptors & START_MASK).astype(np.int64) << 4
+    offsets = starts + _offsets(operand, rows, element_bits, transposed, k_bytes)[:, np.newaxis]
+    if operand.mode == WIDE_ATOMS:
+        offsets = offsets ^ (offsets & WIDE_SWIZZLE.source) >> WIDE_SWIZZLE.shift
+    else:
+        offsets = np.asarray(swizzled(offsets, operand.fields.swizzle_bytes, operand.fields.base_offset))
+    return np.asarray(offsets & ADDRESS_MASK).astype(np.uint64)

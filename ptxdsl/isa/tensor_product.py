@@ -1,0 +1,217 @@
+"""Matrix products in tensor memory: the operands of tcgen05.mma, and the accumulators after it.
+
+D has one element in each 32-bit cell. A in tensor memory has its rows in lanes, and its K packed along 8 columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from ..layout.tensor_memory import (
+    ALL_LANES,
+    LAYOUTS,
+    RowPlacement,
+    TensorRegion,
+    lane_of,
+    layout_of,
+    matrix_regions,
+)
+from ..types import Type, bf16, e4m3, e5m2, f16, s32, tf32
+from .matrix import added, values
+from .numerics import canonical
+from .opcode import Opcode
+from .step import Step
+from .tensor_core import WIDE, Accumulation
+from .tensor_descriptors import (
+    K_BYTES,
+    START_MASK,
+    InstructionFields,
+    InvalidDescriptor,
+    chunk_addresses,
+    instruction,
+    operand,
+)
+
+A_COLUMNS = K_BYTES // 4  # of A in tensor memory
+ACCUMULATION: dict[str, dict[Type, Accumulation]] = {"b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2), WIDE)}
+"""The accumulation of the tensor cores, by the setting `numerics` and the type of the factors: MMA-Sim's constants."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TensorProduct:
+    """Products of one instruction, one for each lane that issues it; `form` is the same for all of them.
+
+    `d` and `a`, (lanes,), are addresses in tensor memory; `a` is None if A is in shared memory. `chunks`, (n, lanes),
+    are the addresses of the 16-byte chunks that are read from shared memory, the first `split` of A. `accumulates`
+    (lanes,) is true where D is an addend, scaled by 2^-`scale`. `enabled` (lanes,) are the lanes of tensor memory that
+    may be written, as Python integers. `described` are the shared memory operands, as in `LateInputs`.
+    """
+
+    form: InstructionFields
+    d: np.ndarray
+    a: np.ndarray | None
+    chunks: np.ndarray
+    split: int
+    accumulates: np.ndarray
+    scale: int
+    enabled: np.ndarray
+    described: tuple[tuple[str, int, np.ndarray], ...]
+
+    @property
+    def placement(self) -> RowPlacement:
+        """The placement of the rows of D, and of A in tensor memory."""
+        return LAYOUTS[layout_of(self.form.m, self.form.ctas, False, False)]
+
+    def part(self, which: np.ndarray) -> Self:
+        """Select some of the lanes."""
+        described = tuple((name, count, descriptors[which]) for name, count, descriptors in self.described)
+        a, arrays = None if self.a is None else self.a[which], (self.accumulates[which], self.enabled[which])
+        return replace(
+            self, d=self.d[which], a=a, chunks=self.chunks[:, which], accumulates=arrays[0], enabled=arrays[1],
+            described=described,
+        )  # fmt: skip
+
+    def chains(self, other: TensorProduct) -> bool:
+        """True if this product adds to the accumulators of another of the same instruction."""
+        same = self.form == other.form and np.array_equal(self.d, other.d)
+        return same and bool((self.enabled == other.enabled).all())
+
+    def reads(self, lane: int) -> tuple[TensorRegion, ...]:
+        """Return the regions of tensor memory that a lane's product reads and does not write."""
+        if self.a is None:
+            return ()
+        return matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS)
+
+    def writes(self, lane: int) -> tuple[TensorRegion, ...]:
+        """Return the regions that a lane's product writes, and reads if it accumulates."""
+        regions = matrix_regions(self.placement, int(self.d[lane]), self.form.n)
+        return tuple(region._replace(lanes=region.lanes & int(self.enabled[lane])) for region in regions)
+
+    def numbers(self, words: np.ndarray) -> np.ndarray:
+        """Return the elements of D in cells."""
+        if self.form.dtype is f16:
+            return words.astype(np.uint16).view(np.float16)
+        return np.ascontiguousarray(words).view(self.form.dtype.dtype)
+
+    def cells(self, numbers: np.ndarray) -> np.ndarray:
+        """Invert `numbers`; the upper halves of cells of f16 become zero."""
+        if self.form.dtype is f16:
+            return np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32)
+        return np.ascontiguousarray(numbers).view(np.uint32)
+
+    def multiply_add(self, m: Step, total: np.ndarray, chunks: np.ndarray, a_cells: np.ndarray | None) -> np.ndarray:
+        """Return the accumulators (lanes, M, N) after the product.
+
+        `chunks` are the data read from shared memory, (n, lanes, 16) bytes; `a_cells` the words of A in tensor memory,
+        (lanes, M, 8), if it is there.
+        """
+        form = self.form
+        if a_cells is None:
+            a = _matrix(chunks[: self.split], form.m, form.atype, form.transposed_a)
+        else:
+            a = values(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
+        b = _matrix(chunks[self.split :], form.n, form.btype, form.transposed_b)
+        accumulation = ACCUMULATION.get(m.numerics, {}).get(form.atype)
+        add_up = partial(added, form, accumulation)
+        if self.scale:
+            total = total * total.dtype.type(2.0**-self.scale)
+        if not self.accumulates.all():
+            total = np.where(self.accumulates[:, np.newaxis, np.newaxis], total, total.dtype.type(0))
+        sums = add_up(-a if form.negated else a, b, total)
+        return sums if form.dtype is s32 else canonical(sums)
+
+
+def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.ndarray:
+    """Return an operand as f64 matrices (lanes, rows, K), from the chunks read for it."""
+    octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(chunks.shape[1], -1)
+    if not transposed:
+        return values(octets.reshape(len(octets), rows, -1), type).reshape(len(octets), rows, -1)
+    k = 8 * K_BYTES // type.bits
+    by_k = values(octets.reshape(len(octets), k, -1), type)
+    return by_k.reshape(len(octets), k, -1)[..., :rows].transpose(0, 2, 1)
+
+
+def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.ndarray, TensorProduct]]:
+    """Yield the products of an instruction, grouped by instruction descriptor, with the mask of their lanes.
+
+    Invalid descriptors are reported, and their products left out.
+    """
+    descriptors = np.broadcast_to(named["idesc"], m.shape).view(np.uint32)
+    for bits in np.unique(descriptors).tolist():
+        which = descriptors == bits
+        try:
+            form = instruction(i.kind, 2 if i.ctas == "cta_group::2" else 1, bits)
+            product = _product(m, form, which, named)
+        except InvalidDescriptor as invalid:
+            m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
+            continue
+        misplaced = _misplaced(product)
+        if misplaced:
+            m.fail("tensor-memory", f"{i.text}: {misplaced[0]}", which, misplaced[1])
+            continue
+        yield which, product
+
+
+def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
+    read, described, split = [], [], 0
+    sides = ("A", form.m, form.atype, form.transposed_a), ("B", form.n, form.btype, form.transposed_b)
+    for matrix, rows, type, transposed in sides:
+        values_of = named.get(f"{matrix.lower()}_desc")
+        if values_of is None:
+            if transposed:
+                raise InvalidDescriptor("A is in tensor memory and M-major; it is K-major there", "clear bit 15")
+            continue
+        descriptors = np.broadcast_to(values_of, m.shape)[which]
+        read.append(_chunks(descriptors, matrix, rows, type, transposed))
+        described.append((matrix, len(read[-1]), descriptors))
+        split = len(read[-1]) if matrix == "A" else split
+    enabled = np.full(int(which.sum()), ALL_LANES, object)
+    if (disabled := named.get("disabled_lanes")) is not None:
+        for word, mask in enumerate(np.asarray(disabled)):
+            for n, bits in enumerate(np.broadcast_to(mask, m.shape)[which].tolist()):
+                enabled[n] &= ~(int(bits) << 32 * word)
+    a = named.get("a")
+    return TensorProduct(
+        form, _at(m, named["d"], which), None if a is None else _at(m, a, which), np.concatenate(read), split,
+        np.broadcast_to(named["enable_input_d"], m.shape)[which].astype(bool), int(named.get("scale_input_d") or 0),
+        enabled, tuple(described),
+    )  # fmt: skip
+
+
+def _at(m: Step, addresses: np.ndarray, which: np.ndarray) -> np.ndarray:
+    return np.broadcast_to(addresses, m.shape)[which].astype(np.int64)
+
+
+def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transposed: bool) -> np.ndarray:
+    """Return the chunk addresses, (chunks, lanes), of an operand in shared memory."""
+    layouts, parts = descriptors & ~START_MASK, []
+    if (layouts == layouts[0]).all():
+        layout = operand(int(layouts[0]), matrix, type.bits, transposed)
+        return chunk_addresses(descriptors, layout, rows, type.bits, transposed)
+    for one in descriptors:
+        parts.append(_chunks(one[np.newaxis], matrix, rows, type, transposed))
+    return np.concatenate(parts, axis=1)
+
+
+def _misplaced(product: TensorProduct) -> tuple[str, str] | None:
+    """Return the message and the help for an operand in tensor memory at a lane that its layout does not take."""
+    half = product.form.m == 64
+    lanes = {lane_of(int(address)) for address in product.d.tolist()}
+    wanted = "0 or 16" if half else "0"
+    for address in sorted(lanes):
+        if address not in ((0, 16) if half else (0,)):
+            return (
+                f"D, of M = {product.form.m}, begins in lane {address}",
+                f"its first lane is {wanted}: an address is lane << 16 | column",
+            )
+    if product.a is not None:
+        for a, d in zip(product.a.tolist(), product.d.tolist(), strict=True):
+            if lane_of(a) != lane_of(d):
+                message = f"A begins in lane {lane_of(a)} of tensor memory, and D in lane {lane_of(d)}"
+                return message, "place both in the same lanes"
+    return None

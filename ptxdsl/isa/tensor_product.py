@@ -104,19 +104,21 @@ class TensorProduct:
             return np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32)
         return np.ascontiguousarray(numbers).view(np.uint32)
 
-    def multiply_add(self, m: Step, total: np.ndarray, chunks: np.ndarray, a_cells: np.ndarray | None) -> np.ndarray:
+    def multiply_add(
+        self, numerics: str, total: np.ndarray, chunks: np.ndarray, a_cells: np.ndarray | None
+    ) -> np.ndarray:
         """Return the accumulators (lanes, M, N) after the product.
 
         `chunks` are the data read from shared memory, (n, lanes, 16) bytes; `a_cells` the words of A in tensor memory,
         (lanes, M, 8), if it is there.
         """
-        form = self.form
+        form: Any = self.form
         if a_cells is None:
             a = _matrix(chunks[: self.split], form.m, form.atype, form.transposed_a)
         else:
             a = values(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
         b = _matrix(chunks[self.split :], form.n, form.btype, form.transposed_b)
-        accumulation = ACCUMULATION.get(m.numerics, {}).get(form.atype)
+        accumulation = ACCUMULATION.get(numerics, {}).get(form.atype)
         add_up = partial(added, form, accumulation)
         if self.scale:
             total = total * total.dtype.type(2.0**-self.scale)

@@ -227,7 +227,7 @@ class Works:
                 cells = None
                 if work.product.a is not None:
                     cells = self.cells.matrix(first.slots, work.product.a, placement, A_COLUMNS)
-                total = work.product.multiply_add(x, total, self._read(work), cells)
+                total = work.product.multiply_add(x.numerics, total, self._read(work), cells)
             words = product.cells(total)
             self.cells.put_matrix(first.slots, product.d, placement, product.enabled, words, origins)
 
@@ -330,6 +330,6 @@ def _stale_rows(product: TensorProduct, unwritten: np.ndarray) -> np.ndarray:
     rows = np.zeros((unwritten.shape[1], form.m), bool)
     if split and not form.transposed_a:
         rows |= unwritten[:split].reshape(form.m, -1, unwritten.shape[1]).any(1).T
-    elif split:
-        rows |= unwritten[:split].any(0)[:, np.newaxis]
-    return rows | unwritten[split:].any(0)[:, np.newaxis]
+    for part in (unwritten[:split] if form.transposed_a else unwritten[:0], unwritten[split:]):
+        rows[np.flatnonzero(part.any(0))] = True
+    return rows

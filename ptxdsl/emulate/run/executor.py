@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -42,6 +42,10 @@ class Executor(Requester, Protocol):
     departed: list[np.ndarray]
     met: Sequence[tuple[Group, Decoded, np.ndarray]]
 
+    @property
+    def numerics(self) -> str:
+        """The accumulation of matrix products."""
+
     def living_warps(self) -> np.ndarray:
         """Return the number of warps of each slot with a lane that has not exited."""
 
@@ -61,6 +65,18 @@ class Executor(Requester, Protocol):
     def load(
         self, space: str, address: np.ndarray, type: Type, count: int = ..., ordering: Ordering = ...
     ) -> np.ndarray: ...
+
+    def store(
+        self, space: str, address: np.ndarray, type: Type, values: np.ndarray, ordering: Ordering = ...
+    ) -> None: ...
+
+    def specific(self, space: str, address: np.ndarray) -> np.ndarray: ...
+
+    def suspend(self, ready: np.ndarray) -> None:
+        """Let lanes that are not ready run this instruction again when memory has changed."""
+
+    def resumption(self) -> Callable[[np.ndarray], AbstractContextManager[None]]:
+        """Return a context in which lanes later do what the running instruction asks for."""
 
     def order(self, event: Event) -> None:
         """Report an event that orders accesses."""

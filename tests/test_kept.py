@@ -29,7 +29,7 @@ from ptxdsl.assemble import cache
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import relu
 from ptxdsl.kernels.gemm import USUAL, HOPPER, gemm, gemm_kernel, warpgroup_gemm_kernel
-from ptxdsl.kernels.product import sums
+from ptxdsl.kernels.product import accumulators
 from ptxdsl.runtime import imported, kept
 
 log, load, keep = [], kept.load, kept.keep
@@ -112,14 +112,14 @@ def test_where_somebody_has_written_into_the_package_nothing_is_taken_or_kept(ru
 results["at first"] = variant()[1]
 results["again"] = variant()[1]
 patches = {
-    "a method": (sums.Sums, "clear", lambda self: None),
+    "a method": (accumulators.TileAccumulators, "clear", lambda self: None),
     "an inherited method": (pd.Ring, "__len__", lambda self: 2),
     "a function": (sys.modules["ptxdsl.trace.control"], "if_", print),
-    "a number": (sums, "WIDEST", 2),
+    "a number": (accumulators, "WIDEST", 2),
     "a table": (sys.modules["ptxdsl.kernels.product.operands"], "SUMS", {}),
-    "a new name": (sums, "NARROWEST", 2),
+    "a new name": (accumulators, "NARROWEST", 2),
     "a name of ptxdsl": (pd, "range", range),
-    "a class": (sys.modules["ptxdsl.kernels.gemm"], "Sums", type("Sums", (sums.Sums,), {})),
+    "a class": (sys.modules["ptxdsl.kernels.gemm"], "TileAccumulators", type("TileAccumulators", (accumulators.TileAccumulators,), {})),
 }
 before = entries()
 for name, (owner, attribute, value) in patches.items():
@@ -135,7 +135,7 @@ results["in a table"] = [kept.load(config.current().cache_dir, each) for each in
 del table["new"]
 pd.parse = json
 assert kept._is_unchanged() and type(json) is type(sys)  # a module of others is none of ours
-sums.Sums.clear = lambda self: None
+accumulators.TileAccumulators.clear = lambda self: None
 made, said = variant(arch="sm_86")
 results["traced by it"] = said, entries() == before
 """

@@ -17,7 +17,7 @@ from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfit
 from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
 from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
-from ptxdsl.kernels.tiles.choice import REDUCTIONS, Misfit, Schedule, tile_schedule
+from ptxdsl.kernels.tiles.resolve import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Tiling, Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle

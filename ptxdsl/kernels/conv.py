@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKe
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.choose.candidates import DEEP
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, copy_tile, multiply_tiles
+from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -27,10 +27,10 @@ from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
-from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.choice import Schedule
-from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.kernels.tiles.resolve import Schedule
+from ptxdsl.kernels.tiles.schedule import KernelContext, Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import conv2d_parameters, extra_values
 
 USUAL = DEEP.warp_traits()
@@ -44,8 +44,8 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
     product = Product(g.m, g.n, g.k, x, w, out, out, 1, 0, extra_values(p, traits.operands))
     copies = Copies(PixelCopies(traits, memory, g), MatrixCopies(traits, "b", memory))
     ahead = traits.is_ahead and copies.is_quick
-    scene = Scene(Products(product, traits.tile), p.schedule, traits.sums, memory.staging, ahead)
-    compute(traits, memory, copies, traits.schedule.walk(scene))
+    context = KernelContext(Products(product, traits.tile), p.schedule, traits.accumulators, memory.staging, ahead)
+    compute(traits, memory, copies, traits.schedule.walk(context))
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
@@ -54,21 +54,21 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = convolution_of_tensors(p, traits)
-    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
+    context = KernelContext(products, p.schedule, traits.accumulators, memory.staging, ahead=True, exchange=memory.exchange)
     await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
+        copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer), multiply_tiles)
+        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
+        compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
 
 
 def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:
-    """As `gemm.copy_tiles`; the place of a tile in the images is worked out where its copies begin."""
-    for work in walk.tiles(started_elsewhere):
+    """As `gemm.load_tiles`; the place of a tile in the images is worked out where its copies begin."""
+    for work in walk.tiles(loaded_elsewhere):
         copies.seek(work)
-        copy_tile(ring, copies.of(work))
+        load_tile(ring, copies.of(work))
         walk.skip(work)
     ring.drain()
 

@@ -23,9 +23,9 @@ from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, wgrad_of_tensors
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies
-from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.kernels.tiles.schedule import KernelContext
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
@@ -34,14 +34,14 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = wgrad_of_tensors(p, traits)
-    scene = Scene(products, p.schedule, traits.sums, memory.staging, ahead=True, exchange=memory.exchange)
+    context = KernelContext(products, p.schedule, traits.accumulators, memory.staging, ahead=True, exchange=memory.exchange)
     await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(scene))
+        copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        compute_tiles(ring, mma, store, consumer_walk(traits, scene, ring, store, consumer), multiply_tiles)
+        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
+        compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
 
 
 @public_gradient

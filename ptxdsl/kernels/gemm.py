@@ -18,25 +18,25 @@ from ptxdsl.kernels.call.elsewhere import public_gemm
 from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
-from ptxdsl.kernels.product.product import Index, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import Index, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies, WorkCopies, tensor_copies
+from ptxdsl.kernels.sm90.loads import TmaLoads, TileLoads, tma_loads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
 from ptxdsl.kernels.sm90.scaled import Mainloop, scaled_mainloop, scaled_scene
-from ptxdsl.kernels.sm90.store import WarpgroupStore, warpgroup_store
+from ptxdsl.kernels.sm90.epilogue import Epilogue, warpgroup_epilogue
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.store import Store
-from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.store.epilogue import WarpEpilogue
+from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.schedule import Scene, Walk, started_elsewhere
+from ptxdsl.kernels.tiles.schedule import KernelContext, Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 
 USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
@@ -47,22 +47,22 @@ def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
     """A is m×k, B is k×n, C and out are m×n and row-major; the parameters are those of `parameters`."""
     products, memory = products_of(p, traits), SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
-    walk = traits.schedule.walk(Scene(products, p.schedule, traits.sums, memory.staging, traits.is_ahead))
+    walk = traits.schedule.walk(KernelContext(products, p.schedule, traits.accumulators, memory.staging, traits.is_ahead))
     compute(traits, memory, copies, walk)
 
 
 def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
     """What a block does: tiles, one after another, as its schedule has them."""
     ring = CpAsyncRing(traits.tiling.stages, traits.stage_bytes)
-    mma, store = WarpMma(traits, memory), Store(traits, memory.staging)
+    mma, epilogue = WarpMma(traits, memory), WarpEpilogue(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
-        for part in walk.complete(work, multiply(ring, copies, mma, work.iterations)):
-            store(part)
-    for part in walk.leftovers():
-        store(part)
+        for output in walk.complete(work, multiply(ring, copies, mma, work.iterations)):
+            epilogue(output)
+    for output in walk.leftovers():
+        epilogue(output)
 
 
-def start(ring: CpAsyncRing, copies: Copies, work: Work) -> None:
+def start(ring: CpAsyncRing, copies: Copies, work: WorkTile) -> None:
     """Begins the copies of a tile, to a ring that is free: all stages but one."""
     copies.seek(work)
     for slot in ring.fill():
@@ -70,10 +70,10 @@ def start(ring: CpAsyncRing, copies: Copies, work: Work) -> None:
         copies.deposit(slot)
 
 
-def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> Sums:
+def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> TileAccumulators:
     """Return the accumulators of a tile whose loads have begun, over this many tiles of A and B along K. Each k step
     loads the fragments of the next and multiplies its own. All but the last load to the slot freed before."""
-    sums = Sums(mma.layout)
+    accumulators = TileAccumulators(mma.layout)
     *steps, last = range(mma.steps)
     slot = ring.first()
     mma.load(slot, 0)
@@ -81,73 +81,73 @@ def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index)
         for step in steps:
             mma.load(slot, step + 1)
             copies.fetch(ring.acquire(), step, len(steps))
-            mma.multiply(sums, step)
+            mma.multiply(accumulators, step)
         copies.deposit(ring.acquire())
         ring.commit()
         ring.release()
         slot = ring.wait()
         mma.load(slot, 0)
-        mma.multiply(sums, last)
+        mma.multiply(accumulators, last)
     ring.drain()
-    mma.gather(sums)
-    return sums
+    mma.gather(accumulators)
+    return accumulators
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    scene = Scene(tensor_products_of(p, traits), p.schedule, traits.sums, memory.staging, True, memory.exchange)
-    walk = traits.schedule.walk(scene).begun_by(pd.warpid == tiling.copying_warp)
+    context = KernelContext(tensor_products_of(p, traits), p.schedule, traits.accumulators, memory.staging, True, memory.exchange)
+    walk = traits.schedule.walk(context).located_by(pd.warpid == tiling.copying_warp)
     ring = tile_ring(traits)
     await_prerequisites(*tensors_of(p, traits))
     copying, multiplying = traits.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_tiles(ring, tensor_copies(traits, memory, traits.operands.a_rows), walk)
+        load_tiles(ring, tma_loads(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
-        walk = consumer_walk(traits, scaled_scene(p, traits, scene), ring, store, consumer)
-        compute_tiles(ring, mma, store, walk, scaled_mainloop(multiply_tiles, p, traits, consumer, p.m))
+        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
+        walk = consumer_walk(traits, scaled_scene(p, traits, context), ring, epilogue, consumer)
+        compute_tiles(ring, mma, epilogue, walk, scaled_mainloop(multiply_tiles, p, traits, consumer, p.m))
 
 
-def copy_tiles(ring: pd.Ring, copies: TensorCopies, walk: Walk) -> None:
+def load_tiles(ring: pd.Ring, copies: TmaLoads, walk: Walk) -> None:
     """Fills the ring with the tiles of A and B of all work, and waits until they have been read."""
-    for work in walk.tiles(started_elsewhere):
-        copy_tile(ring, copies.of(work))
+    for work in walk.tiles(loaded_elsewhere):
+        load_tile(ring, copies.of(work))
         walk.skip(work)
     ring.drain()
 
 
-def copy_tile(ring: pd.Ring, tile: WorkCopies) -> None:
+def load_tile(ring: pd.Ring, tile: TileLoads) -> None:
     """Fills the ring with the tiles of A and B of some work."""
     for iteration in pd.range(tile.work.begin, tile.work.end, unroll=1):
         tile.fetch(iteration, ring.acquire(tile.bytes))
         ring.commit()
 
 
-def compute_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, multiply: Mainloop) -> None:
+def compute_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, multiply: Mainloop) -> None:
     """Compute and store all tiles of a consumer warpgroup, each by the mainloop `multiply`."""
-    for work in walk.tiles(started_elsewhere):
-        sums = multiply(ring, mma, store, walk, work)
-        for part in walk.complete(work, sums):
-            store(part)
-    for part in walk.leftovers():
-        store(part)
-    store.finish()
+    for work in walk.tiles(loaded_elsewhere):
+        accumulators = multiply(ring, mma, epilogue, walk, work)
+        for output in walk.complete(work, accumulators):
+            epilogue(output)
+    for output in walk.leftovers():
+        epilogue(output)
+    epilogue.finish()
 
 
-def multiply_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
-    """The sums of a tile, over its tiles of A and B along K, at least one. The products of one slot of the ring are
-    under way while those of the next begin; then it is free. What will be stored beside the sums comes meanwhile."""
-    sums = mma.begin(ring.wait())
-    store.prepare(work)
+def multiply_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile) -> TileAccumulators:
+    """The accumulators of a tile, over its tiles of A and B along K, at least one. The products of one slot of the ring are
+    under way while those of the next begin; then it is free. What will be stored beside the accumulators comes meanwhile."""
+    accumulators = mma.begin(ring.wait())
+    epilogue.prepare(work)
     for _ in walk.along_k(work.iterations - 1):
-        mma.multiply(sums, ring.wait())
+        mma.multiply(accumulators, ring.wait())
         mma.wait(1)
         ring.release()
     mma.wait(0)
     ring.release()
-    return sums
+    return accumulators
 
 
 KERNELS = Kernels(gemm_kernel, warpgroup_gemm_kernel)

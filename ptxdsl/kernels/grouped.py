@@ -19,13 +19,13 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
 from ptxdsl.kernels.problems import ProblemTiles, load_product
-from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import tensor_copies
+from ptxdsl.kernels.sm90.loads import tma_loads
 from ptxdsl.kernels.sm90.maps import ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
@@ -89,22 +89,22 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
             tiles.find()
             pd.ptx.exit()  # so that what the roles behind begin with takes none of its few registers
         with pd.warp(tiling.copying_warp):
-            tiles.copy(ring, tensor_copies(traits, memory, traits.piece))
+            tiles.copy(ring, tma_loads(traits, memory, traits.piece))
             pd.ptx.exit()
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         tiles.compute(ring, memory, consumer)
 
 
-def locator(p: Any, traits: Traits) -> Callable[..., Work]:
-    """What makes a problem of the table, and one of its tiles, a Work."""
+def locator(p: Any, traits: Traits) -> Callable[..., WorkTile]:
+    """What makes a problem of the table, and one of its tiles, a WorkTile."""
 
-    def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> Work:
+    def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> WorkTile:
         product = load_product(p.table, number, traits.operands, p.alpha, p.beta)
         down, across, iterations = (
             ceil_div(size, extent) for size, extent in zip((product.m, product.n, product.k), traits.tile, strict=True)
         )
         coordinates = tile_of(tile, across, down, STRIP)
-        return Work(product, coordinates, begin, iterations if end is None else end, traits.tile)
+        return WorkTile(product, coordinates, begin, iterations if end is None else end, traits.tile)
 
     return locate
 

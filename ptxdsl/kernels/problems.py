@@ -9,21 +9,21 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.kernels.call.groups.table import ROW
-from ptxdsl.kernels.gemm import compute_tiles, copy_tile, multiply_tiles
+from ptxdsl.kernels.gemm import compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Part, Product, View, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import OutputTile, Product, View, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.ragged import compute_shares, share_of, tile_of_group
-from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView
+from ptxdsl.kernels.sm90.loads import GroupRows, TmaLoads, TensorView
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
-from ptxdsl.kernels.sm90.store import ListStore, warpgroup_store
+from ptxdsl.kernels.sm90.epilogue import ListStore, warpgroup_epilogue
 from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import VisitorWalk
-from ptxdsl.kernels.tiles.schedule import started_elsewhere
+from ptxdsl.kernels.tiles.schedule import loaded_elsewhere
 from ptxdsl.kernels.tiles.visitor import DeviceVisitor
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -56,7 +56,7 @@ class ProblemTiles:
         maps.begin()
         block = pd.ctaid.x if self.blocks == 1 else pd.ctaid.x // self.blocks
         walk = VisitorWalk(DeviceVisitor(self.p.problems, self._tiled, block, queue.taken), self._located, ahead=True)
-        for work in walk.tiles(started_elsewhere):
+        for work in walk.tiles(loaded_elsewhere):
             maps.follow(work.item[0], self._product)
             with pd.elect():
                 queue.announce(work, maps.version)
@@ -65,16 +65,16 @@ class ProblemTiles:
         with pd.elect():
             queue.close()
 
-    def copy(self, ring: pd.Ring, copies: TensorCopies) -> None:
-        """As `gemm.copy_tiles`, by another warp, one of whose lanes copies, always the same."""
+    def copy(self, ring: pd.Ring, copies: TmaLoads) -> None:
+        """As `gemm.load_tiles`, by another warp, one of whose lanes copies, always the same."""
         walk, version = ProblemTileQueueWalk(self.queue, self._copied), pd.var(u32, NO_PROBLEM)
-        for work in walk.tiles(started_elsewhere):
+        for work in walk.tiles(loaded_elsewhere):
             with pd.elect():
                 with pd.if_(work.item[1] != version):
                     version.set(work.item[1])
                     for number in range(MATRICES):
                         self.maps.acquire(number, version)
-                copy_tile(ring, copies.of(work))
+                load_tile(ring, copies.of(work))
             walk.skip(work)
         with pd.elect():
             ring.drain()
@@ -84,16 +84,16 @@ class ProblemTiles:
         traits, in_boxes = self.traits, self.traits.operands.out_boxes
         mma = warpgroup_mma(traits, memory, consumer.index)
         store = (
-            ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_store(traits, memory, consumer)
+            ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_epilogue(traits, memory, consumer)
         )
         walk = StoredProblems(self.queue, self._multiplied, self.stored)
         if not traits.shares_rows:
             rows = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
-            compute_tiles(ring, mma, store, rows, multiply_tiles)
+            compute_tiles(ring, mma, epilogue, rows, multiply_tiles)
         elif traits.tiling.stagger:
-            compute_shares(ring, mma, store, StaggeredWalk(walk, traits.tiling, consumer))
+            compute_shares(ring, mma, epilogue, StaggeredWalk(walk, traits.tiling, consumer))
         else:
-            compute_shares(ring, mma, store, walk)
+            compute_shares(ring, mma, epilogue, walk)
 
     def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
         """How many tiles a problem has along M and N."""
@@ -109,7 +109,7 @@ class ProblemTiles:
         """How many tiles there are along N, of blocks together."""
         return ceil_div(n, self.traits.tile[1] * self.blocks)
 
-    def _located(self, number: Scalar, tile: Scalar) -> Work:
+    def _located(self, number: Scalar, tile: Scalar) -> WorkTile:
         """A tile of a problem, for the warp that finds it: which of its rows is the first, and how many it has."""
         (m, n, k, down), traits = self._sizes(number), self.traits
         row, column = tile_of_group(traits, tile, down, self._across(n))
@@ -120,23 +120,23 @@ class ProblemTiles:
             first, rows = share_of(m, down, row)
             row = pd.cast(0, u32)
         product = Product(rows, n, k, TensorView(None, 0, first), None, None, None, 1, 0)
-        return Work(product, (row, column), 0, ceil_div(k, traits.tile[2]), traits.tile)
+        return WorkTile(product, (row, column), 0, ceil_div(k, traits.tile[2]), traits.tile)
 
-    def _copied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> Work:
+    def _copied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
         """The same for the one that copies."""
         row, column, iterations, _ = tile
         a, b = self.maps.of(0, version, first if self.traits.shares_rows else None), self.maps.of(1, version)
         product = Product(rows, rows, rows, a, b, None, None, 1, 0)
-        return Work(product, (row, column), 0, iterations, self.traits.tile)
+        return WorkTile(product, (row, column), 0, iterations, self.traits.tile)
 
-    def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> Work:
+    def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
         """The same for those that multiply."""
         row, column, iterations, _ = tile
-        return Work(
+        return WorkTile(
             Product(rows, rows, rows, None, None, None, None, 1, 0), (row, column), 0, iterations, self.traits.tile
         )
 
-    def stored(self, work: Work) -> Work:
+    def stored(self, work: WorkTile) -> WorkTile:
         """The same when it is stored: where, the table says."""
         number, version, first = work.item
         product, row = self._product(number)._replace(m=work.product.m), first if self.traits.shares_rows else None
@@ -155,20 +155,20 @@ class ProblemTiles:
 class ProblemTileQueueWalk(TileQueueWalk):
     """Tiles that a warp is told, whose item is the problem, the version of its maps, and the first of its rows."""
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         values = [value.value for value in self.values]
         return self.locate(*values)._replace(item=values[:3])
 
 
 class StoredProblems(ProblemTileQueueWalk):
-    """The same for those that multiply, and ask the table when they store: registers are few beside sums."""
+    """The same for those that multiply, and ask the table when they store: registers are few beside accumulators."""
 
-    def __init__(self, queue: ProblemTileQueue, locate: Callable[..., Work], stored: Callable[[Work], Work]) -> None:
+    def __init__(self, queue: ProblemTileQueue, locate: Callable[..., WorkTile], stored: Callable[[WorkTile], WorkTile]) -> None:
         super().__init__(queue, locate)
         self.stored = stored
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
-        yield Part(self.stored(work), sums)
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        yield OutputTile(self.stored(work), accumulators)
 
 
 def _from(view: View, row: Scalar) -> View:

@@ -18,27 +18,27 @@ from ptxdsl.kernels.call.elsewhere import public_fused
 from ptxdsl.kernels.call.groups.ragged import RaggedCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
-from ptxdsl.kernels.gemm import compute, compute_tiles, copy_tile, multiply_tiles
+from ptxdsl.kernels.gemm import compute, compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.operands import Extra, Operands
-from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import GroupRows, TensorCopies, TensorView, tensor_copies
+from ptxdsl.kernels.sm90.loads import GroupRows, TmaLoads, TensorView, tma_loads
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import PingPongWalk, RowsWalk, StaggeredWalk, pass_tiles
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
-from ptxdsl.kernels.sm90.store import WarpgroupStore, group_store
+from ptxdsl.kernels.sm90.epilogue import Epilogue, group_epilogue
 from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
+from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits.parameters import extra_values, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -111,23 +111,23 @@ def warpgroup_ragged_kernel(
     with pd.warpgroup(tiling.producer, registers=copying):
         with pd.warp(tiling.copying_warp):
             walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
-            by_tensors = ColumnCopies(traits, memory) if gathers else tensor_copies(traits, memory, traits.piece)
+            by_tensors = ColumnCopies(traits, memory) if gathers else tma_loads(traits, memory, traits.piece)
             copy_queued_tiles(ring, by_tensors, walk, queue)
         if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = warpgroup_mma(traits, memory, consumer.index), group_store(traits, memory, consumer, scatters)
+        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), group_epilogue(traits, memory, consumer, scatters)
         plain = partial(multiply_rows, consumer) if halves else multiply_tiles
         multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         tiles = told_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
         if tiling.pingpong:
-            compute_in_turns(ring, mma, store, PingPongWalk(traits, tiles, ring, store, consumer))
+            compute_in_turns(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
         elif traits.shares_rows:
-            compute_shares(ring, mma, store, StaggeredWalk(tiles, tiling, consumer) if tiling.stagger else tiles)
+            compute_shares(ring, mma, epilogue, StaggeredWalk(tiles, tiling, consumer) if tiling.stagger else tiles)
         else:
-            compute_tiles(ring, mma, store, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
+            compute_tiles(ring, mma, epilogue, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
@@ -144,20 +144,20 @@ def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = 
 
 def copy_queued_tiles(
     ring: pd.Ring,
-    copies: TensorCopies,
+    copies: TmaLoads,
     walk: Walk,
     queue: TileQueue,
-    mapped: Callable[[Work], Work] = lambda work: work,
+    mapped: Callable[[WorkTile], WorkTile] = lambda work: work,
 ) -> None:
-    """As `gemm.copy_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.
+    """As `gemm.load_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.
     `mapped` makes a work one whose A and B have tensor maps."""
-    for work in walk.tiles(started_elsewhere):
+    for work in walk.tiles(loaded_elsewhere):
         work = mapped(work)
         with pd.elect():
             taken = queue.take()
             queue.announce(work)
             if work.halved is None:
-                copy_tile(ring, copies.of(work))
+                load_tile(ring, copies.of(work))
             else:
                 copy_rows(ring, copies, work)
             queue.tell(taken)
@@ -167,8 +167,8 @@ def copy_queued_tiles(
         queue.close()
 
 
-def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
-    """As `gemm.copy_tile`. Of halved work the slots are those of one warpgroup and of the other, in turn."""
+def copy_rows(ring: pd.Ring, copies: TmaLoads, work: WorkTile) -> None:
+    """As `gemm.load_tile`. Of halved work the slots are those of one warpgroup and of the other, in turn."""
     (row, column), a = work.tile, work.product.a
     second = work._replace(tile=(row, column + 1), product=work.product._replace(a=a._replace(row=a.row - GROUP_ROWS)))
     with pd.if_(work.halved):
@@ -177,37 +177,37 @@ def copy_rows(ring: pd.Ring, copies: TensorCopies, work: Work) -> None:
                 copies.fetch(half, iteration, ring.acquire())
                 ring.commit()
     with pd.else_():
-        copy_tile(ring, copies.of(work))
+        load_tile(ring, copies.of(work))
 
 
-def compute_in_turns(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
+def compute_in_turns(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
     """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
     group has no more in a tile."""
-    for work in walk.tiles(started_elsewhere):
-        sums = Sums(mma.layout, mma.layout.groups * mma.pieces)
+    for work in walk.tiles(loaded_elsewhere):
+        accumulators = TileAccumulators(mma.layout, mma.layout.groups * mma.pieces)
         with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
-            multiply_tiles(ring, mma.into(sums), store, walk, work)
+            multiply_tiles(ring, mma.into(accumulators), epilogue, walk, work)
         with pd.else_():
-            multiply_tiles(ring, mma.into(sums, pieces=1), store, walk, work)
-        for part in walk.complete(work, sums):
-            store(part)
-    store.finish()
+            multiply_tiles(ring, mma.into(accumulators, pieces=1), epilogue, walk, work)
+        for output in walk.complete(work, accumulators):
+            epilogue(output)
+    epilogue.finish()
 
 
-def compute_shares(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk) -> None:
+def compute_shares(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
     """As `gemm.compute_tiles` of tiles that have even shares of the rows of their groups: as many are multiplied. Each
-    number of rows has sums of its own, since wgmma would wait where products of several shapes shared them."""
-    for work in walk.tiles(started_elsewhere):
-        sums, lower = Sums(mma.layout), 0
+    number of rows has accumulators of its own, since wgmma would wait where products of several shapes shared them."""
+    for work in walk.tiles(loaded_elsewhere):
+        accumulators, lower = TileAccumulators(mma.layout), 0
         for rows in heights(work.extents[0], INTEGER_STEP if mma.layout.type.is_integer else SHARE_STEP):
             with pd.if_((work.product.m > lower) & (work.product.m <= rows)):
-                share = multiply_tiles(ring, mma.of_rows(rows), store, walk, work)
-                for register, value in zip(sums.registers, share.registers, strict=False):
+                share = multiply_tiles(ring, mma.of_rows(rows), epilogue, walk, work)
+                for register, value in zip(accumulators.registers, share.registers, strict=False):
                     register.set(value)
             lower = rows
-        for part in walk.complete(work, sums):
-            store(part)
-    store.finish()
+        for output in walk.complete(work, accumulators):
+            epilogue(output)
+    epilogue.finish()
 
 
 def heights(tile_m: int, step: int) -> list[int]:
@@ -227,25 +227,25 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
 
 
 def multiply_rows(
-    consumer: pd.warpgroup, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-) -> Sums:
+    consumer: pd.warpgroup, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+) -> TileAccumulators:
     """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
     as it does in whole tiles, so that blocks find in the L2 cache what others have read."""
-    sums = Sums(mma.layout)
+    accumulators = TileAccumulators(mma.layout)
     with pd.if_(work.halved):
-        store.prepare(work)
-        sums.clear()
+        epilogue.prepare(work)
+        accumulators.clear()
         for _ in pd.range(work.iterations, unroll=1):
             with pd.if_(consumer.index == 1):
                 pass_tiles(ring, 1, consumer)
-            mma.multiply(sums, ring.wait())
+            mma.multiply(accumulators, ring.wait())
             mma.wait(0)
             ring.release()
             with pd.if_(consumer.index == 0):
                 pass_tiles(ring, 1, consumer)
     with pd.else_():
-        multiply_tiles(ring, mma.into(sums), store, walk, work)
-    return sums
+        multiply_tiles(ring, mma.into(accumulators), epilogue, walk, work)
+    return accumulators
 
 
 def groups_walk(
@@ -265,7 +265,7 @@ def groups_walk(
     division = Division(warpgroup is not None, shares, blocks)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, division)
 
-    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
+    def locate(group: Scalar, tile: Scalar, first: Scalar) -> WorkTile:
         rows = visitor.size(group) - first
         if warpgroup is not None:
             part = half_tile(traits, visitor, tile, GroupPart(first, rows), warpgroup)
@@ -276,7 +276,7 @@ def groups_walk(
         a, b, out = matrices(group, part.first)
         beside = beside_group(p, traits, group, part.first)
         product = Product(part.rows, p.n, p.k, a, b, out, out, alpha, 0, beside)
-        return Work(product, part.coordinates, 0, iterations, traits.tile, halved=part.halved)
+        return WorkTile(product, part.coordinates, 0, iterations, traits.tile, halved=part.halved)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 
@@ -327,7 +327,7 @@ def told_walk(
     """The same tiles for those that multiply, who are told where each is."""
     iterations = ceil_div(p.k, traits.tile[2])
 
-    def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> Work:
+    def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> WorkTile:
         is_half = None
         if warpgroup is not None:
             is_half = halved == 1
@@ -335,7 +335,7 @@ def told_walk(
             rows, first, column = rows + second * GROUP_ROWS, first - second * GROUP_ROWS, column + second
         a, b, out = matrices(group, first)
         product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
-        return Work(product, (row, column), 0, iterations, traits.tile, halved=is_half)
+        return WorkTile(product, (row, column), 0, iterations, traits.tile, halved=is_half)
 
     return TileQueueWalk(queue, locate)
 

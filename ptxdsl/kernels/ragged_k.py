@@ -17,12 +17,12 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Product, View, Work
+from ptxdsl.kernels.product.product import Product, View, WorkTile
 from ptxdsl.kernels.ragged import copy_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView
+from ptxdsl.kernels.sm90.loads import TmaLoads, TensorView
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
@@ -31,7 +31,7 @@ from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.scaled import SCALES_OF_SPANS, scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.scales_along_k import promote_tiles
-from ptxdsl.kernels.sm90.store import warpgroup_store
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -77,9 +77,9 @@ def warpgroup_ragged_k_kernel(
     copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
-        copy_queued_tiles(ring, TensorCopies(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
+        copy_queued_tiles(ring, TmaLoads(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, store = warpgroup_mma(traits, memory, consumer.index), warpgroup_store(traits, memory, consumer)
+        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         multiply = scaled_mainloop(
             promote_tiles if scaling else multiply_tiles,
             p,
@@ -91,16 +91,16 @@ def warpgroup_ragged_k_kernel(
         )
         walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
         if tiling.stagger:
-            walk = staggered_walk(traits, walk, store, consumer)
+            walk = staggered_walk(traits, walk, epilogue, consumer)
         else:
             walk = RowsWalk(walk, ring, consumer, tiling.rows_apart)
-        compute_tiles(ring, mma, store, walk, multiply)
+        compute_tiles(ring, mma, epilogue, walk, multiply)
 
 
 class DepthTileQueue(TileQueue):
     """Tiles with their number of iterations along K."""
 
-    def announce(self, work: Work) -> None:
+    def announce(self, work: WorkTile) -> None:
         """Pass a tile to the consumers."""
         self._pass_on(work.item[0], 0, work.iterations, *work.tile, 0)
 
@@ -108,7 +108,7 @@ class DepthTileQueue(TileQueue):
 class BlocksTileQueue(TileQueue):
     """Tiles with the first block of 128 along K that their group overlaps, and the number of these blocks."""
 
-    def announce(self, work: Work) -> None:
+    def announce(self, work: WorkTile) -> None:
         """Pass a tile to the consumers."""
         (group, _, first), is_empty = work.item, pd.cast(work.begin, u32) > 0
         self._pass_on(group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile, 0)
@@ -124,12 +124,12 @@ def _queued_tile(
     row: Scalar,
     column: Scalar,
     _halved: Scalar,
-) -> Work:
+) -> WorkTile:
     """Return a tile from its words in the queue. With scales, an empty group has one iteration, of zeros."""
     in_blocks = traits.operands.scaling is not None
     k = depth * BLOCK if in_blocks else depth
     product = Product(p.m, p.n, k, None, None, *results_of_group(p, traits, group), alpha, p.beta)
-    return Work(product, (row, column), 0, pd.max(depth, 1) if in_blocks else depth, traits.tile)
+    return WorkTile(product, (row, column), 0, pd.max(depth, 1) if in_blocks else depth, traits.tile)
 
 
 def results_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View | TensorView, View | TensorView]:
@@ -189,7 +189,7 @@ def walk_along_k(
     visitor = (UnitsVisitor if in_blocks else GroupsVisitor)(p.sizes, p.groups, p.rows, tiled, succeeding)
     is_mapped = isinstance(traits, WarpgroupTraits)
 
-    def locate(group: Scalar, tile: Scalar, first: Scalar) -> Work:
+    def locate(group: Scalar, tile: Scalar, first: Scalar) -> WorkTile:
         k, begin = pd.max(visitor.size(group), first) - first, pd.cast(0, u32)
         k = pd.select(p.alpha == 0, 0, k)  # as in BLAS, A and B are not read
         if is_mapped:
@@ -203,7 +203,7 @@ def walk_along_k(
             for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
         )
         product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), p.alpha, p.beta)
-        return Work(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
+        return WorkTile(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)
 
     return VisitorWalk(visitor, locate, traits.is_ahead)
 

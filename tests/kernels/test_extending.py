@@ -41,14 +41,14 @@ class Columns(TileSchedule):
         rows, columns = -(-problem.shape.m // tile[0]), -(-problem.shape.n // tile[1])
         return Plan((columns, 1, 1), {"rows": rows})
 
-    def walk(self, scene):
-        return Column(scene)
+    def walk(self, context):
+        return Column(context)
 
 
 class Column(TileAfterTile):
-    def __init__(self, scene):
-        self.ahead, self.products = scene.ahead, scene.products
-        self.left = pd.var(u32, scene.fields.rows)
+    def __init__(self, context):
+        self.ahead, self.products = context.ahead, context.products
+        self.left = pd.var(u32, context.fields.rows)
 
     def has_tile(self):
         return self.left > 0

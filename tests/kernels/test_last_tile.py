@@ -15,7 +15,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import PersistentWalk, Strips
-from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.kernels.tiles.schedule import KernelContext
 from ptxdsl.types import bf16
 from tests.kernels.test_pingpong import blocks
 from tests.kernels.test_warpgroups import hopper
@@ -48,8 +48,8 @@ class Hasty(Strips):
     def general(self) -> Hasty:
         return self
 
-    def walk(self, scene: Scene) -> PersistentWalk:
-        walk = super().walk(scene)
+    def walk(self, context: KernelContext) -> PersistentWalk:
+        walk = super().walk(context)
         walk.__class__ = ReadyWalk
         return walk
 

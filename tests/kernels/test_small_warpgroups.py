@@ -24,9 +24,9 @@ from ptxdsl.kernels.grouped import grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.one_tile import OneTile
 from ptxdsl.kernels.tiles.persistent import Persistent, Strips
+from ptxdsl.kernels.tiles.resolve import tile_schedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.placed import zeros

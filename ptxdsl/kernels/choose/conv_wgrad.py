@@ -16,8 +16,8 @@ from ptxdsl.kernels.choose.warpgroup_rates import FilterGradientRates
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, overlapped, stages_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.resolve import tile_schedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 

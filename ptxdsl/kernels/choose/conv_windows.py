@@ -15,10 +15,10 @@ from ptxdsl.kernels.choose.warpgroups import ProductFacts, loading, most_stagger
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, MOST_COLUMNS, TURNED
-from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.resolve import tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div

@@ -17,10 +17,10 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_COLUMNS, MOST_SUMS, TURNED, WARPGROUP
-from ptxdsl.kernels.tiles.choice import tile_schedule
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.tiles.resolve import tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.schedule import IdentityThreadblockSwizzle, StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ptxdsl.kernels.choose.warpgroups import ProductFacts, stages_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle, ThreadblockSwizzle
 
 TURNED_OVER: Mapping[Schedule, ThreadblockSwizzle] = {

@@ -61,7 +61,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS
-from ptxdsl.kernels.tiles.choice import tile_schedule
+from ptxdsl.kernels.tiles.resolve import tile_schedule
 from ptxdsl.schedule import HorizontalThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 

@@ -12,7 +12,7 @@ from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, f64, s8, s32, u8
 
 INPUTS = (f16, bf16, f32, f64, s8, u8)  # types that every path multiplies, f32 as tf32
 FP8 = (e4m3, e5m2)  # of which only wgmma multiplies at its full rate
-# Of an input type: the type of sums, and those of outputs, where these are not f32 and FLOATS
+# Of an input type: the type of accumulators, and those of outputs, where these are not f32 and FLOATS
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {
     f64: (f64,),

@@ -1,4 +1,4 @@
-"""What a block computes, as a kernel sees it: products, tiles of them, and what becomes of their sums."""
+"""What a block computes, as a kernel sees it: products, tiles of them, and what becomes of their accumulators."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -52,7 +52,7 @@ class Product(NamedTuple):
     extras: tuple[Any, ...] = ()
 
 
-class Work(NamedTuple):
+class WorkTile(NamedTuple):
     """A tile of a product, of the iterations along K from `begin` to before `end`. `extents` are (M, N, K) of a tile;
     `item` is how its schedule knows it. Where `halved` holds, warpgroups have tiles of half the rows, side by side, of
     which this is one; None says that it never does. K begins `lead` elements before the first, with zeros."""
@@ -108,19 +108,19 @@ class Products:
         """Of a tile, among all of a product."""
         return tile[0] + tile[1] * self.tiles[0]
 
-    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
+    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> WorkTile:
         """A tile, of all iterations along K or of those from k[0] to k[1]."""
         begin, end = k or (0, self.iterations)
-        return Work(self.of(batch), tile, begin, end, self.extents, item)
+        return WorkTile(self.of(batch), tile, begin, end, self.extents, item)
 
 
-class Part(NamedTuple):
-    """Sums that are complete, to be stored. They may be some groups of a tile, from `group` on, of a `warp` that is not
-    the one that has them; or a `piece` of a tile, of 64 rows. `is_last` tells whether its block has no tile behind
-    this one, where its schedule knows."""
+class OutputTile(NamedTuple):
+    """Complete accumulators, to be stored. They may be some groups of a tile, from `group` on, of a `warp`
+    that is not the one that has them; or a `piece` of a tile, of 64 rows. `is_last` tells whether its block has no tile
+    behind this one, where its schedule knows."""
 
-    work: Work
-    sums: Sums
+    work: WorkTile
+    accumulators: TileAccumulators
     group: Index = 0
     warp: Scalar | None = None
     piece: int = 0

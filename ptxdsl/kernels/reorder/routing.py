@@ -218,11 +218,13 @@ def add_rows(
 ) -> None:
     """The rows of a token, each times its factor where it has one, added up."""
     for word in words.of_thread(at.width):
-        sums = [pd.cast(0, f32)] * words.each
+        accumulators = [pd.cast(0, f32)] * words.each
         read = [words.load(rows + begin, word) for begin in at.rows]
         for factor, numbers in zip(factors, read, strict=True):
-            sums = [total + (x if factor is None else factor * x) for total, x in zip(sums, numbers, strict=True)]
-        words.store(out + at.token, word, sums)
+            accumulators = [
+                total + (x if factor is None else factor * x) for total, x in zip(accumulators, numbers, strict=True)
+            ]
+        words.store(out + at.token, word, accumulators)
 
 
 def store_totals(totals: Sequence[Var], target: PointerValue) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64, u32
-from ptxdsl.kernels.product.product import Index, ScatteredView, View, Work
+from ptxdsl.kernels.product.product import Index, ScatteredView, View, WorkTile
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.tile import CHUNK_BYTES, OperandTile
@@ -42,7 +42,7 @@ class Copies:
         """Whether other work is found by one thread alone, so that its copies can begin while a tile is stored."""
         return self.a.is_quick and self.b.is_quick
 
-    def seek(self, work: Work) -> None:
+    def seek(self, work: WorkTile) -> None:
         """Goes to the first tile along the K of some work."""
         (first_m, first_n), k = work.first, work.k_extent
         self.a.seek(work.product.a, (first_m, work.product.m), k)

@@ -1,10 +1,10 @@
-"""From the ring to the sums of a tile: fragments one k step ahead, mma.sync."""
+"""From the ring to the accumulators of a tile: fragments one k step ahead, mma.sync."""
 
 from __future__ import annotations
 
 import ptxdsl as pd
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index
-from ptxdsl.kernels.product.sums import Sums
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.sm80.fragments import Fragments
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -20,7 +20,7 @@ class WarpMma:
     registers for two of them."""
 
     def __init__(self, traits: WarpTraits, memory: SharedMemory) -> None:
-        self.traits, self.memory, self.layout = traits, memory, traits.sums
+        self.traits, self.memory, self.layout = traits, memory, traits.accumulators
         self.operands = Fragments(traits, "a", memory.a), Fragments(traits, "b", memory.b)
         self.steps = traits.tile[2] // traits.k_step
         self.buffers = [[operand.variables() for operand in self.operands] for _ in range(2)]
@@ -34,23 +34,23 @@ class WarpMma:
         for operand, registers in zip(self.operands, self.buffers[step % 2], strict=True):
             operand.load(registers, slot, step)
 
-    def multiply(self, sums: Sums, step: int) -> None:
+    def multiply(self, accumulators: TileAccumulators, step: int) -> None:
         """Adds the product of a k step whose fragments were loaded; neighbours in the order share a fragment."""
         a, b = self.buffers[step % 2]
         columns = list(enumerate(_atoms(b, ATOMS_N)))
         for i, left in enumerate(_atoms(a, self.atoms_m)):
             for j, right in columns if i % 2 == 0 else reversed(columns):
-                atom = self._atom(sums, i, j)
+                atom = self._atom(accumulators, i, j)
                 pd.ptx(self.mnemonic, left, right, atom, out=atom)
 
-    def _atom(self, sums: Sums, i: int, j: int) -> list[Var]:
+    def _atom(self, accumulators: TileAccumulators, i: int, j: int) -> list[Var]:
         """The registers of the atom that is i-th along m and j-th along n."""
         group, within = divmod(i, self.atoms_m)
-        return sums.groups[group][(j * self.atoms_m + within) * self.each :][: self.each]
+        return accumulators.groups[group][(j * self.atoms_m + within) * self.each :][: self.each]
 
-    def gather(self, sums: Sums) -> None:
-        """Where warps share the K of a tile, they leave their sums in the ring, which is free; the first of them adds
-        all up, and the ring is free again."""
+    def gather(self, accumulators: TileAccumulators) -> None:
+        """Where warps share the K of a tile, they leave their accumulators in the ring, which is free; the first of
+        them adds all up, and the ring is free again."""
         if self.traits.tiling.slices == 1:
             return
         layout, slices = self.layout, self.traits.tiling.slices
@@ -58,12 +58,12 @@ class WarpMma:
         first, elements = self.memory.a.bitcast(layout.type) + thread * layout.word, layout.tile[0] * layout.tile[1]
         with pd.if_(slice > 0):
             left = first + (slice - 1) * elements
-            for number, word in sums.words():
+            for number, word in accumulators.words():
                 write_words(left + number * layout.holders, word)
         pd.ptx.bar.sync(0)
         with layout.holding():
             for other in range(slices - 1):
-                for number, word in sums.words():
+                for number, word in accumulators.words():
                     address = first + (other * elements + number * layout.holders)
                     for register, value in zip(word, read_words(address, layout.word, layout.type), strict=True):
                         register += value

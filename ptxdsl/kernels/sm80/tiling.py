@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from ptxdsl.errors import LaunchError, LayoutError
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout, Fragments
 from ptxdsl.kernels.product.operands import FP8, SUMS, Operands, either
-from ptxdsl.kernels.product.sums import Fragments, SumsLayout
 from ptxdsl.kernels.sm80.tile import WARP_TILE, OperandTile
 from ptxdsl.layout import Layout, TiledMma, make_tiled_mma, mma_atom
 from ptxdsl.layout.mma_shapes import MMA, mma_names
@@ -56,7 +56,7 @@ class WarpTiling:
 
     @property
     def holders(self) -> int:
-        """The threads that hold sums in the end."""
+        """The threads that hold accumulators in the end."""
         return WARP * self.warps[0] * self.warps[1]
 
     @property
@@ -82,12 +82,12 @@ class WarpTiling:
             operands.inputs, self.tile[1], self.tile[2], operands.b_major, copied(operands.b_bytes, operands.inputs)
         )
 
-    def sums(self, operands: Operands) -> SumsLayout:
+    def accumulators(self, operands: Operands) -> AccumulatorLayout:
         """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
         m, n = self.warp[:2]
         atom, pairs = self.atom or atom_of(operands.inputs), (self.a(operands).by_pairs, self.b(operands).by_pairs)
         fragments = partial(_fragments, atom, n, *pairs)
-        return SumsLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, fragments, self.threads)
+        return AccumulatorLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, fragments, self.threads)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -108,9 +108,9 @@ class WarpTiling:
     def misfits(self, inputs: Type) -> Iterator[str]:
         """What is wrong with it for such inputs.
 
-        Operands are read by ldmatrix.x4, and sums are of the type that the output is computed from. Fragments are
-        loaded in pairs along k, one k step ahead, and K is a power of two, whose lines swizzles spread over all banks.
-        """
+        Operands are read by ldmatrix.x4, and accumulators are of the type that the output is computed from. Fragments
+        are loaded in pairs along k, one k step ahead, and K is a power of two, whose lines swizzles spread over all
+        banks."""
         if inputs in FP8:
             yield f'the tiles are those of mma.sync, which does not multiply {inputs}; with atom="wgmma" sm_90a does'
             return
@@ -164,7 +164,7 @@ def _tiled(atom: str, warps: tuple[int, int, int], tile: tuple[int, int]) -> Til
 
 
 def _fragments(atom: str, columns: int, rows_in_pairs: bool, columns_in_pairs: bool) -> Fragments:
-    """How the sums of a warp lie in a group, and the order of its rows and columns."""
+    """How the accumulators of a warp lie in a group, and the order of its rows and columns."""
     rows = Layout((8, 2), (2, 1)) if rows_in_pairs else Layout(WARP_TILE)
     by_pairs = Layout((2, 4, 2, columns // WARP_TILE), (2, 4, 1, WARP_TILE))
     return _tiled(atom, (1, 1, 1), (WARP_TILE, columns)), (rows, by_pairs if columns_in_pairs else Layout(columns))
@@ -173,9 +173,9 @@ def _fragments(atom: str, columns: int, rows_in_pairs: bool, columns_in_pairs: b
 @cache
 def atom_of(inputs: Type) -> str:
     """The largest tensor core instruction that all GPUs of the path have for such inputs."""
-    name, sums = "tf32" if inputs is f32 else inputs.name, SUMS.get(inputs, f32).name
-    known = [mma for mma in MMA if name in mma.inputs and sums in mma.sums and mma.sm <= CAPABILITY]
-    return f"mma.{max(known, key=lambda mma: prod(mma.shape)).name}.{sums}.{name}"
+    name, accumulators = "tf32" if inputs is f32 else inputs.name, SUMS.get(inputs, f32).name
+    known = [mma for mma in MMA if name in mma.inputs and accumulators in mma.sums and mma.sm <= CAPABILITY]
+    return f"mma.{max(known, key=lambda mma: prod(mma.shape)).name}.{accumulators}.{name}"
 
 
 def copied(width: int, type: Type) -> int:

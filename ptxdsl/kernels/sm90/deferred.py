@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Product, Work
+from ptxdsl.kernels.product.product import Product, WorkTile
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 
@@ -23,7 +23,7 @@ class DeferredBoxes:
         self.at = [pd.var(u32, 0) for _ in range(3 if self.is_batched else 2)]
         self.wait = pd.var(u32, 0)
 
-    def hold(self, values: Sequence[Scalar], work: Work) -> None:
+    def hold(self, values: Sequence[Scalar], work: WorkTile) -> None:
         """Keeps the values of some work."""
         for register, value in zip(self.values, values, strict=True):
             register.set(value)
@@ -38,9 +38,9 @@ class DeferredBoxes:
             register.set(0)
         self.wait.set(0)
 
-    def work(self, product: Product) -> Work:
+    def work(self, product: Product) -> WorkTile:
         """What they are of; `product` is that of the tile which is multiplied now, maybe of another batch."""
         row, column, *batch = (register.value for register in self.at)
         if batch:
             product = product._replace(out=product.out._replace(batch=batch[0]))
-        return Work(product, (row, column), 0, 0, self.extents)
+        return WorkTile(product, (row, column), 0, 0, self.extents)

@@ -12,13 +12,13 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, u32
-from ptxdsl.kernels.product.product import Work
+from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.copies import TensorCopies, TensorView, WorkCopies
+from ptxdsl.kernels.sm90.loads import TensorView, TileLoads, TmaLoads
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GATHERING_WARPS, WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import Walk, started_elsewhere
+from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.ring import Slot
@@ -43,11 +43,11 @@ class GatheredRing(pd.Ring):
         return slot
 
 
-class ColumnCopies(TensorCopies):
+class ColumnCopies(TmaLoads):
     """The tensor copies of B alone."""
 
-    def of(self, work: Work) -> WorkCopies:
-        return WorkCopies(work, partial(self.fetch, work), self.b.bytes)
+    def of(self, work: WorkTile) -> TileLoads:
+        return TileLoads(work, partial(self.fetch, work), self.b.bytes)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         """Others gather them."""
@@ -68,7 +68,7 @@ class GatheredRows:
         self.numbers = [pd.var(u32, NOWHERE) for _ in range(0, self.rows, TOGETHER * CHUNKS)]
         self.left = pd.var(u32, 0)
 
-    def seek(self, work: Work) -> None:
+    def seek(self, work: WorkTile) -> None:
         """Asks for the numbers of the rows of some work."""
         first = work.first[0]
         self.left.set(work.product.m - first)
@@ -104,8 +104,8 @@ class GatheredRows:
 
 
 def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:
-    """As `gemm.copy_tiles`, of the rows of A."""
-    for work in walk.tiles(started_elsewhere):
+    """As `gemm.load_tiles`, of the rows of A."""
+    for work in walk.tiles(loaded_elsewhere):
         rows.seek(work)
         for iteration in pd.range(work.begin, work.end, unroll=1):
             slot = ring.acquire(leads=False)

@@ -10,8 +10,8 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, u32, u64
 from ptxdsl.isa.tensor_map import MAP_BYTES
-from ptxdsl.kernels.product.product import Product, View, Work
-from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.product.product import Product, View, WorkTile
+from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.visitor import EVERY_LANE
 from ptxdsl.trace.instruction import Scalar
@@ -128,7 +128,7 @@ class RewrittenMaps(ChangedMaps):
         self.kept = memory + pd.ctaid.x.to(u64) * map_bytes(traits)
         self.problem, self.version = pd.var(u32, NO_PROBLEM), pd.var(u32, 0)
 
-    def of(self, work: Work) -> Work:
+    def of(self, work: WorkTile) -> WorkTile:
         """The work with A and B by their maps; these are rewritten where it is of another problem."""
         with pd.if_(work.item[0] != self.problem):
             self.problem.set(work.item[0])

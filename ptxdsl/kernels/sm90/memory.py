@@ -7,21 +7,22 @@ from math import prod
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl.kernels.product.product import Products
 from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import ExchangeMemory
+from ptxdsl.kernels.tiles.schedule import ExchangeMemory, KernelContext
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 
 class SharedTiles:
     """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other. It stands
-    before the ring, whose making all threads wait for. Blocks of a cluster that bring each other sums behind the ring
-    know of each other that they have begun, by a phase of the cluster's barrier."""
+    before the ring, whose making all threads wait for. Blocks of a cluster that bring each other accumulators behind
+    the ring know of each other that they have begun, by a phase of the cluster's barrier."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
-        inputs, of_b = traits.operands.input_types
+        self.traits, (inputs, of_b) = traits, traits.operands.input_types
         self.a = pd.dynamic_shared(inputs, traits.shared_bytes // inputs.bytes, align=PATTERN_BYTES).address()
         self.exchange = ExchangeMemory(self.a + traits.exchanged_at // inputs.bytes, traits.exchanges_in_ring)
         self.staging = self.a + traits.staged_at // inputs.bytes
@@ -31,6 +32,10 @@ class SharedTiles:
         self.late = _one(traits.scalar) if traits.computes_late else None
         if traits.schedule.cluster and traits.schedule.multicast == (1, 1) and not traits.exchanges_in_ring:
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
+
+    def context(self, products: Products, fields: Any) -> KernelContext:
+        """Return the context of the walk over the tiles of `products`; `fields` are those of the schedule."""
+        return KernelContext(products, fields, self.traits.accumulators, self.staging, True, self.exchange)
 
 
 def _one(type: Type) -> PointerValue:

@@ -1,4 +1,5 @@
-"""From the ring to the sums of a tile: products of a warpgroup, one k step of the instruction behind the other."""
+"""From the ring to the accumulators of a tile: products of a warpgroup, one k step of the instruction behind the
+other."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm90.first_factor import first_factor
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
@@ -34,7 +35,7 @@ class StageMma:
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
         """`number` is that of the warpgroup among those that multiply."""
-        self.layout, self.pieces, atom = traits.sums, traits.tiling.pieces, traits.atom
+        self.layout, self.pieces, atom = traits.accumulators, traits.tiling.pieces, traits.atom
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
         types = traits.operands.input_types[:: -1 if traits.tiling.swap_ab else 1]
@@ -46,7 +47,7 @@ class StageMma:
         self.types = [INPUTS[type].split(".")[1] for type in types]
         self.mnemonic, self.b_tile = self._mnemonic(atom), b
         self.flags = self._flags(traits.operands.inputs)
-        self.sums: Sums | None = None
+        self.accumulators: TileAccumulators | None = None
         self.multiplied = self.pieces
 
     def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
@@ -54,10 +55,10 @@ class StageMma:
         self.a = shared_operand(atom, "a", tile)
         self.first_a = self.a.descriptor(memory.value.to(u64), piece)
 
-    def into(self, sums: Sums, pieces: int | None = None) -> StageMma:
-        """The same, where the sums of a tile are these registers; of its first `pieces` alone."""
+    def into(self, accumulators: TileAccumulators, pieces: int | None = None) -> StageMma:
+        """The same, where the accumulators of a tile are these registers; of its first `pieces` alone."""
         other = copy(self)
-        other.sums, other.multiplied = sums, pieces or self.pieces
+        other.accumulators, other.multiplied = accumulators, pieces or self.pieces
         return other
 
     def narrowed(self, columns: int) -> StageMma:
@@ -75,27 +76,27 @@ class StageMma:
         other.layout = replace(self.layout, rows=gcd(rows, self.layout.rows), warp=(rows, columns))
         return other
 
-    def begin(self, slot: Slot) -> Sums:
-        """Begins the first products of a tile. Returns their sums: those of pieces that lie alike."""
-        sums = self.sums or Sums(self.layout, self.layout.groups * self.pieces)
-        self.multiply(sums, slot, accumulate=False)
-        return sums
+    def begin(self, slot: Slot) -> TileAccumulators:
+        """Begins the first products of a tile. Returns their accumulators: those of pieces that lie alike."""
+        accumulators = self.accumulators or TileAccumulators(self.layout, self.layout.groups * self.pieces)
+        self.multiply(accumulators, slot, accumulate=False)
+        return accumulators
 
-    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
+    def multiply(self, accumulators: TileAccumulators, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
         """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
         `accumulate`: what the registers held before does not count. Of `narrowed` products these are those of a `part`
         of the columns."""
         behind = (slot.index * self.stage_units).to(u64)
         a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
-        for step, (number, piece) in self._products(sums):
+        for step, (number, piece) in self._products(accumulators):
             operands = self.a.advanced(a, number, step), self.b.advanced(b, part, step)
             pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
 
-    def _products(self, sums: Sums) -> Iterator[tuple[int, tuple[int, Sums]]]:
-        """Of a stage: the step along K, and the number and the sums of a piece."""
-        return product(range(self.steps), enumerate(sums.pieces(self.pieces)[: self.multiplied]))
+    def _products(self, accumulators: TileAccumulators) -> Iterator[tuple[int, tuple[int, TileAccumulators]]]:
+        """Of a stage: the step along K, and the number and the accumulators of a piece."""
+        return product(range(self.steps), enumerate(accumulators.pieces(self.pieces)[: self.multiplied]))
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:
         """What the instruction says of its operands: no float is negated, and those of 16 bits may be transposed."""
@@ -108,8 +109,8 @@ class StageMma:
 
     def _mnemonic(self, atom: str) -> str:
         """Of the instruction that an atom is of, by the types of its operands."""
-        _, shape, sums, _ = atom.split(".")
-        return ".".join(("wgmma.mma_async.sync.aligned", shape, sums, *self.types))
+        _, shape, accumulators, _ = atom.split(".")
+        return ".".join(("wgmma.mma_async.sync.aligned", shape, accumulators, *self.types))
 
 
 class RegisterMma(StageMma):
@@ -124,10 +125,10 @@ class RegisterMma(StageMma):
     def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
         self.first_factor.find(memory, piece)
 
-    def multiply(self, sums: Sums, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
+    def multiply(self, accumulators: TileAccumulators, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
         behind = slot.index * self.stage_units
         b = self.first_b + behind.to(u64)
-        products = list(self._products(sums))
+        products = list(self._products(accumulators))
         for first in range(0, len(products), PAIR):
             pair = products[first:][:PAIR]
             if accumulate or first > PAIR:  # the first two pairs of a tile have nothing before them

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, Part, Work
-from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.sm90.store import TensorStore, WarpgroupStore
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.sm90.epilogue import TensorStore, Epilogue
 from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
+from ptxdsl.kernels.tiles.schedule import KernelContext, StartLoads, Walk
 
 PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three, where nobody takes turns at staging
 
@@ -43,16 +43,16 @@ class PingPongWalk(Walk):
     """Every second tile of another walk: the even ones for the first warpgroup, the odd ones for the second."""
 
     def __init__(
-        self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
+        self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
     ) -> None:
-        self.walk, self.ring, self.store, self.consumer = walk, ring, store, consumer
+        self.walk, self.ring, self.store, self.consumer = walk, ring, epilogue, consumer
         self.products = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.staging = OrderedBarrier(STAGING_BARRIER, consumer) if traits.stages_in_turn else None
-        self.pieces, self.extents = traits.tiling.pieces, (*traits.sums.tile, traits.tile[2])
+        self.pieces, self.extents = traits.tiling.pieces, (*traits.accumulators.tile, traits.tile[2])
         self.is_swapped = traits.tiling.swap_ab
         self.number = pd.var(u32, 0)  # of the tile, among those of the block
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         for work in self.walk.tiles(start):
             with pd.if_(self._has_turn()):
                 self._wait(self.products)
@@ -66,16 +66,16 @@ class PingPongWalk(Walk):
         yield from super().along_k(iterations)
         self.products.pass_on()
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         if self.staging:
             self._wait(self.staging)
         warp = pd.warpid % (WARPGROUP // WARP)
-        for part in self.walk.complete(work, sums):
-            (row, column), pieces = part.work.tile, part.sums.pieces(self.pieces)
+        for part in self.walk.complete(work, accumulators):
+            (row, column), pieces = part.work.tile, part.accumulators.pieces(self.pieces)
             for number, piece in enumerate(pieces):
                 at = (row, column * len(pieces) + number) if self.is_swapped else (row * len(pieces) + number, column)
                 work = part.work._replace(tile=at, extents=self.extents)
-                yield Part(work, piece, warp=warp, piece=number, is_last=part.is_last)
+                yield OutputTile(work, piece, warp=warp, piece=number, is_last=part.is_last)
         if self.staging:
             self.store.finish()
             self.staging.pass_on()
@@ -95,19 +95,19 @@ class DelegatingWalk(Walk):
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         return self.walk.tiles(start)
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         return self.walk.along_k(iterations)
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        return self.walk.complete(work, sums)
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        return self.walk.complete(work, accumulators)
 
-    def skip(self, work: Work) -> None:
+    def skip(self, work: WorkTile) -> None:
         self.walk.skip(work)
 
-    def leftovers(self) -> Iterator[Part]:
+    def leftovers(self) -> Iterator[OutputTile]:
         return self.walk.leftovers()
 
 
@@ -171,9 +171,9 @@ class MeetingWalk(DelegatingWalk):
     """Another walk, of a block's only tile, whose warpgroups meet behind their products: they stage it in the ring,
     which all of them have read."""
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        sums.layout.meet()
-        return super().complete(work, sums)
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        accumulators.layout.meet()
+        return super().complete(work, accumulators)
 
 
 class RowsWalk(DelegatingWalk):
@@ -187,7 +187,7 @@ class RowsWalk(DelegatingWalk):
         super().__init__(walk)
         self.ring, self.consumer, self.rows_apart = ring, consumer, rows_apart
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         for work in self.walk.tiles(start):
             with pd.if_(work.product.m > work.first[0] + self.consumer.index * self.rows_apart):
                 yield work
@@ -209,20 +209,20 @@ def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None
 
 
 def consumer_walk(
-    traits: WarpgroupTraits, scene: Scene, ring: pd.Ring, store: WarpgroupStore, consumer: pd.warpgroup
+    traits: WarpgroupTraits, context: KernelContext, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
 ) -> Walk:
     """The tiles of a warpgroup that multiplies: a part of all of its block's, or every second one."""
-    walk = traits.schedule.walk(scene)
+    walk = traits.schedule.walk(context)
     if traits.tiling.pingpong:
-        return PingPongWalk(traits, walk, ring, store, consumer)
+        return PingPongWalk(traits, walk, ring, epilogue, consumer)
     if traits.tiling.stagger:
-        walk = staggered_walk(traits, walk, store, consumer)
+        walk = staggered_walk(traits, walk, epilogue, consumer)
     if traits.skips_rows:
         walk = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
     return MeetingWalk(walk) if traits.meets_before_staging else walk
 
 
-def staggered_walk(traits: WarpgroupTraits, walk: Walk, store: WarpgroupStore, consumer: pd.warpgroup) -> StaggeredWalk:
+def staggered_walk(traits: WarpgroupTraits, walk: Walk, epilogue: Epilogue, consumer: pd.warpgroup) -> StaggeredWalk:
     """The tiles of another walk, which warpgroups end one after the other, by what their traits say of the store."""
     boxes = store if isinstance(store, TensorStore) else None
     adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None

@@ -7,8 +7,8 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, f32, ptr, s32, s64, u32
-from ptxdsl.kernels.product.product import Index, Product, Products, Tile, Work
-from ptxdsl.kernels.sm90.copies import TensorView
+from ptxdsl.kernels.product.product import Index, Product, Products, Tile, WorkTile
+from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.traits.parameters import (
@@ -83,9 +83,9 @@ def _apart(p: Any, traits: WarpgroupTraits, name: str) -> Any:
 
 class TensorProducts(Products):
     """Products of which a slice of K is never empty: one that would be multiplies the zeros that tensor copies bring
-    from behind the end of K. Work that its schedule does not know otherwise is known by its batch."""
+    from behind the end of K. WorkTile that its schedule does not know otherwise is known by its batch."""
 
-    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> Work:
+    def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> WorkTile:
         return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), batch if item is None else item)
 
 

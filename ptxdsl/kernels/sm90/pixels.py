@@ -12,9 +12,9 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import s32, u16, u32
 from ptxdsl.cached import cached_property
-from ptxdsl.kernels.product.product import Work
+from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION
-from ptxdsl.kernels.sm90.copies import TensorCopies
+from ptxdsl.kernels.sm90.loads import TmaLoads
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.ring import Slot
@@ -95,7 +95,7 @@ class WindowGeometry(pd.Parameters):
     turn: u32
 
 
-class WindowCopies(TensorCopies):
+class WindowCopies(TmaLoads):
     """The copies of both operands, tile after tile along the K of some work; for one thread. Of filters whose channels
     lie along N, K runs over the filters, and over the window from its last place to the first."""
 
@@ -107,7 +107,7 @@ class WindowCopies(TensorCopies):
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))
         self.position, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
 
-    def seek(self, work: Work) -> None:
+    def seek(self, work: WorkTile) -> None:
         """Goes to where the window of a tile's first output pixel begins, and to the place of the window and the
         channels with which the work does."""
         g, first = self.geometry, pd.cast(work.first[0], u32)
@@ -126,7 +126,7 @@ class WindowCopies(TensorCopies):
         self.down.set(down * g.dilation_h)
         self.right.set(right)
 
-    def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
+    def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of the next iteration along K to a slot of the ring."""
         behind, product = slot.index * self.memory.stage, work.product
         corner = self.image, self.line, self.column, self.channel.bitcast(s32)
@@ -159,7 +159,7 @@ def filter_gradient_boxes(traits: WarpgroupTraits) -> ColumnBoxes:
     return ColumnBoxes(b.type, b.k, b.line)
 
 
-class FilterGradientCopies(TensorCopies):
+class FilterGradientCopies(TmaLoads):
     """The copies of a product whose k runs over output pixels: its rows are filters, as the gradient of the output has
     them at each pixel, its columns the channels of all places of the window. Each line of boxes of these is a column of
     pixels at one place of the window; for one thread."""
@@ -169,7 +169,7 @@ class FilterGradientCopies(TensorCopies):
         self.geometry, self.line = geometry, traits.b.line
         self.lines = [tuple(pd.var(u32, 0) for _ in range(3)) for _ in range(0, traits.tile[1], self.line)]
 
-    def seek(self, work: Work) -> None:
+    def seek(self, work: WorkTile) -> None:
         """Works out where in the window, and at which channel, each line of a tile is."""
         g, first = self.geometry, pd.cast(work.first[1], u32)
         for number, (down, right, channel) in enumerate(self.lines):
@@ -179,7 +179,7 @@ class FilterGradientCopies(TensorCopies):
             right.set(column)
             channel.set(begin)
 
-    def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
+    def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of the next pixels to a slot of the ring."""
         g, product, first = self.geometry, work.product, pd.cast(iteration * self.depth, u32)
         behind = slot.index * self.memory.stage

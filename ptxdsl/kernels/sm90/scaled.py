@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.operands import Scaling
-from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm90.parameters import tensor_products_of
 from ptxdsl.kernels.sm90.scales import Mainloop, RowScales, Scales
 from ptxdsl.kernels.sm90.scales_along_k import BlockScales, GroupScales, SpanScales, TurnedBlockScales
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import Scene
+from ptxdsl.kernels.tiles.schedule import KernelContext
 from ptxdsl.trace.instruction import Scalar
 
 Kinds: TypeAlias = "Mapping[Scaling | None, type[Scales]]"
@@ -30,11 +30,11 @@ def scaled_alpha(p: Any, traits: WarpgroupTraits, alpha: Scalar | int) -> Any:
     return scaled if isinstance(alpha, int) else pd.select(alpha == 0, alpha, scaled)
 
 
-def scaled_scene(p: Any, traits: WarpgroupTraits, scene: Scene) -> Scene:
-    """Return the scene of consumers, whose products have the factor of `scaled_alpha`."""
+def scaled_scene(p: Any, traits: WarpgroupTraits, context: KernelContext) -> KernelContext:
+    """Return the context of consumers, whose products have the factor of `scaled_alpha`."""
     if traits.operands.scaling is None:
-        return scene
-    return replace(scene, products=tensor_products_of(p, traits, scaled_alpha(p, traits, p.alpha)))
+        return context
+    return replace(context, products=tensor_products_of(p, traits, scaled_alpha(p, traits, p.alpha)))
 
 
 def scaled_mainloop(
@@ -43,7 +43,7 @@ def scaled_mainloop(
     traits: WarpgroupTraits,
     consumer: pd.warpgroup,
     rows: Scalar,
-    located: Callable[[Work], tuple[Index, Index]] | None = None,
+    located: Callable[[WorkTile], tuple[Index, Index]] | None = None,
     scales: Kinds = SCALES,
 ) -> Mainloop:
     """Return the mainloop of a kernel: `plain`, with scales if its operands have any. `rows` and `located` are the
@@ -55,7 +55,7 @@ def scaled_mainloop(
     return partial(kind(p, traits, consumer, rows, located or _batch_of(traits)).multiply, plain)
 
 
-def _batch_of(traits: WarpgroupTraits) -> Callable[[Work], tuple[Index, Index]]:
+def _batch_of(traits: WarpgroupTraits) -> Callable[[WorkTile], tuple[Index, Index]]:
     """Return a function from a tile of a product to its batch and to 0, the first row of a batch."""
     if traits.operands.batches == "none":
         return lambda work: (0, 0)

@@ -1,6 +1,6 @@
-"""Scales of 8-bit floats of rows and columns, on their way into sums at the end of a tile.
+"""Scales of 8-bit floats of rows and columns, on their way into accumulators at the end of a tile.
 
-A thread holds four of each 16×8 sums: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further down.
+A thread holds four of each 16×8 accumulators: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further down.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.kernels.product.product import Index, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import Index, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm90.mma import StageMma
-from ptxdsl.kernels.sm90.store import WarpgroupStore
+from ptxdsl.kernels.sm90.epilogue import Epilogue
 from ptxdsl.kernels.sm90.tiling import (
     GROUP_ROWS,
     REGISTER_FILE,
@@ -30,11 +30,11 @@ from ptxdsl.trace.value import Var
 
 GROUP_UNIT = 16  # of K: a tensor map of 8-bit floats begins at a multiple of it
 BLOCK = 128  # of K, and of columns of B, that share a scale; that much of K is one stage of the ring
-MATRIX = 8  # rows and columns of a matrix of sums
+MATRIX = 8  # rows and columns of a matrix of accumulators
 ROWS = 2  # of a thread, in 64 of a warpgroup
 LANES = 4  # that have the same rows
 
-Mainloop: TypeAlias = "Callable[[pd.Ring, StageMma, WarpgroupStore, Walk, Work], Sums]"
+Mainloop: TypeAlias = "Callable[[pd.Ring, StageMma, Epilogue, Walk, WorkTile], TileAccumulators]"
 """Return the accumulators of a tile, as `gemm.multiply_tiles`."""
 
 
@@ -61,7 +61,7 @@ class Scales:
         traits: WarpgroupTraits,
         consumer: pd.warpgroup,
         rows: Scalar,
-        located: Callable[[Work], tuple[Index, Index]],
+        located: Callable[[WorkTile], tuple[Index, Index]],
     ) -> None:
         self.a, self.b, self.rows, self.located = p.scale_a, p.scale_b, rows, located
         self.tiling, self.tile_n = traits.tiling, traits.tile[1]
@@ -72,36 +72,36 @@ class Scales:
         self.across = lane % 4 * 2
 
     def multiply(
-        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-    ) -> Sums:
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+    ) -> TileAccumulators:
         """Return the accumulators of a tile, by the mainloop of unscaled products. Scales of tensors are a part of
         alpha."""
-        return plain(ring, mma, store, walk, work)
+        return plain(ring, mma, epilogue, walk, work)
 
-    def rows_of(self, work: Work) -> list[Any]:
+    def rows_of(self, work: WorkTile) -> list[Any]:
         """Pointers to the first scales of a thread's two rows."""
         line = self.along_m(work)
         rows = [pd.min(line.first + self.down + further, line.last - 1) for further in (0, MATRIX)]
         return [line.pointer + row.to(s64) * line.apart for row in rows]
 
-    def along_m(self, work: Work) -> ScaleLine:
+    def along_m(self, work: WorkTile) -> ScaleLine:
         """The first scales of the rows of a tile."""
         group, first = self.located(work)
         matrix = self.a.pointer + pd.cast(group, s64) * self.a.apart
         return ScaleLine(matrix, self.a.line, first + work.first[0], self.rows)
 
-    def columns_of(self, work: Work) -> Any:
+    def columns_of(self, work: WorkTile) -> Any:
         """A pointer to the scales of B, or of the matrix of B of a group."""
         group, _ = self.located(work)
         return self.b.pointer + pd.cast(group, s64) * self.b.apart
 
-    def along_n(self, work: Work) -> ScaleLine:
+    def along_n(self, work: WorkTile) -> ScaleLine:
         """The scales of the columns of a tile, which lie side by side."""
         return ScaleLine(self.columns_of(work), 1, work.first[1], work.product.n)
 
 
 class RowScales(Scales):
-    """One for each row of A and column of B; those of columns lie side by side. Where sums leave registers for them,
+    """One for each row of A and column of B; those of columns lie side by side. Where accumulators leave registers for them,
     `fetch` begins to read those of a tile before its products, which hide the time that takes."""
 
     may_be_ahead = True
@@ -115,13 +115,13 @@ class RowScales(Scales):
         self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 0)]
 
     def multiply(
-        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-    ) -> Sums:
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+    ) -> TileAccumulators:
         """Return the accumulators of a tile, each multiplied by its scales."""
         self.fetch(work)
-        return self.scaled(plain(ring, mma, store, walk, work), work)
+        return self.scaled(plain(ring, mma, epilogue, walk, work), work)
 
-    def fetch(self, work: Work) -> None:
+    def fetch(self, work: WorkTile) -> None:
         """Begins to read the scales of a tile: those across too, where they are read ahead."""
         line, _ = self._lines(work)
         offsets = [piece * GROUP_ROWS + further for piece in range(self.pieces) for further in (0, MATRIX)]
@@ -129,25 +129,25 @@ class RowScales(Scales):
         if self.is_ahead:
             self._read_across(self.of_across, work, range(0, self.width, MATRIX))
 
-    def scaled(self, sums: Sums, work: Work) -> Sums:
-        """The sums, each times both of its scales, where those were asked for."""
+    def scaled(self, accumulators: TileAccumulators, work: WorkTile) -> TileAccumulators:
+        """The accumulators, each times both of its scales, where those were asked for."""
         for first in range(0, self.width, MATRIX):
             across = self.of_across[first // LANES :][:2]
             if not self.is_ahead:
                 across = [pd.var(f32, 0.0) for _ in range(2)]  # new ones, so that no read waits for the one before
                 self._read_across(across, work, [first])
-            for number, piece in enumerate(sums.pieces(self.pieces)):
+            for number, piece in enumerate(accumulators.pieces(self.pieces)):
                 down = self.of_down[number * ROWS :][:ROWS]
                 for n, register in enumerate(piece.registers[first // MATRIX * 4 :][:4]):
                     register.set(register * down[n // 2] * across[n % 2])
-        return sums
+        return accumulators
 
-    def _lines(self, work: Work) -> tuple[ScaleLine, ScaleLine]:
+    def _lines(self, work: WorkTile) -> tuple[ScaleLine, ScaleLine]:
         """Down and across."""
         along_m, along_n = self.along_m(work), self.along_n(work)
         return (along_n, along_m) if self.tiling.swap_ab else (along_m, along_n)
 
-    def _read_across(self, scales: Sequence[Var], work: Work, firsts: Iterable[int]) -> None:
+    def _read_across(self, scales: Sequence[Var], work: WorkTile, firsts: Iterable[int]) -> None:
         offsets = [first + right for first in firsts for right in (0, 1)]
         self._read(scales, self._lines(work)[1], self.across, offsets)
 
@@ -160,7 +160,7 @@ class RowScales(Scales):
 
 
 def _registers_left(traits: WarpgroupTraits) -> int:
-    """Of a thread, for what is read ahead of sums: none beside operands of an epilogue, which may be too. Where roles
+    """Of a thread, for what is read ahead of accumulators: none beside operands of an epilogue, which may be too. Where roles
     have what a launch gives, a multiprocessor shall hold two blocks."""
     if traits.operands.extras:
         return 0

@@ -1,4 +1,4 @@
-"""Scales of 8-bit floats along K on their way into sums: products of a stage are scaled and added up, of 128 of K."""
+"""Scales of 8-bit floats along K on their way into accumulators: products of a stage are scaled and added up, of 128 of K."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
-from ptxdsl.kernels.product.product import Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Mainloop, RowScales, Scales
-from ptxdsl.kernels.sm90.store import WarpgroupStore
+from ptxdsl.kernels.sm90.epilogue import Epilogue
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk
@@ -23,7 +23,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its sums
+MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its accumulators
 MOST_SCALED = 128  # the same, and scales of columns
 EVERY_LANE = 0xFFFFFFFF
 LINE, LINES = 32, 8  # scales in 128 bytes, of the L2 cache; so many lines may those of the columns of a tile lie in
@@ -31,7 +31,7 @@ PREFETCHED = WARPGROUP // LINES  # iterations of which each thread of a warpgrou
 
 
 class SameLines(NamedTuple):
-    """Lanes that have the same lines of sums: how many, and how far they are from each other."""
+    """Lanes that have the same lines of accumulators: how many, and how far they are from each other."""
 
     lanes: int
     apart: int
@@ -41,7 +41,7 @@ IN_QUADS, EVERY_FOURTH = SameLines(LANES, 1), SameLines(WARP // LANES, LANES)  #
 
 
 class BlockScales(Scales):
-    """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have sums of
+    """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have accumulators of
     their own, which are scaled and added to those of the tile: nothing is lost to what the tensor cores keep of 8-bit
     floats over a long K. Of a wide tile each half of the columns is multiplied alone, since registers have no room for
     all twice.
@@ -58,11 +58,11 @@ class BlockScales(Scales):
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(
-        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-    ) -> Sums:
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+    ) -> TileAccumulators:
         """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
-        sums, part = Sums(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
-        products, scales = Sums(part.layout), self._scales(work)
+        accumulators, part = TileAccumulators(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
+        products, scales = TileAccumulators(part.layout), self._scales(work)
         ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
         for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
             slot, factors = ring.wait(), self._factors(ready)
@@ -76,16 +76,16 @@ class BlockScales(Scales):
                 part.wait(0)
                 if is_last:
                     ring.release()
-                self._add(sums, products, factors, half)
-        return sums
+                self._add(accumulators, products, factors, half)
+        return accumulators
 
-    def _scales(self, work: Work) -> ScalesAhead:
+    def _scales(self, work: WorkTile) -> ScalesAhead:
         """Those of a thread's two rows, and of the columns of a tile, from where its part of K begins."""
         columns = self.columns_of(work)
         chunks = [columns + self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
         return self._ahead(work, self.rows_of(work), chunks)
 
-    def _ahead(self, work: Work, rows: Iterable[PointerValue], chunks: Iterable[PointerValue]) -> ScalesAhead:
+    def _ahead(self, work: WorkTile, rows: Iterable[PointerValue], chunks: Iterable[PointerValue]) -> ScalesAhead:
         """The scales of rows and of columns that begin there, of its part of K."""
         lines = [(row, self.a.step) for row in rows] + [(chunk, self.b.step) for chunk in chunks]
         if isinstance(work.begin, int):
@@ -99,7 +99,7 @@ class BlockScales(Scales):
         """Columns of a tile that have one scale, wherever the tile begins."""
         return gcd(self.tile_n, BLOCK)
 
-    def _chunk(self, work: Work, first: int) -> Scalar:
+    def _chunk(self, work: WorkTile, first: int) -> Scalar:
         """Where the scales of some columns of the tile are."""
         column = pd.min(work.first[1] + first, work.product.n - 1)
         return (column // BLOCK).to(s64) * self.b.line
@@ -109,9 +109,9 @@ class BlockScales(Scales):
         rows, columns = scales[:ROWS], scales[ROWS:]
         return [[row * column for row in rows] for column in columns]
 
-    def _add(self, sums: Sums, products: Sums, factors: list[list[Scalar]], half: int) -> None:
+    def _add(self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int) -> None:
         each, chunks = self.width // MATRIX * 4, len(factors) // self.halves
-        totals = sums.registers[half * chunks * each :]
+        totals = accumulators.registers[half * chunks * each :]
         for number, of_rows in enumerate(factors[half * chunks :][:chunks]):
             pairs = zip(totals[number * each :][:each], products.registers[number * each :][:each], strict=True)
             for n, (total, product) in enumerate(pairs):
@@ -124,7 +124,7 @@ class TurnedBlockScales(BlockScales):
 
     sharing = EVERY_FOURTH
 
-    def _scales(self, work: Work) -> ScalesAhead:
+    def _scales(self, work: WorkTile) -> ScalesAhead:
         line, first = self.along_m(work), self.across
         rows = [
             line.first + first + further + right
@@ -140,8 +140,8 @@ class TurnedBlockScales(BlockScales):
         *rows, column = scales
         return [[row * column for row in rows[first : first + ROWS]] for first in range(0, len(rows), ROWS)]
 
-    def _add(self, sums: Sums, products: Sums, factors: list[list[Scalar]], half: int) -> None:
-        for n, (total, product) in enumerate(zip(sums.registers, products.registers, strict=True)):
+    def _add(self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int) -> None:
+        for n, (total, product) in enumerate(zip(accumulators.registers, products.registers, strict=True)):
             total.set(pd.ptx.fma.rn.f32(product, factors[n // 4][n % 2], total))
 
 
@@ -162,11 +162,11 @@ class SpanScales(Scales):
         self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(
-        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-    ) -> Sums:
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+    ) -> TileAccumulators:
         """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
-        sums, part = Sums(mma.layout), mma.narrowed(self.columns)
-        products, rows, (pointer, left) = Sums(part.layout), self._rows_ahead(work), self._columns(work)
+        accumulators, part = TileAccumulators(mma.layout), mma.narrowed(self.columns)
+        products, rows, (pointer, left) = TileAccumulators(part.layout), self._rows_ahead(work), self._columns(work)
         firsts = range(0, self.tile_n, self.columns)
         columns = [pd.var(f32, 0.0) for _ in range(self.columns // LANES)]
         self._prefetch(work, pd.cast(0, u32))
@@ -184,27 +184,27 @@ class SpanScales(Scales):
                 part.wait(0)
                 if half == self.halves - 1:
                     ring.release()
-                self._add(sums.registers[half * len(products.registers) :], products, of_rows, columns)
+                self._add(accumulators.registers[half * len(products.registers) :], products, of_rows, columns)
                 if half < self.halves - 1:
                     beside = first + self.columns
                     self._read(columns, pointer + (iteration.to(s64) * self.b.step + beside), left - beside)
                 else:
                     self._read(columns, pointer + following.to(s64) * self.b.step, left_there)
-        return sums
+        return accumulators
 
-    def _rows_ahead(self, work: Work) -> ScalesAhead:
+    def _rows_ahead(self, work: WorkTile) -> ScalesAhead:
         """Those of a thread's two rows."""
         begin = work.item[2].to(s64) * self.a.step
         return ScalesAhead([(row + begin, self.a.step) for row in self.rows_of(work)], work.product.k // BLOCK)
 
-    def _columns(self, work: Work) -> tuple[PointerValue, Scalar]:
+    def _columns(self, work: WorkTile) -> tuple[PointerValue, Scalar]:
         """Where those of a thread's first column are, and how many columns there are from it on; of an empty group
         none."""
         column, first = work.first[1] + self.across, work.item[2].to(s64)
         left = pd.select(work.product.k == 0, pd.cast(0, s32), (work.product.n - column).to(s32))
         return self.columns_of(work) + (column.to(s64) + first * self.b.step), left
 
-    def _prefetch(self, work: Work, first: Scalar) -> None:
+    def _prefetch(self, work: WorkTile, first: Scalar) -> None:
         """Brings the scales of columns of PREFETCHED iterations to the L2 cache: an iteration takes less time than a
         line takes from DRAM."""
         column = work.first[1] + self.thread % LINES * LINE
@@ -224,7 +224,7 @@ class SpanScales(Scales):
             for right, scale in enumerate(pair):
                 pd.ptx("ld.global.f32", pointer + (first + right), out=scale, guard=left > first + right)
 
-    def _add(self, totals: Sequence[Var], products: Sums, rows: Sequence[Scalar], columns: Sequence[Scalar]) -> None:
+    def _add(self, totals: Sequence[Var], products: TileAccumulators, rows: Sequence[Scalar], columns: Sequence[Scalar]) -> None:
         for n, (total, product) in enumerate(zip(totals, products.registers, strict=False)):
             column = columns[n // 4 * ROWS + n % 2]
             total.set(pd.ptx.fma.rn.f32(product, rows[n % 4 // 2] * column, total))
@@ -237,27 +237,27 @@ class GroupScales(RowScales):
     may_be_ahead = False
 
     def multiply(
-        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work
-    ) -> Sums:
+        self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
+    ) -> TileAccumulators:
         """Return the accumulators of a tile, each multiplied by its scales."""
-        sums = plain(ring, mma, store, walk, work)
+        accumulators = plain(ring, mma, epilogue, walk, work)
         with pd.if_(work.product.k > 0):
             self.fetch(work)
-            self.scaled(sums, work)
-        return sums
+            self.scaled(accumulators, work)
+        return accumulators
 
 
-def promote_tiles(ring: pd.Ring, mma: StageMma, store: WarpgroupStore, walk: Walk, work: Work) -> Sums:
+def promote_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile) -> TileAccumulators:
     """Return the accumulators of a tile, to which the products of each stage are added in float32: over a long K the
-    tensor cores would lose low bits of the sums of 8-bit floats."""
-    sums, products = Sums(mma.layout), Sums(mma.layout)
+    tensor cores would lose low bits of the accumulators of 8-bit floats."""
+    accumulators, products = TileAccumulators(mma.layout), TileAccumulators(mma.layout)
     for _ in pd.range(work.iterations, unroll=1):
         mma.multiply(products, ring.wait(), accumulate=False)
         mma.wait(0)
         ring.release()
-        for total, product in zip(sums.registers, products.registers, strict=True):
+        for total, product in zip(accumulators.registers, products.registers, strict=True):
             total.set(total + product)
-    return sums
+    return accumulators
 
 
 class HalfTurns:
@@ -269,7 +269,7 @@ class HalfTurns:
         self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
 
     @contextmanager
-    def turn(self, work: Work) -> Iterator[None]:
+    def turn(self, work: WorkTile) -> Iterator[None]:
         """The body is a turn."""
         both = work.product.m > work.first[0] + GROUP_ROWS
         with pd.if_(both & (self.follows == 1)):

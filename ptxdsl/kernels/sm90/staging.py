@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import Part
+from ptxdsl.kernels.product.product import OutputTile
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
@@ -39,8 +39,8 @@ class LastTile:
         rows = 0 if tiling.pingpong else number * (GROUP_ROWS * LINE_BYTES // traits.operands.inputs.bytes)
         self.first = (memory.a + rows).bitcast(self.type)
 
-    def takes(self, part: Part) -> Scalar | Literal[True] | None:
-        """Whether these sums are staged so; None where that is not known."""
+    def takes(self, part: OutputTile) -> Scalar | Literal[True] | None:
+        """Whether these accumulators are staged so; None where that is not known."""
         if self.is_known:
             return True
         if part.is_last is None:
@@ -48,7 +48,7 @@ class LastTile:
         is_last = part.is_last()
         return is_last & (part.work.iterations >= self.stages) if self.stages else is_last
 
-    def box(self, takes: Scalar | Literal[True], part: Part, number: int, otherwise: StagedBox) -> StagedBox:
+    def box(self, takes: Scalar | Literal[True], part: OutputTile, number: int, otherwise: StagedBox) -> StagedBox:
         """A box of a part, or where it is staged if it `takes` not the ring."""
         stage, within = divmod(part.piece * self.of_piece + number, self.of_stage)
         at = self.first + (stage * self.stage_bytes + within * self.box_bytes) // self.type.bytes

@@ -7,7 +7,7 @@ from copy import copy
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, Work
+from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.tiles.schedule import TileAfterTile
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -44,7 +44,7 @@ class TileQueue:
         taken: Scalar = pd.ptx.atom.relaxed.gpu.global_.add.u32(self.counters, 1)
         return taken
 
-    def announce(self, work: Work) -> None:
+    def announce(self, work: WorkTile) -> None:
         """By that lane, before it copies."""
         halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
         self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
@@ -138,7 +138,7 @@ class ProblemTileQueue(TileQueue):
 
     words, held = 8, 1
 
-    def announce(self, work: Work, version: Index = 0) -> None:
+    def announce(self, work: WorkTile, version: Index = 0) -> None:
         """With the version of the maps of its problem. The one behind it is taken when all know of this one."""
         product = work.product
         self._pass_on(work.item[0], version, product.a.row, product.m, *work.tile, work.iterations, 0)
@@ -155,11 +155,11 @@ def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
 
 
 class TileQueueWalk(TileAfterTile):
-    """The tiles that a warp is told; `locate` makes a Work of what it hears."""
+    """The tiles that a warp is told; `locate` makes a WorkTile of what it hears."""
 
     ahead = True
 
-    def __init__(self, queue: TileQueue, locate: Callable[..., Work]) -> None:
+    def __init__(self, queue: TileQueue, locate: Callable[..., WorkTile]) -> None:
         self.queue, self.locate = queue, locate
         self.values = [pd.var(u32, 0) for _ in range(queue.words)]
 
@@ -173,6 +173,6 @@ class TileQueueWalk(TileAfterTile):
     def has_tile(self) -> Scalar:
         return self.values[-1] != ENDED
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         values = [value.value for value in self.values]
         return self.locate(*values)._replace(item=(values[0], values[3], values[1]))

@@ -9,8 +9,8 @@ from math import gcd
 from typing import Any
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout, Fragments
 from ptxdsl.kernels.product.operands import Operands, either
-from ptxdsl.kernels.product.sums import Fragments, SumsLayout
 from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
 from ptxdsl.layout import Layout, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
@@ -23,9 +23,9 @@ WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
 IN_TURN, MOST_CONSUMERS = 2, 3  # warpgroups that multiply: in turns; at most, since more have too few registers each
 MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
-MOST_OF_THREE = 192  # where three multiply: ptxas takes sums of more for too many beside what a launch gives
+MOST_OF_THREE = 192  # where three multiply: ptxas takes accumulators of more for too many beside what a launch gives
 LEAST_COLUMNS = {"wgmma": 16, "swapped wgmma": 8}
-# Types, and how the instruction names those of sums and of inputs
+# Types, and how the instruction names those of accumulators and of inputs
 INPUTS = {
     **{f16: "f32.f16", bf16: "f32.bf16", f32: "f32.tf32"},
     **{s8: "s32.s8", u8: "s32.u8", e4m3: "f32.e4m3", e5m2: "f32.e5m2"},
@@ -38,7 +38,7 @@ SHARED_BY_THREE = 32, 160  # the same where three warpgroups multiply
 FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
 OWN_REGISTERS = 24  # addresses and counters, at least
 FRAGMENT_REGISTERS = 16  # of products under way whose first factor is in registers
-MOST_BESIDE_FRAGMENTS = 176  # sums of a thread beside these: of more, ptxas has products wait for each other
+MOST_BESIDE_FRAGMENTS = 176  # accumulators of a thread beside these: of more, ptxas has products wait for each other
 REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thread
 
 
@@ -101,7 +101,7 @@ class WarpgroupTiling:
 
     @property
     def producer(self) -> int:
-        """The warpgroup that copies: the last one, so that those that hold sums are the first."""
+        """The warpgroup that copies: the last one, so that those that hold accumulators are the first."""
         return self.consumers
 
     @property
@@ -115,7 +115,8 @@ class WarpgroupTiling:
 
     @property
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:
-        """Of a thread that copies, and of one that multiplies; where sums are few, what a launch gives is enough."""
+        """Of a thread that copies, and of one that multiplies; where accumulators are few, what a launch gives is
+        enough."""
         if self.held_sums <= FEW_SUMS:
             return None, None
         if self.consumers > IN_TURN:
@@ -134,7 +135,7 @@ class WarpgroupTiling:
 
     @property
     def holders(self) -> int:
-        """The threads that hold the sums of a tile."""
+        """The threads that hold the accumulators of a tile."""
         return WARPGROUP if self.pingpong else WARPGROUP * self.consumers
 
     @property
@@ -158,13 +159,13 @@ class WarpgroupTiling:
             operands.input_types[1], self.tile[1], self.tile[2], operands.b_major, operands.batches != "none"
         )
 
-    def sums(self, operands: Operands) -> SumsLayout:
+    def accumulators(self, operands: Operands) -> AccumulatorLayout:
         """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of
         which a line has up to 128 bytes. Of a transpose it has 16 columns, in groups of up to 16 rows. What warpgroups
         multiply in turns are pieces of 64 rows, of which each is stored like a tile."""
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
-            return SumsLayout(
+            return AccumulatorLayout(
                 operands.sum, self.piece, warp, rows, partial(_of_warps, rows), self.holders, 0, HOLDERS_BARRIER,
                 is_turned=True,
             )  # fmt: skip
@@ -172,7 +173,7 @@ class WarpgroupTiling:
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
         fragments = partial(_of_warps, columns)
-        return SumsLayout(operands.sum, self.piece, warp, WARP_ROWS, fragments, threads, columns, barrier)
+        return AccumulatorLayout(operands.sum, self.piece, warp, WARP_ROWS, fragments, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Shared memory of one stage: a tile of A, and a tile of B behind it."""
@@ -216,7 +217,7 @@ class WarpgroupTiling:
 
 @cache
 def _of_warps(columns: int) -> Fragments:
-    """How the sums of a warp lie in a strip of so many columns, and the order of its rows and columns."""
+    """How the accumulators of a warp lie in a strip of so many columns, and the order of its rows and columns."""
     mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
     return mma, (Layout(WARP_ROWS), Layout(columns))
 

@@ -20,7 +20,7 @@ from ptxdsl.types import b32
 
 MOST_STAGED_BYTES, STAGED_BY_THREE = 16384, 8192  # of a warpgroup; where three multiply, to leave room for the ring
 EPILOGUES = "ptxdsl.kernels.epilogue"  # whose functions were tried in the registers that deferred boxes leave
-DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside sums that are stored late
+DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside accumulators that are stored late
 SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
 
 
@@ -115,7 +115,8 @@ class WarpgroupTraits(Traits):
 
     @property
     def computes_late(self) -> bool:
-        """Whether sums that are stored in boxes are not only scaled, by warpgroups that have no tiles of their own."""
+        """Whether accumulators that are stored in boxes are not only scaled, by warpgroups that have no tiles of their
+        own."""
         computes = self.operands.c != "none" or self.epilogue is not None
         return self.operands.out_boxes and computes and not self.tiling.pingpong
 
@@ -216,18 +217,19 @@ class WarpgroupTraits(Traits):
     @property
     def staged_at(self) -> int:
         """Behind the ring, through which the tiles of the next product go while one is stored; or in it."""
-        return self.exchanged_at + self.schedule.exchanged(self.sums)
+        return self.exchanged_at + self.schedule.exchanged(self.accumulators)
 
     @property
     def exchanged_at(self) -> int:
-        """Where blocks of a cluster bring each other sums: behind the ring, which they may be filling yet; or in it."""
+        """Where blocks of a cluster bring each other accumulators: behind the ring, which they may be filling yet; or
+        in it."""
         return 0 if self.reuses_ring or self.exchanges_in_ring else self.tiling.ring_bytes(self.operands)
 
     @property
     def exchanges_in_ring(self) -> bool:
-        """Whether blocks of a cluster bring each other sums in the ring, when all of them have read theirs to the end:
-        where the ring leaves no room behind it."""
-        exchanged = self.schedule.exchanged(self.sums)
+        """Whether blocks of a cluster bring each other accumulators in the ring, when all of them have read theirs to
+        the end: where the ring leaves no room behind it."""
+        exchanged = self.schedule.exchanged(self.accumulators)
         behind = self.tiling.ring_bytes(self.operands) + exchanged + self._staged_by_all
         return exchanged > 0 and behind > shared_bytes(ARCH) - self.static_bytes
 

@@ -1,4 +1,5 @@
-"""Operands of an epilogue that have one value for a row or a column: read to registers, beside those of the sums."""
+"""Operands of an epilogue that have one value for a row or a column: read to registers, beside those of the
+accumulators."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ptxdsl.types import Type
 
 MATRIX = 8  # rows and columns of a matrix of stmatrix, which a warp has between its lanes
 NEIGHBOURS = 2 * MATRIX  # columns, or rows, whose values are asked for at a time
-BESIDE_SUMS = 40  # registers of a thread that stores, beside its sums and what is read ahead of them
+BESIDE_SUMS = 40  # registers of a thread that stores, beside its accumulators and what is read ahead of them
 
 
 class Axis(NamedTuple):
@@ -27,12 +28,13 @@ class Axis(NamedTuple):
 
 
 class Vectors:
-    """Operands of an epilogue that have one value for a row or a column, beside the sums of a thread: of each 16×8 it
-    holds two neighbours across, and those eight further down. What lies behind the product is not stored: there any
-    value will do, and it is the last one.
+    """Operands of an epilogue that have one value for a row or a column, beside the accumulators of a thread: of each
+    16×8 it holds two neighbours across, and those eight further down. What lies behind the product is not stored: there
+    any value will do, and it is the last one.
 
-    They are read before the sums are there, in pairs where they lie so, for a whole tile or all boxes that are staged
-    at a time: a read beside each 16×16 would be waited for. Where sums leave no registers for that, it is done so."""
+    They are read before the accumulators are there, in pairs where they lie so, for a whole tile or all boxes that are
+    staged at a time: a read beside each 16×16 would be waited for. Where accumulators leave no registers for that, it
+    is done so."""
 
     def __init__(self, traits: WarpgroupTraits, along: str, *reaches: int) -> None:
         """Neighbours are columns ("n") or rows ("m"). So many are read at a time as registers are left for: a tile has
@@ -67,8 +69,8 @@ class Vectors:
                 _set(next(values), [_value(vector, each, down.length) for each in at])
 
     def beside(self, offset: int) -> list[list[Scalar]]:
-        """Of each operand the values for eight sums, those of 16 neighbours across that are so far from the first of a
-        tile."""
+        """Of each operand the values for eight accumulators, those of 16 neighbours across that are so far from the
+        first of a tile."""
         words, values = iter(self.words), iter(self.values)
         return [
             self._neighbours(extra, next(words)[offset % self.reach // MATRIX :][:2])

@@ -1,5 +1,5 @@
-"""Store accumulators, with an epilogue of the caller.
+"""WarpEpilogue accumulators, with an epilogue of the caller.
 
-- store, readers: `Store`, and the operands an epilogue reads
+- store, readers: `WarpEpilogue`, and the operands an epilogue reads
 - function, traced: the caller's function, and its trace
 """

@@ -1,9 +1,8 @@
-"""The blocks of a cluster share the K of one output tile: their sums meet in each other's shared memory.
+"""The blocks of a cluster share the K of one output tile: their accumulators meet in each other's shared memory.
 
-A block adds up a share of the tile, and stores it. Each brings the sums of a share to the block whose that is, straight
-into its memory; when all have done so, the parts are added in the order of K: results never change from run to run.
-That memory lies behind the ring; or in it, which takes one meeting more and leaves room for a longer ring.
-"""
+A block adds up a share of the tile, and stores it. Each brings the accumulators of a share to the block whose that is,
+straight into its memory; when all have done so, the parts are added in the order of K: results never change from run to
+run. That memory lies behind the ring; or in it, which takes one meeting more and leaves room for a longer ring."""
 
 from __future__ import annotations
 
@@ -11,11 +10,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import Index, Part, Work
-from ptxdsl.kernels.product.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout, TileAccumulators
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
-from ptxdsl.kernels.tiles.schedule import ExchangeMemory, Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import (
+    ExchangeMemory,
+    Extents,
+    KernelContext,
+    Plan,
+    ProblemShape,
+    StartLoads,
+    TileSchedule,
+    Walk,
+)
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
@@ -40,34 +48,34 @@ class ClusterSplitK(TileSchedule):
     def plan(self, problem: ProblemShape, tile: Extents, resident: object) -> Plan:
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, self.slices)))
 
-    def exchanged(self, layout: SumsLayout) -> int:
+    def exchanged(self, layout: AccumulatorLayout) -> int:
         """Of each block a share of the tile."""
         pieces = self.slices * ceil_div(layout.all_warps * layout.groups, self.slices)
         return pieces * layout.each * layout.lanes * layout.type.bytes
 
-    def walk(self, scene: Scene) -> Walk:
-        return ClusterSplitKWalk(self, scene)
+    def walk(self, context: KernelContext) -> Walk:
+        return ClusterSplitKWalk(self, context)
 
 
 class ClusterSplitKWalk(Walk):
-    """A slice of the K of a tile, and a share of the tile: each `slices`-th group of a warp's sums."""
+    """A slice of the K of a tile, and a share of the tile: each `slices`-th group of a warp's accumulators."""
 
-    def __init__(self, schedule: ClusterSplitK, scene: Scene) -> None:
-        self.order, self.slices, self.scene = schedule.order, schedule.slices, scene
+    def __init__(self, schedule: ClusterSplitK, context: KernelContext) -> None:
+        self.order, self.slices, self.context = schedule.order, schedule.slices, context
 
-    def tiles(self, start: Start) -> Iterator[Work]:
-        products = self.scene.products
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
+        products = self.context.products
         tile, self.slice, slices = located(self.order, products)
         leave_without(products, tile, self.slice, slices)
         work = products.work(tile, k=slice_of_k(self.slice, self.slices, products.product.k, products.extents[2]))
         start(work)
         yield work
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        layout, exchange = sums.layout, self.scene.exchange
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        layout, exchange = accumulators.layout, self.context.exchange
         assert exchange is not None
         _await_room(exchange)
-        for group, registers in enumerate(sums.groups):
+        for group, registers in enumerate(accumulators.groups):
             piece = group * layout.all_warps + pd.warpid
             share = ClusterShare(layout, exchange.memory, self.slices).of_block(piece % self.slices)
             share.store(registers, piece // self.slices, self.slice)
@@ -75,10 +83,10 @@ class ClusterSplitKWalk(Walk):
         pd.ptx.barrier.cluster.wait.acquire.aligned()
         share, pieces = ClusterShare(layout, exchange.memory, self.slices), layout.all_warps * layout.groups
         for piece in pd.range(self.slice + self.slices * pd.warpid, pieces, self.slices * layout.all_warps):
-            rows = Sums(layout, groups=1)
+            rows = TileAccumulators(layout, groups=1)
             for rank in range(self.slices):
                 share.add(rows, piece // self.slices, rank)
-            yield Part(work, rows, piece // layout.all_warps, piece % layout.all_warps)
+            yield OutputTile(work, rows, piece // layout.all_warps, piece % layout.all_warps)
 
 
 def _await_room(exchange: ExchangeMemory) -> None:
@@ -92,10 +100,10 @@ def _await_room(exchange: ExchangeMemory) -> None:
 
 
 class ClusterShare:
-    """The sums that the blocks of a cluster bring to one of them: for each piece of its share those of all blocks, in
-    the order of K."""
+    """The accumulators that the blocks of a cluster bring to one of them: for each piece of its share those of all
+    blocks, in the order of K."""
 
-    def __init__(self, layout: SumsLayout, memory: PointerValue, slices: int) -> None:
+    def __init__(self, layout: AccumulatorLayout, memory: PointerValue, slices: int) -> None:
         self.layout, self.slices = layout, slices
         self.memory = memory.bitcast(layout.type)
 
@@ -111,7 +119,7 @@ class ClusterShare:
         for first in range(0, len(registers), self.layout.word):
             write_words(address + first * self.layout.lanes, registers[first : first + self.layout.word])
 
-    def add(self, rows: Sums, number: Scalar, rank: int) -> None:
+    def add(self, rows: TileAccumulators, number: Scalar, rank: int) -> None:
         """Adds a piece that a block has brought."""
         address = self._address(number, rank)
         for first, word in rows.words():

@@ -17,7 +17,7 @@ from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Index, Tile
 from ptxdsl.kernels.tiles.persistent import MOST_ITEMS, PersistentWalk
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.schedule import Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -82,10 +82,10 @@ class ClusterStrips(TileSchedule):
         width = self.width or strip_width(clusters, (groups_m, groups_n), extents)
         return Plan((clusters * self.size, 1, 1), {"width": width})
 
-    def walk(self, scene: Scene) -> Walk:
-        tiles = scene.products.tiles
+    def walk(self, context: KernelContext) -> Walk:
+        tiles = context.products.tiles
         groups = ceil_div(tiles[0], self.blocks[0]), ceil_div(tiles[1], self.blocks[1])
-        return PersistentWalk(scene, GroupedSerpentine(Serpentine(groups, scene.fields.width), self.blocks))
+        return PersistentWalk(context, GroupedSerpentine(Serpentine(groups, context.fields.width), self.blocks))
 
 
 class GroupedSerpentine(NamedTuple):

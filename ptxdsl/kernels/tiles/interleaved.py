@@ -14,10 +14,10 @@ from typing import Self
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, Tile, Work
+from ptxdsl.kernels.product.product import Index, Tile, WorkTile
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips, GroupedSerpentine
 from ptxdsl.kernels.tiles.persistent import PersistentWalk
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, Walk
 from ptxdsl.schedule import Serpentine
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.schedule.problems import GemmShape
@@ -54,8 +54,8 @@ class InterleavedStrips(ClusterStrips):
         below = super().plan(ProblemShape(GemmShape(rows, n, k)), tile, resident)
         return replace(below, numbers={**below.numbers, "step": self.step, "even_first": int(batches == CLASSES)})
 
-    def walk(self, scene: Scene) -> Walk:
-        return InterleavedWalk(scene, self.blocks)
+    def walk(self, context: KernelContext) -> Walk:
+        return InterleavedWalk(context, self.blocks)
 
 
 def even_first(number: Index) -> Index:
@@ -67,14 +67,14 @@ def even_first(number: Index) -> Index:
 class InterleavedWalk(PersistentWalk):
     """Through the tiles of all batches, by the rows of which they are below each other."""
 
-    def __init__(self, scene: Scene, blocks: tuple[int, int]) -> None:
-        (tiles_m, tiles_n), count = scene.products.tiles, scene.products.count
+    def __init__(self, context: KernelContext, blocks: tuple[int, int]) -> None:
+        (tiles_m, tiles_n), count = context.products.tiles, context.products.count
         rows = tiles_m if count is None else tiles_m * count
         groups = ceil_div(rows, blocks[0]), ceil_div(tiles_n, blocks[1])
-        super().__init__(scene, GroupedSerpentine(Serpentine(groups, scene.fields.width), blocks))
+        super().__init__(context, GroupedSerpentine(Serpentine(groups, context.fields.width), blocks))
         self.items = self.raster.items
-        self.step, self.tiles_m, self.rows = scene.fields.step, tiles_m, blocks[0]
-        self.even_first = scene.fields.even_first == 1
+        self.step, self.tiles_m, self.rows = context.fields.step, tiles_m, blocks[0]
+        self.even_first = context.fields.even_first == 1
         self.last = None if count is None else count - 1
 
     def _located(self) -> tuple[Index, Tile]:
@@ -87,11 +87,11 @@ class InterleavedWalk(PersistentWalk):
         """The one whose tiles are below those of so many others."""
         return 0 if self.last is None else pd.select(self.even_first, even_first(number), number)
 
-    def begun_by(self, who: Scalar) -> Self:
+    def located_by(self, who: Scalar) -> Self:
         """All of it is found when it is asked for."""
         return self
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         row, _ = self.raster.tile(self.item)
         batch, tile = self._located()
         work = self.products.work(tile, batch)

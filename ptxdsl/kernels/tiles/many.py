@@ -9,11 +9,11 @@ from typing import NamedTuple
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Part, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.product import OutputTile, WorkTile
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
 from ptxdsl.kernels.tiles.split_k import sums_in_last
 from ptxdsl.kernels.tiles.visitor import Visitor
 from ptxdsl.trace.instruction import Scalar
@@ -43,7 +43,7 @@ class Dealt(TileSchedule):
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         raise self._not_single()
 
-    def walk(self, scene: Scene) -> Walk:
+    def walk(self, context: KernelContext) -> Walk:
         raise self._not_single()
 
     def _not_single(self) -> ScheduleError:
@@ -60,7 +60,7 @@ AHEAD, IN_TURN, IN_PAIRS = Dealt(True), Dealt(False), Dealt(True, 2)
 class Slice(NamedTuple):
     """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `parts`.
 
-    The sums of the parts lie side by side in the workspace, from `slot` on.
+    The accumulators of the parts lie side by side in the workspace, from `slot` on.
     """
 
     begin: Scalar
@@ -71,24 +71,24 @@ class Slice(NamedTuple):
 
 
 class VisitorWalk(TileAfterTile):
-    """Takes the tiles that a visitor finds. `locate` makes what its `work` gives a Work: anew where that is needed, so
-    that the loop need not keep it in registers."""
+    """Takes the tiles that a visitor finds. `locate` makes what its `work` gives a WorkTile: anew where that is needed,
+    so that the loop need not keep it in registers."""
 
-    def __init__(self, visitor: Visitor, locate: Callable[..., Work], ahead: bool) -> None:
+    def __init__(self, visitor: Visitor, locate: Callable[..., WorkTile], ahead: bool) -> None:
         self.visitor, self.locate, self.ahead = visitor, locate, ahead
 
     def has_tile(self) -> Scalar:
         return self.visitor.next_tile()
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         item = self.visitor.work()
         return self.locate(*item)._replace(item=item)
 
     def advance(self) -> None:
         self.visitor.advance()
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
-        yield Part(self.locate(*work.item), sums)
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        yield OutputTile(self.locate(*work.item), accumulators)
 
 
 class PartsWalk(VisitorWalk):
@@ -97,28 +97,28 @@ class PartsWalk(VisitorWalk):
     def __init__(
         self,
         visitor: Visitor,
-        locate: Callable[..., Work],
+        locate: Callable[..., WorkTile],
         ahead: bool,
         memory: tuple[PointerValue, PointerValue],
         scratch: PointerValue,
     ) -> None:
-        """Parts meet in `memory`, sums and semaphores; `scratch` is shared memory that is free then."""
+        """Parts meet in `memory`, accumulators and semaphores; `scratch` is shared memory that is free then."""
         super().__init__(visitor, locate, ahead)
         self.memory, self.scratch = memory, scratch
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
-        """The block that comes last has the sums of all parts."""
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        """The block that comes last has the accumulators of all parts."""
         part = Slice(*work.item[2:])
         located = self.locate(*work.item)
-        with pd.if_(self._is_complete(sums, part)):
-            yield Part(located, sums)
+        with pd.if_(self._is_complete(accumulators, part)):
+            yield OutputTile(located, accumulators)
 
-    def _is_complete(self, sums: Sums, part: Slice) -> Scalar:
+    def _is_complete(self, accumulators: TileAccumulators, part: Slice) -> Scalar:
         complete = pd.var(u32, 1)
         with pd.if_(part.parts > 1):
             complete.set(0)
-            partial, semaphore = PartialSums(sums.layout, self.memory[0]), self.memory[1] + part.slot
+            partial, semaphore = PartialSums(accumulators.layout, self.memory[0]), self.memory[1] + part.slot
             slots = SumSlots(part.slot, part.parts, 1)
-            with pd.if_(sums_in_last(sums, partial, semaphore, self.scratch, part.number, slots)):
+            with pd.if_(sums_in_last(accumulators, partial, semaphore, self.scratch, part.number, slots)):
                 complete.set(1)
         return complete == 1

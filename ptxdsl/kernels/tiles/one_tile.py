@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import Products, Tile, Work
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.product.product import Products, Tile, WorkTile
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, StartLoads, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle
 from ptxdsl.trace.instruction import Scalar
 
@@ -22,15 +22,15 @@ class OneTile(TileSchedule):
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, problem.batches or 1)))
 
-    def walk(self, scene: Scene) -> Walk:
-        return OneTileWalk(self.order, scene.products)
+    def walk(self, context: KernelContext) -> Walk:
+        return OneTileWalk(self.order, context.products)
 
 
 class OneTileWalk(Walk):
     def __init__(self, order: ThreadblockSwizzle, products: Products) -> None:
         self.order, self.products = order, products
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         tile, batch, batches = located(self.order, self.products)
         leave_without(self.products, tile, batch, batches)
         work = self.products.work(tile, batch)

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol, Self
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Index, Part, Tile, Work
-from ptxdsl.kernels.product.sums import Sums
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.product.product import Index, OutputTile, Tile, WorkTile
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.schedule import ClusterRaster, HilbertThreadblockSwizzle, PersistentScheduler, Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -55,11 +55,11 @@ class Persistent(TileSchedule):
         numbers = dict(log=raster.log, clusters_m=clusters_m, clusters_n=clusters_n, along_m=int(raster.along == "m"))
         return Plan((prod(plan.grid), 1, 1), numbers)
 
-    def walk(self, scene: Scene) -> Walk:
-        fields, raster = scene.fields, self.scheduler.raster
+    def walk(self, context: KernelContext) -> Walk:
+        fields, raster = context.fields, self.scheduler.raster
         along = raster if raster in ("m", "n") else fields.along_m == 1
         clusters = fields.clusters_m, fields.clusters_n
-        return ClusterWalk(scene, ClusterRaster(self.scheduler.cluster, along, fields.log, clusters))
+        return ClusterWalk(context, ClusterRaster(self.scheduler.cluster, along, fields.log, clusters))
 
 
 @dataclass(frozen=True)
@@ -83,8 +83,8 @@ class Strips(TileSchedule):
         tiled, blocks = _filled_rounds(problem, tile, resident)
         return Plan((blocks, 1, 1), {"width": self.width or strip_width(blocks, (tiled.m, tiled.n), tile)})
 
-    def walk(self, scene: Scene) -> Walk:
-        return PersistentWalk(scene, Serpentine(scene.products.tiles, scene.fields.width))
+    def walk(self, context: KernelContext) -> Walk:
+        return PersistentWalk(context, Serpentine(context.products.tiles, context.fields.width))
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ class Rastered(TileSchedule):
             )
         return Plan((blocks, 1, 1))
 
-    def walk(self, scene: Scene) -> Walk:
-        return ClusterWalk(scene, RasteredTiles(self.raster, scene.products.tiles))
+    def walk(self, context: KernelContext) -> Walk:
+        return ClusterWalk(context, RasteredTiles(self.raster, context.products.tiles))
 
 
 def _filled_rounds(problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> tuple[TiledShape, int]:
@@ -148,14 +148,14 @@ class RasterOfTiles(Protocol):
 class PersistentWalk(TileAfterTile):
     """Block b of G takes the work items b, b + G, b + 2G, …"""
 
-    def __init__(self, scene: Scene, raster: RasterOfTiles) -> None:
-        self.ahead, self.products, self.raster, self.of_batch = scene.ahead, scene.products, raster, raster.items
+    def __init__(self, context: KernelContext, raster: RasterOfTiles) -> None:
+        self.ahead, self.products, self.raster, self.of_batch = context.ahead, context.products, raster, raster.items
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)
         self.item = pd.var(u32, pd.ctaid.x)
         self.known: list[Var] = []  # row, column and batch of the item, where they are found before it is asked for
 
-    def begun_by(self, who: Scalar) -> Self:
+    def located_by(self, who: Scalar) -> Self:
         self.known = [pd.var(u32) for _ in range(2 if self.products.count is None else 3)]
         self._find(who & self.has_tile())
         return self
@@ -163,7 +163,7 @@ class PersistentWalk(TileAfterTile):
     def has_tile(self) -> Scalar:
         return self.item < self.items
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         if not self.known:
             batch, tile = self._located()
             return self.products.work(tile, batch)
@@ -188,8 +188,8 @@ class PersistentWalk(TileAfterTile):
         if self.known:
             self._find(self.has_tile())
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
-        yield Part(work, sums, is_last=self._is_done if self.ahead else None)
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        yield OutputTile(work, accumulators, is_last=self._is_done if self.ahead else None)
 
     def _is_done(self) -> Scalar:
         """Whether this block takes no more tiles, where it has gone on to the next one."""
@@ -199,7 +199,7 @@ class PersistentWalk(TileAfterTile):
 class ClusterWalk(PersistentWalk):
     """The same of items of which some are outside of the problem: they are passed over."""
 
-    def begun_by(self, who: Scalar) -> Self:
+    def located_by(self, who: Scalar) -> Self:
         """The first one is passed over to when it is asked for."""
         return self
 

@@ -1,10 +1,9 @@
 """A reduce-scatter for split K: blocks that share the K of an output tile add up a share of the tile each.
 
-A block leaves its sums in global memory, waits until all blocks of the tile have done so, adds up the pieces that are
-its share and writes them. It waits only for blocks that run, so that they need not all be resident: where one of them
-begins after another one has left its sums, the last one adds up everything. Parts are added in the order of K, whoever
-adds them: results never change from run to run.
-"""
+A block leaves its accumulators in global memory, waits until all blocks of the tile have done so, adds up the pieces
+that are its share and writes them. It waits only for blocks that run, so that they need not all be resident: where one
+of them begins after another one has left its accumulators, the last one adds up everything. Parts are added in the
+order of K, whoever adds them: results never change from run to run."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from collections.abc import Callable, Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32, u64
-from ptxdsl.kernels.product.product import Index, Part, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
-from ptxdsl.kernels.tiles.schedule import Scene, Start, Walk
+from ptxdsl.kernels.tiles.schedule import KernelContext, StartLoads, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
-# A tile's semaphore counts in 16 bits each the blocks that need it no more, that have left their sums, that have begun,
-# and that began after another one had left its sums
+# The semaphore of a tile has four counters of 16 bits: blocks that are done with it, that have stored their partial
+# accumulators, that have started, and that started after another block had stored its own
 DONE, LEFT, BEGUN, LATE = 1, 1 << 16, 1 << 32, 1 << 48
 COUNT = 0xFFFF  # the bits of one of them
 # Shares of a tile: all of its pieces, or none. Any other number says that its block takes each so-many-th piece
@@ -50,8 +49,8 @@ class TileSemaphore:
         pd.ptx(f"atom.{order}.gpu.global.add.u64", self.semaphore, event, out=self.seen)
 
     def share(self, scratch: PointerValue) -> Scalar:
-        """The share of this block, for all its threads, when all of them have left their sums: each `blocks`-th piece
-        if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
+        """The share of this block, for all its threads, when all of them have left their accumulators: each `blocks`-th
+        piece if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
 
         `scratch` is free shared memory, through which the counting thread tells the others."""
         self.meet()
@@ -79,7 +78,7 @@ class TileSemaphore:
 
 
 def left(seen: Scalar) -> Scalar:
-    """How many blocks have left their sums."""
+    """How many blocks have left their accumulators."""
     return (seen >> 16).to(u32) & COUNT
 
 
@@ -94,10 +93,10 @@ class ScatterWalk(Walk):
     The tile is located anew where it is needed, so that the loop need not keep it in registers.
     """
 
-    def __init__(self, order: ThreadblockSwizzle, scene: Scene) -> None:
-        self.order, self.scene, self.products = order, scene, scene.products
+    def __init__(self, order: ThreadblockSwizzle, context: KernelContext) -> None:
+        self.order, self.context, self.products = order, context, context.products
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         tile, slice, slices = located(self.order, self.products)
         leave_without(self.products, tile, slice, slices)
         work, slice, slices = self._work()
@@ -105,34 +104,36 @@ class ScatterWalk(Walk):
         self._meeting(work, slices).begin()
         yield work
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         work, slice, slices = self._work()
         number, tiles = self.products.number(work.tile), self.products.tiles[0] * self.products.tiles[1]
-        PartialSums(sums.layout, self.scene.fields.sums).store(sums, slice * tiles + number)
+        PartialSums(accumulators.layout, self.context.fields.sums).store(accumulators, slice * tiles + number)
         meeting = self._meeting(work, slices)
-        share = meeting.share(self.scene.scratch.bitcast(u32))
+        share = meeting.share(self.context.scratch.bitcast(u32))
         slots = SumSlots(number, slices, tiles)
-        yield from self._pieces(work, sums, slots, pd.select(share == EVERYTHING, 0, slice), share)
+        yield from self._pieces(work, accumulators, slots, pd.select(share == EVERYTHING, 0, slice), share)
         meeting.end()
 
-    def _work(self) -> tuple[Work, Scalar, Scalar]:
+    def _work(self) -> tuple[WorkTile, Scalar, Scalar]:
         tile, slice, slices = located(self.order, self.products)
         k = slice_of_k(slice, slices, self.products.product.k, self.products.extents[2])
         return self.products.work(tile, k=k), slice, slices
 
-    def _meeting(self, work: Work, slices: Scalar) -> TileSemaphore:
-        semaphores = self.scene.fields.semaphores.bitcast(u64)
-        return TileSemaphore(semaphores + self.products.number(work.tile), slices, self.scene.layout.meet)
+    def _meeting(self, work: WorkTile, slices: Scalar) -> TileSemaphore:
+        semaphores = self.context.fields.semaphores.bitcast(u64)
+        return TileSemaphore(semaphores + self.products.number(work.tile), slices, self.context.layout.meet)
 
-    def _pieces(self, work: Work, sums: Sums, slots: SumSlots, first: Index, step: Scalar) -> Iterator[Part]:
-        """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's sums, which any warp may
-        add up."""
-        layout = sums.layout
+    def _pieces(
+        self, work: WorkTile, accumulators: TileAccumulators, slots: SumSlots, first: Index, step: Scalar
+    ) -> Iterator[OutputTile]:
+        """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's accumulators, which any
+        warp may add up."""
+        layout = accumulators.layout
         warps = layout.warps[0] * layout.warps[1]
         with layout.holding(), pd.if_(step > 0):
             for piece in pd.range(first + step * pd.warpid, warps * layout.groups, step * warps):
                 group, warp = piece // warps, piece % warps
-                rows = Sums(layout, groups=1)
-                partial = PartialSums(layout, self.scene.fields.sums, warp * layout.lanes + pd.laneid)
+                rows = TileAccumulators(layout, groups=1)
+                partial = PartialSums(layout, self.context.fields.sums, warp * layout.lanes + pd.laneid)
                 partial.add_all(rows, slots, group)
-                yield Part(work, rows, group, warp)
+                yield OutputTile(work, rows, group, warp)

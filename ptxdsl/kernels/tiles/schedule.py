@@ -12,20 +12,20 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout, TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Index, Part, Products, Work
-from ptxdsl.kernels.product.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.product import Index, OutputTile, Products, WorkTile
 from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 Extents = tuple[int, int, int]
-Start: TypeAlias = Callable[[Work], None]
+StartLoads: TypeAlias = Callable[[WorkTile], None]
 """Begins the copies of a tile, to a ring that is free."""
 
 
-def started_elsewhere(work: Work) -> None:
+def loaded_elsewhere(work: WorkTile) -> None:
     """Copies are the work of other warps."""
 
 
@@ -39,7 +39,7 @@ class ProblemShape(NamedTuple):
 @dataclass(frozen=True)
 class Plan:
     """A launch: the grid; `numbers`, the fields of the schedule in the kernel; and the memory in which blocks meet:
-    room for `sums`, and semaphores of 32 bits, which are 0 before and after."""
+    room for `accumulators`, and semaphores of 32 bits, which are 0 before and after."""
 
     grid: tuple[int, int, int]
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -52,7 +52,9 @@ class TileSchedule(ABC):
 
     has_one_tile = False  # whether a block computes one tile at most, so that its ring is free behind the products
     knows_last = False  # whether its walk tells which tile of a block is the last one
-    shares = False  # whether blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
+    shares = (
+        False  # whether blocks meet: the kernel then has the fields `accumulators` and `semaphores`, pointers to memory
+    )
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
@@ -84,8 +86,8 @@ class TileSchedule(ABC):
         its L2 line than the one before; None where products are taken as they are."""
         return None
 
-    def exchanged(self, layout: SumsLayout) -> int:
-        """Bytes of shared memory to which other blocks of a cluster bring sums."""
+    def exchanged(self, layout: AccumulatorLayout) -> int:
+        """Bytes of shared memory to which other blocks of a cluster bring accumulators."""
         return 0
 
     def general(self) -> TileSchedule:
@@ -113,42 +115,42 @@ class TileSchedule(ABC):
         """
 
     @abstractmethod
-    def walk(self, scene: Scene) -> Walk:
+    def walk(self, context: KernelContext) -> Walk:
         """What this block does, in a kernel."""
 
 
 class ExchangeMemory(NamedTuple):
-    """Shared memory to which other blocks of a cluster bring sums: at any time, but where it lies in the ring only when
-    this block has read that to the end."""
+    """Shared memory to which other blocks of a cluster bring accumulators: at any time, but where it lies in the ring
+    only when this block has read that to the end."""
 
     memory: PointerValue
     is_in_ring: bool
 
 
 @dataclass(frozen=True)
-class Scene:
-    """What a walk may use in a kernel: its products, the fields of its schedule, the layout of sums, whether it goes
-    `ahead`, and `scratch`, a pointer to shared memory that is free when the sums of a tile are complete; `exchange`
-    is where other blocks of a cluster may bring sums."""
+class KernelContext:
+    """What a walk may use in a kernel: its products, the fields of its schedule, the layout of accumulators, whether it
+    goes `ahead`, and `scratch`, a pointer to shared memory that is free when the accumulators of a tile are complete;
+    `exchange` is where other blocks of a cluster may bring accumulators."""
 
     products: Products
     fields: Any
-    layout: SumsLayout
+    layout: AccumulatorLayout
     scratch: PointerValue
     ahead: bool = False
     exchange: ExchangeMemory | None = None
 
 
 class Walk(ABC):
-    """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its sums."""
+    """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its accumulators."""
 
-    def begun_by(self, who: Scalar) -> Self:
+    def located_by(self, who: Scalar) -> Self:
         """This walk, whose first tile is found already, where that can be done, in those threads that will ask for it:
         beside what other threads do to begin."""
         return self
 
     @abstractmethod
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""
 
     def along_k(self, iterations: Index) -> Iterator[object]:
@@ -156,14 +158,15 @@ class Walk(ABC):
         cores, each has its own here, which it passes on behind the last product that it begins."""
         yield from pd.range(iterations, unroll=1)
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        """What can be stored when the sums of a tile are there: the tile, where no other block has a part in it."""
-        yield Part(work, sums)
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        """What can be stored when the accumulators of a tile are there: the tile, where no other block has a part in
+        it."""
+        yield OutputTile(work, accumulators)
 
-    def skip(self, work: Work) -> None:  # noqa: B027 — most walks have nothing to do for it
+    def skip(self, work: WorkTile) -> None:  # noqa: B027 — most walks have nothing to do for it
         """Goes on behind a tile that others multiply and store."""
 
-    def leftovers(self) -> Iterator[Part]:
+    def leftovers(self) -> Iterator[OutputTile]:
         """What is to be stored at the end, of tiles that others have multiplied."""
         return iter(())
 
@@ -173,9 +176,9 @@ class TileAfterTile(Walk):
     stored: this is done here alone."""
 
     ahead = False
-    start: Start = staticmethod(started_elsewhere)
+    start: StartLoads = staticmethod(loaded_elsewhere)
 
-    def tiles(self, start: Start) -> Iterator[Work]:
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         if start is not self.start:  # in a role: a kernel that changes what it reaches from outside is traced again
             self.start = start
         self.seek()
@@ -187,21 +190,21 @@ class TileAfterTile(Walk):
                 start(work)
             yield work
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         work = self.kept(work)
         if self.ahead:
             self.advance()
             self._start_next()
-        yield from self.finish(work, sums)
+        yield from self.finish(work, accumulators)
         if not self.ahead:
             pd.ptx.bar.sync(0)  # the next copies overwrite the staged output
             self.advance()
 
-    def skip(self, work: Work) -> None:
+    def skip(self, work: WorkTile) -> None:
         self.advance()
 
     def _start_next(self) -> None:
-        if self.start is started_elsewhere:
+        if self.start is loaded_elsewhere:
             return
         with pd.if_(self.has_tile()):
             self.start(self.work())
@@ -214,10 +217,10 @@ class TileAfterTile(Walk):
         """Whether there is a tile left for this block. For the condition of a loop, in which all threads meet."""
 
     @abstractmethod
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         """The tile at which the walk is."""
 
-    def kept(self, work: Work) -> Work:
+    def kept(self, work: WorkTile) -> WorkTile:
         """The tile, as it is needed when the walk has gone on."""
         return work
 
@@ -225,6 +228,6 @@ class TileAfterTile(Walk):
     def advance(self) -> None:
         """Goes on to the next tile, where there is one."""
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         """What can be stored; as `complete` of a Walk."""
-        yield Part(work, sums)
+        yield OutputTile(work, accumulators)

@@ -1,4 +1,5 @@
-"""Several blocks share the K of one output tile: partial sums meet in global memory, in an order that never changes."""
+"""Several blocks share the K of one output tile: partial accumulators meet in global memory, in an order that never
+changes."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from dataclasses import dataclass, replace
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, Part, Work
-from ptxdsl.kernels.product.sums import Sums
+from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.tiles.one_tile import leave_without, located
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
 from ptxdsl.kernels.tiles.scatter import ScatterWalk
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, Start, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, StartLoads, TileSchedule, Walk
 from ptxdsl.schedule import ThreadblockSwizzle, slice_of_k
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -42,18 +43,18 @@ class SplitK(TileSchedule):
         slots = tiles if self.reduction == "serial" else tiles * self.slices
         return Plan(self.order.grid_shape(tiled), sums=slots * tile[0] * tile[1], semaphores=2 * tiles)
 
-    def walk(self, scene: Scene) -> Walk:
-        return WALKS[self.reduction](self.order, scene)
+    def walk(self, context: KernelContext) -> Walk:
+        return WALKS[self.reduction](self.order, context)
 
 
 class SplitKWalk(Walk):
-    """A slice of the K of a tile. The last block of each tile has its sums complete, and stores it."""
+    """A slice of the K of a tile. The last block of each tile has its accumulators complete, and stores it."""
 
-    def __init__(self, order: ThreadblockSwizzle, scene: Scene) -> None:
-        self.order, self.scene = order, scene
+    def __init__(self, order: ThreadblockSwizzle, context: KernelContext) -> None:
+        self.order, self.context = order, context
 
-    def tiles(self, start: Start) -> Iterator[Work]:
-        products = self.scene.products
+    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
+        products = self.context.products
         tile, self.slice, self.slices = located(self.order, products)
         leave_without(products, tile, self.slice, self.slices)
         k = slice_of_k(self.slice, self.slices, products.product.k, products.extents[2])
@@ -61,39 +62,60 @@ class SplitKWalk(Walk):
         start(work)
         yield work
 
-    def complete(self, work: Work, sums: Sums) -> Iterator[Part]:
-        products, fields = self.scene.products, self.scene.fields
+    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        products, fields = self.context.products, self.context.fields
         number, tiles = products.number(work.tile), products.tiles[0] * products.tiles[1]
-        semaphore, partial = fields.semaphores + number, PartialSums(sums.layout, fields.sums)
-        with pd.if_(self._meet(sums, partial, semaphore, number, tiles)):
-            yield Part(work, sums)
+        semaphore, partial = fields.semaphores + number, PartialSums(accumulators.layout, fields.sums)
+        with pd.if_(self._meet(accumulators, partial, semaphore, number, tiles)):
+            yield OutputTile(work, accumulators)
 
     @abstractmethod
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
-        """Whether this block is the last of its tile, whose sums are then those of all."""
+    def _meet(
+        self,
+        accumulators: TileAccumulators,
+        partial: PartialSums,
+        semaphore: PointerValue,
+        number: Scalar,
+        tiles: Index,
+    ) -> Scalar:
+        """Whether this block is the last of its tile, whose accumulators are then those of all."""
 
 
 class ParallelWalk(SplitKWalk):
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
+    def _meet(
+        self,
+        accumulators: TileAccumulators,
+        partial: PartialSums,
+        semaphore: PointerValue,
+        number: Scalar,
+        tiles: Index,
+    ) -> Scalar:
         slots = SumSlots(number, self.slices, tiles)
-        return sums_in_last(sums, partial, semaphore, self.scene.scratch, self.slice, slots)
+        return sums_in_last(accumulators, partial, semaphore, self.context.scratch, self.slice, slots)
 
 
 class SerialWalk(SplitKWalk):
-    """Each block waits for the one before it, and adds its sums to those of all before."""
+    """Each block waits for the one before it, and adds its accumulators to those of all before."""
 
-    def _meet(self, sums: Sums, partial: PartialSums, semaphore: PointerValue, number: Scalar, tiles: Index) -> Scalar:
-        wait_for(sums.layout, semaphore, self.slice)
+    def _meet(
+        self,
+        accumulators: TileAccumulators,
+        partial: PartialSums,
+        semaphore: PointerValue,
+        number: Scalar,
+        tiles: Index,
+    ) -> Scalar:
+        wait_for(accumulators.layout, semaphore, self.slice)
         with pd.if_(self.slice > 0):
-            partial.add(sums, number)
+            partial.add(accumulators, number)
         is_last = self.slice == self.slices - 1
         with pd.if_(~is_last):
-            partial.store(sums, number)
-        announce(sums.layout, semaphore, pd.select(is_last, 0, self.slice + 1))
+            partial.store(accumulators, number)
+        announce(accumulators.layout, semaphore, pd.select(is_last, 0, self.slice + 1))
         return is_last
 
 
-WALKS: dict[str, Callable[[ThreadblockSwizzle, Scene], Walk]] = {
+WALKS: dict[str, Callable[[ThreadblockSwizzle, KernelContext], Walk]] = {
     "parallel": ParallelWalk,
     "serial": SerialWalk,
     "scatter": ScatterWalk,
@@ -101,26 +123,31 @@ WALKS: dict[str, Callable[[ThreadblockSwizzle, Scene], Walk]] = {
 
 
 def sums_in_last(
-    sums: Sums, partial: PartialSums, semaphore: PointerValue, scratch: PointerValue, number: Scalar, slots: SumSlots
+    accumulators: TileAccumulators,
+    partial: PartialSums,
+    semaphore: PointerValue,
+    scratch: PointerValue,
+    number: Scalar,
+    slots: SumSlots,
 ) -> Scalar:
-    """Each block leaves its sums in the slot of its number; the one that comes last adds up those of all, the first
-    slot first. Whether this block is the last.
+    """Each block leaves its accumulators in the slot of its number; the one that comes last adds up those of all, the
+    first slot first. Whether this block is the last.
 
     The semaphore is 0 before and after. `scratch` is free for all threads: an array of its own would move the ring off
     its alignment.
     """
     order = scratch.bitcast(u32)
-    partial.store(sums, number * slots.apart + slots.first)
-    sums.layout.meet()
+    partial.store(accumulators, number * slots.apart + slots.first)
+    accumulators.layout.meet()
     with pd.if_(pd.tid.x == 0):
         arrived = pd.ptx.atom.acq_rel.gpu.global_.add.u32(semaphore, 1)
         order.store(arrived)
         with pd.if_(arrived == slots.size - 1):
             semaphore.store(0)
-    sums.layout.meet()
+    accumulators.layout.meet()
     is_last = order.load() == slots.size - 1
-    sums.layout.meet()
+    accumulators.layout.meet()
     with pd.if_(is_last):
-        sums.clear()
-        partial.add_all(sums, slots)
+        accumulators.clear()
+        partial.add_all(accumulators, slots)
     return is_last

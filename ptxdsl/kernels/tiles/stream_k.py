@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout, TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Index, Part, Work
-from ptxdsl.kernels.product.sums import Sums, SumsLayout
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots, announce, wait_for
-from ptxdsl.kernels.tiles.schedule import Extents, Plan, ProblemShape, Scene, TileAfterTile, TileSchedule, Walk
+from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
 from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizzle
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
@@ -54,8 +54,8 @@ class StreamK(TileSchedule):
         semaphores = slots + (plan.sk_tiles if plan.reduction_blocks else 0)
         return Plan(plan.grid, numbers, slots * tile[0] * tile[1], semaphores)
 
-    def walk(self, scene: Scene) -> Walk:
-        return StreamKWalk(scene)
+    def walk(self, context: KernelContext) -> Walk:
+        return StreamKWalk(context)
 
     def _check_resident(self, plan: StreamKPlan, resident: int) -> None:
         """Blocks wait for parts that others leave: all that share tiles must be able to run at the same time."""
@@ -75,10 +75,10 @@ class StreamKWalk(TileAfterTile):
     other blocks do the reduction, a second one, `sk_blocks` further, for the part that ends a tile.
     """
 
-    def __init__(self, scene: Scene) -> None:
-        fields = scene.fields
+    def __init__(self, context: KernelContext) -> None:
+        fields = context.fields
         self.plan = plan = StreamKNumbers(**{name: getattr(fields, name) for name in StreamKNumbers._fields})
-        self.ahead, self.products, self.layout = scene.ahead, scene.products, scene.layout
+        self.ahead, self.products, self.layout = context.ahead, context.products, context.layout
         self.memory, self.semaphores = fields.sums, fields.semaphores
         self.number = plan.mapped(pd.ctaid.x)
         self.product = self.products.of(pd.ctaid.z)
@@ -90,12 +90,12 @@ class StreamKWalk(TileAfterTile):
     def has_tile(self) -> Scalar:
         return self.left > 0
 
-    def work(self) -> Work:
+    def work(self) -> WorkTile:
         begin, end = self.plan.part(self.share, self.tile)
         tile = self.tile + 0
-        return Work(self.product, self.plan.tile_offset(self.tile), begin, end, self.products.extents, tile)
+        return WorkTile(self.product, self.plan.tile_offset(self.tile), begin, end, self.products.extents, tile)
 
-    def kept(self, work: Work) -> Work:
+    def kept(self, work: WorkTile) -> WorkTile:
         """Located anew, so that the loop need not keep it in registers."""
         return self.work()
 
@@ -111,46 +111,50 @@ class StreamKWalk(TileAfterTile):
         self.tile.set(self.plan.following(self.share, self.tile))
         self.left -= 1
 
-    def finish(self, work: Work, sums: Sums) -> Iterator[Part]:
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         """The block that ends a tile stores it, with the parts that others have left; all others leave theirs."""
-        begins, ends, partial = work.begin == 0, work.end == self.plan.iterations, PartialSums(sums.layout, self.memory)
+        begins, ends, partial = (
+            work.begin == 0,
+            work.end == self.plan.iterations,
+            PartialSums(accumulators.layout, self.memory),
+        )
         with pd.if_(~ends | (self.reduces_apart & ~begins)):
             slot = self.number + pd.select(ends, self.plan.sk_blocks, 0)
-            partial.store(sums, slot)
-            announce(sums.layout, self.semaphores + slot, 1)
+            partial.store(accumulators, slot)
+            announce(accumulators.layout, self.semaphores + slot, 1)
         with pd.else_():
             with pd.if_(~begins):  # type: ignore[arg-type]  # a register: no block begins each of its tiles
-                self._add_peers(sums, partial, work.item)
-            yield Part(work, sums)
+                self._add_peers(accumulators, partial, work.item)
+            yield OutputTile(work, accumulators)
 
-    def _add_peers(self, sums: Sums, partial: PartialSums, tile: Index) -> None:
+    def _add_peers(self, accumulators: TileAccumulators, partial: PartialSums, tile: Index) -> None:
         """The parts that blocks before this one have left, when they have."""
         first = self.plan.block_of(tile * self.plan.iterations)
         for peer in pd.range(first, self.number):
             wait_for(self.layout, self.semaphores + peer, 1)
             with pd.if_(pd.tid.x == 0):
                 (self.semaphores + peer).store(0)
-        partial.add_all(sums, SumSlots(first, self.number - first, 1))
+        partial.add_all(accumulators, SumSlots(first, self.number - first, 1))
 
-    def leftovers(self) -> Iterator[Part]:
+    def leftovers(self) -> Iterator[OutputTile]:
         """What a reduction block adds up."""
         plan = self.plan
         with pd.if_((self.number >= plan.first_reduction_block) & (self.number < plan.active_blocks)):
             yield from self._reduced(self.layout)
 
-    def _reduced(self, layout: SumsLayout) -> Iterator[Part]:
-        """One fragment of a tile: a group of each warp's sums, and those `fragments` further."""
+    def _reduced(self, layout: AccumulatorLayout) -> Iterator[OutputTile]:
+        """One fragment of a tile: a group of each warp's accumulators, and those `fragments` further."""
         plan, partial = self.plan, PartialSums(layout, self.memory)
         tile, fragment = plan.reduction(self.number)
         first, last = plan.peers(tile)
         for peer in pd.range(first, last + 1):
             wait_for(layout, self.semaphores + self._slot(peer, last), 1)
         for group in pd.range(fragment, layout.groups, plan.fragments):
-            rows = Sums(layout, groups=1)
+            rows = TileAccumulators(layout, groups=1)
             for peer in pd.range(first, last + 1):
                 partial.add(rows, self._slot(peer, last), group)
-            work = Work(self.product, plan.tile_offset(tile), 0, plan.iterations, self.products.extents)
-            yield Part(work, rows, group)
+            work = WorkTile(self.product, plan.tile_offset(tile), 0, plan.iterations, self.products.extents)
+            yield OutputTile(work, rows, group)
         self._clear(tile, first, last)
 
     def _slot(self, peer: Scalar, last: Scalar) -> Scalar:

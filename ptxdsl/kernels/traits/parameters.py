@@ -167,7 +167,7 @@ def conv2d_parameters(traits: Traits) -> Group:
 @lru_cache(maxsize=1024)
 def grouped_parameters(traits: Traits, mode: str) -> Group:
     """Those of `grouped_kernel`: `table` describes `problems` problems of `total` tiles, `schedule` says what the host
-    has worked out; parts of tiles meet in `sums`."""
+    has worked out; parts of tiles meet in `accumulators`."""
     scalar = traits.operands.scalar
     shared = {"sums": ptr[traits.operands.sum], "semaphores": ptr[u32]} if mode == "parts" else {}
     return pd.Parameters.of(

@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.product.accumulators import AccumulatorLayout
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.sums import SumsLayout
 from ptxdsl.kernels.tiles.one_tile import OneTile
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.limits import shared_bytes
@@ -39,7 +39,7 @@ class Tiling(Protocol):
     def tiles(self, m: int, n: int) -> tuple[int, int]:
         """How many tiles an m×n output has along M and N."""
 
-    def sums(self, operands: Operands) -> SumsLayout:
+    def accumulators(self, operands: Operands) -> AccumulatorLayout:
         """Which elements of a tile the registers of a thread hold."""
 
     def stage_bytes(self, inputs: Type) -> int:
@@ -101,9 +101,9 @@ class Traits:
         return self.tiling.threads
 
     @cached_property
-    def sums(self) -> SumsLayout:
+    def accumulators(self) -> AccumulatorLayout:
         """Which elements of a tile the registers of a thread hold."""
-        return self.tiling.sums(self.operands)
+        return self.tiling.accumulators(self.operands)
 
     @property
     def sum(self) -> Type:
@@ -132,13 +132,13 @@ class Traits:
     @property
     def shared_bytes(self) -> int:
         """The ring, and where the output is staged: a group of each warp's rows."""
-        m, n = self.sums.warps
+        m, n = self.accumulators.warps
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + m * n * self.warp_staged_bytes)
 
     @property
     def warp_staged_bytes(self) -> int:
         """What a warp stages at a time."""
-        return self.sums.rows * (self.sums.strip + PAD) * self.operands.staged.bytes
+        return self.accumulators.rows * (self.accumulators.strip + PAD) * self.operands.staged.bytes
 
     @property
     def static_bytes(self) -> int:

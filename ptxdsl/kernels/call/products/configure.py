@@ -13,7 +13,7 @@ from ptxdsl.kernels.product.operands import FP8, Extra, Operands, Scaling
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
-from ptxdsl.kernels.tiles.choice import Schedule
+from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle

@@ -36,8 +36,8 @@ from ptxdsl.kernels.choose.warpgroups import CLEARLY, ProductFacts, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
-from ptxdsl.kernels.tiles.choice import REDUCTIONS
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.resolve import REDUCTIONS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import StreamKThreadblockSwizzle

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
-from ptxdsl.kernels.product.product import Work
+from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.cluster_strips import shared_copies
@@ -36,16 +36,16 @@ class GroupRows(NamedTuple):
     tensor: TensorView
 
 
-class WorkCopies(NamedTuple):
+class TileLoads(NamedTuple):
     """The copies of some work: `fetch` begins those of an iteration along K, to a slot of the ring. They bring so many
     `bytes`, or those of a stage."""
 
-    work: Work
+    work: WorkTile
     fetch: Callable[[Any, Slot], None]
     bytes: Any = None
 
 
-class TensorCopies:
+class TmaLoads:
     """The copies of both operands, tile after tile along the K of some work; for one thread."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
@@ -53,15 +53,15 @@ class TensorCopies:
         self.shares = shared_copies(traits.schedule.multicast)
         self.policies = _policies(traits.streamed)
 
-    def of(self, work: Work) -> WorkCopies:
+    def of(self, work: WorkTile) -> TileLoads:
         """Those of some work."""
-        return WorkCopies(work, partial(self.fetch, work))
+        return TileLoads(work, partial(self.fetch, work))
 
-    def fetch(self, work: Work, iteration: Any, slot: Slot) -> None:
+    def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
         """Begins to copy the tiles of an iteration along K to a slot of the ring."""
         self._fetch(work, None, iteration, slot)
 
-    def _fetch(self, work: Work, pieces: Any, iteration: Any, slot: Slot) -> None:
+    def _fetch(self, work: WorkTile, pieces: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k = work.first, iteration * self.depth
         if not isinstance(work.lead, int):
             k = k - work.lead
@@ -78,7 +78,7 @@ class TensorCopies:
         self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
 
-class PieceCopies(TensorCopies):
+class RowBlockLoads(TmaLoads):
     """The same where a tile of A comes in pieces of so many rows, no more than there are before the last row: zeros
     for rows behind it take a tensor copy twice as long as lines of memory. Blocks of a cluster that share a tile bring
     every second piece, or whatever their number is."""
@@ -88,10 +88,10 @@ class PieceCopies(TensorCopies):
         self.rows, self.pieces = rows, traits.tile[0] // rows
         self.piece, self.piece_bytes = self.a.line * rows, self.a.bytes // self.pieces
 
-    def of(self, work: Work) -> WorkCopies:
+    def of(self, work: WorkTile) -> TileLoads:
         pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
         expected = pieces * self.piece_bytes + self.b.bytes
-        return WorkCopies(work, partial(self._fetch, work, pieces), expected)
+        return TileLoads(work, partial(self._fetch, work, pieces), expected)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         (row, k), (shares, _), policy = corner, self.shares, self.policies.get("a")
@@ -107,6 +107,6 @@ def _policies(streamed: str) -> dict[str, Any]:
     return {} if streamed == "none" else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
-def tensor_copies(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TensorCopies:
+def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TmaLoads:
     """Those of a kernel that takes A in pieces of so many rows, or tile by tile where that is 0."""
-    return PieceCopies(traits, memory, piece) if piece else TensorCopies(traits, memory)
+    return RowBlockLoads(traits, memory, piece) if piece else TmaLoads(traits, memory)

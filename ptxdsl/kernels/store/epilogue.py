@@ -1,4 +1,4 @@
-"""From sums to memory: alpha and beta, a function of the caller, rows of whole chunks through shared memory."""
+"""From accumulators to memory: alpha and beta, a function of the caller, rows of whole chunks through shared memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, s32
 from ptxdsl.kernels.product.operands import Extra
-from ptxdsl.kernels.product.product import Part, ScatteredView, Work
+from ptxdsl.kernels.product.product import OutputTile, ScatteredView, WorkTile
 from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
 from ptxdsl.kernels.store.readers import Reader, Running, Scattered
 from ptxdsl.kernels.store.traced import traced
@@ -19,17 +19,18 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 
-class Store:
-    """Sends sums to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
+class WarpEpilogue:
+    """Sends accumulators to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
 
     A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following. Of
     rows whose chunks are no power of two, lanes send one part after the other.
     """
 
     def __init__(self, traits: Traits, staging: PointerValue, first_warp: Scalar | None = None) -> None:
-        """`staging` is free for all threads where sums are stored; it begins with the memory of the `first_warp`."""
-        operands, layout = traits.operands, traits.sums
-        self.operands, self.sums, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
+        """`staging` is free for all threads where accumulators are stored; it begins with the memory of the
+        `first_warp`."""
+        operands, layout = traits.operands, traits.accumulators
+        self.operands, self.accumulators, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
         self.warp = pd.warpid if first_warp is None else pd.warpid - first_warp
         self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
         self.lanes = max(gcd(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
@@ -40,33 +41,33 @@ class Store:
         self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_turned else self.staged
         self.is_final = operands.staged is operands.output and operands.c == "none" and not operands.extras
 
-    def __call__(self, part: Part) -> None:
-        """Stores sums that are complete; uses the shared memory."""
-        for strip in range(self.sums.strips):
+    def __call__(self, part: OutputTile) -> None:
+        """Stores accumulators that are complete; uses the shared memory."""
+        for strip in range(self.accumulators.strips):
             self._store_strip(part, strip)
 
-    def prepare(self, work: Work) -> None:
-        """Before the sums are there: what is read beside them is read with them."""
+    def prepare(self, work: WorkTile) -> None:
+        """Before the accumulators are there: what is read beside them is read with them."""
 
     def finish(self) -> None:
-        """Behind the last sums: all have been stored."""
+        """Behind the last accumulators: all have been stored."""
 
-    def _store_strip(self, part: Part, strip: int) -> None:
-        sending = Sending(self, part, strip * self.sums.strip)
-        with self.sums.holding():
-            for number, registers in enumerate(part.sums.strip(strip)):
+    def _store_strip(self, part: OutputTile, strip: int) -> None:
+        sending = Sending(self, part, strip * self.accumulators.strip)
+        with self.accumulators.holding():
+            for number, registers in enumerate(part.accumulators.strip(strip)):
                 sending.stage(registers)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
-                for row in range(0, self.sums.rows, self.step):
-                    sending.send(number * self.sums.rows + row, row)
+                for row in range(0, self.accumulators.rows, self.step):
+                    sending.send(number * self.accumulators.rows + row, row)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
 
 
 class Sending:
     """A thread's share in storing a part of a tile: the strip of each warp that begins at a column."""
 
-    def __init__(self, store: Store, part: Part, first_column: int) -> None:
-        self.store, self.product, layout = store, part.work.product, store.sums
+    def __init__(self, store: WarpEpilogue, part: OutputTile, first_column: int) -> None:
+        self.store, self.product, layout = store, part.work.product, store.accumulators
         first_m, first_n = part.work.first
         first = first_m + part.group * layout.rows, first_n + first_column if first_column else first_n
         rows = store.staging.bitcast(b8) + store.warp * (layout.rows * store.pitch * store.operands.staged.bytes)
@@ -97,8 +98,8 @@ class Sending:
 
     def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:
         """The address of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
-        registers they are. A thread has no neighbours on a row where sums are turned."""
-        type, layout = self.store.operands.staged, self.store.sums
+        registers they are. A thread has no neighbours on a row where accumulators are turned."""
+        type, layout = self.store.operands.staged, self.store.accumulators
         copy = make_tiled_copy_c(f"st.shared.{type.bytes}", layout.mma, type.bits)
         held = composition(self.store.held, layout.order)
         partition = in_bytes(copy.partition_d(held, "shared"), type.bytes)
@@ -114,7 +115,7 @@ class Sending:
         width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
         copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, store.chunk), type.bits)
         slice = copy.get_slice(pd.laneid)
-        row, column = (c(0, 0, 0) for c in slice.coordinates((store.sums.rows, store.sums.strip)))
+        row, column = (c(0, 0, 0) for c in slice.coordinates((store.accumulators.rows, store.accumulators.strip)))
         return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
 
     def stage(self, registers: Sequence[Scalar]) -> None:

@@ -1,4 +1,4 @@
-"""From sums to memory by tensor copies, where rows of the output begin at multiples of 16 bytes."""
+"""From accumulators to memory by tensor copies, where rows of the output begin at multiples of 16 bytes."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import b32, s32, u32
-from ptxdsl.kernels.product.product import Part, View, Work
+from ptxdsl.kernels.product.product import OutputTile, View, WorkTile
 from ptxdsl.kernels.product.words import pack, read_words, widened, write_words
 from ptxdsl.kernels.sm90.addend import Addend
-from ptxdsl.kernels.sm90.copies import TensorView
 from ptxdsl.kernels.sm90.deferred import DeferredBoxes
+from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.staging import LastTile, StagedBox
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.sm90.vectors import MATRIX, Axis, Vectors
+from ptxdsl.kernels.store.epilogue import WarpEpilogue
 from ptxdsl.kernels.store.readers import Running, element
-from ptxdsl.kernels.store.store import Store
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -38,8 +38,8 @@ class Staged(NamedTuple):
 
 
 class TensorStore:
-    """A warpgroup's way from its sums to memory: alpha, and a function of one element and of vectors; then boxes of 64
-    rows and up to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
+    """A warpgroup's way from its accumulators to memory: alpha, and a function of one element and of vectors; then
+    boxes of 64 rows and up to 128 bytes that one thread copies, while the warpgroup goes on to multiply.
 
     A box must have been read from shared memory before it is written again: that thread waits for it, and then all.
     What is staged there next is computed meanwhile.
@@ -73,9 +73,9 @@ class TensorStore:
         """The last boxes of a tile wait from here on, until `store_slice` is called beside products of the next one."""
         self.deferred = DeferredBoxes(self.traits)
 
-    def prepare(self, work: Work) -> None:
-        """What can be done before the sums are there: the first boxes of C come, and values beside the others. Where
-        warpgroups end a tile one after the other, C comes later; and such values, where boxes were deferred."""
+    def prepare(self, work: WorkTile) -> None:
+        """What can be done before the accumulators are there: the first boxes of C come, and values beside the others.
+        Where warpgroups end a tile one after the other, C comes later; and such values, where boxes were deferred."""
         if not (self.addend or self.vectors or self.deferred):
             return  # a kernel that changes an object in a loop is traced again
         self.work = work
@@ -112,8 +112,8 @@ class TensorStore:
         self.consumer.warpgroup_barrier()
         self._fetch_c(self.work, self.boxes * self.columns)
 
-    def __call__(self, part: Part) -> None:
-        """Begins to store sums that are complete."""
+    def __call__(self, part: OutputTile) -> None:
+        """Begins to store accumulators that are complete."""
         in_ring = self.last.takes(part) if self.last else None
         *others, last = range(0, self.traits.tile[1], self.boxes * self.columns)
         for first in others:
@@ -129,7 +129,7 @@ class TensorStore:
             self._store_boxes(part, last, in_ring)
         self.held = [] if self.held else self.held  # another list would be traced again
 
-    def _store_boxes(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> None:
+    def _store_boxes(self, part: OutputTile, first: int, in_ring: Scalar | Literal[True] | None) -> None:
         """Begins to store the boxes that are staged together, from these columns on."""
         self._bring(part.work, first)
         if self.late is None:
@@ -143,7 +143,7 @@ class TensorStore:
         self._stage(staged, first)
         self._copy_out(part.work, first, boxes)
 
-    def _copy_out(self, work: Work, first: int, boxes: Sequence[StagedBox]) -> None:
+    def _copy_out(self, work: WorkTile, first: int, boxes: Sequence[StagedBox]) -> None:
         """Begins to copy boxes to memory that are staged."""
         pd.ptx.fence.proxy.async_.shared__cta()
         self.consumer.warpgroup_barrier()
@@ -152,7 +152,7 @@ class TensorStore:
                 work.product.out.map.store(at, address)
             pd.ptx.cp.async_.bulk.commit_group()
 
-    def _combined(self, part: Part, first: int) -> list[Scalar]:
+    def _combined(self, part: OutputTile, first: int) -> list[Scalar]:
         """alpha·a@b + beta·c of the boxes from these columns on, where C is in registers if there is one."""
         combined: list[Scalar] = []
         for column in range(first, self.traits.tile[1], COLUMNS):
@@ -184,7 +184,7 @@ class TensorStore:
         if number == self.slices - 1:
             self._copy_out(work, deferred.first, boxes)
 
-    def _staged(self, part: Part, first: int, in_ring: Scalar | Literal[True] | None) -> list[StagedBox]:
+    def _staged(self, part: OutputTile, first: int, in_ring: Scalar | Literal[True] | None) -> list[StagedBox]:
         """Where the boxes are staged that begin at these columns."""
         boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
         if self.last is None or in_ring is None:
@@ -195,8 +195,8 @@ class TensorStore:
     def _vectors(self) -> Vectors:
         return Vectors(self.traits, "n", self.traits.tile[1], self.boxes * self.columns)
 
-    def _axes(self, work: Work) -> tuple[Axis, Axis]:
-        """What is down and across of the sums of this warp."""
+    def _axes(self, work: WorkTile) -> tuple[Axis, Axis]:
+        """What is down and across of the accumulators of this warp."""
         (row, column), product = work.first, work.product
         return Axis(row + self.first_row + self.warp_row, product.m), Axis(column, product.n)
 
@@ -205,7 +205,7 @@ class TensorStore:
         return range(first, min(first + self.boxes * self.columns, self.traits.tile[1]), self.columns)
 
     def _boxes(
-        self, work: Work, matrix: TensorView, first: int, boxes: Sequence[StagedBox]
+        self, work: WorkTile, matrix: TensorView, first: int, boxes: Sequence[StagedBox]
     ) -> list[tuple[PointerValue, tuple[Any, ...]]]:
         """Where they are staged, and where in the tensor of a matrix they are."""
         (first_m, first_n), planes = work.first, (matrix.batch,) if self.origin else ()
@@ -215,7 +215,7 @@ class TensorStore:
             for box, column in zip(boxes, self._columns(first), strict=True)
         ]
 
-    def _bring(self, work: Work, first: int) -> None:
+    def _bring(self, work: WorkTile, first: int) -> None:
         """What is beside the boxes that are staged next is there, or on its way."""
         if not self.prepared:
             self._fetch_vectors(work, first)
@@ -238,9 +238,9 @@ class TensorStore:
         elif self.held:
             self.addend.wait() if not first else self.await_read()
 
-    def _belated(self, part: Part) -> Part:
-        """The same with an alpha that nobody knows before: ptxas would compute all of a tile as soon as its sums are
-        there, before a slot of the ring is free and the first boxes are stored."""
+    def _belated(self, part: OutputTile) -> OutputTile:
+        """The same with an alpha that nobody knows before: ptxas would compute all of a tile as soon as its
+        accumulators are there, before a slot of the ring is free and the first boxes are stored."""
         if self.late is None:
             return part
         pd.ptx.bar.warp.sync(0xFFFFFFFF)
@@ -248,19 +248,19 @@ class TensorStore:
         product = part.work.product._replace(alpha=part.work.product.alpha * one)
         return part._replace(work=part.work._replace(product=product))
 
-    def _fetch_c(self, work: Work, first: int) -> None:
+    def _fetch_c(self, work: WorkTile, first: int) -> None:
         """Begins to bring the boxes of C beside those that are staged from a column on."""
         if self.addend:
             c = work.product.c
             boxes = [StagedBox(self.staged, number) for number, _ in enumerate(self._columns(first))]
             self.addend.fetch(c.map, self._boxes(work, c, first, boxes))
 
-    def _fetch_vectors(self, work: Work, first: int) -> None:
+    def _fetch_vectors(self, work: WorkTile, first: int) -> None:
         """Begins to read values of rows and columns beside them."""
         if self.vectors and self.vectors.is_ahead:
             self.vectors.fetch(work.product, *self._axes(work), first)
 
-    def _beside(self, work: Work, first: int) -> Sequence[Sequence[Scalar]]:
+    def _beside(self, work: WorkTile, first: int) -> Sequence[Sequence[Scalar]]:
         """What is beside 16 columns of the tile."""
         if not self.vectors:
             return ()
@@ -280,10 +280,10 @@ class TensorStore:
             pd.ptx.cp.async_.bulk.wait_group.read(0)
         self.consumer.warpgroup_barrier()
 
-    def _packed(self, box: StagedBox, first: int, part: Part) -> Iterator[Staged]:
+    def _packed(self, box: StagedBox, first: int, part: OutputTile) -> Iterator[Staged]:
         """What is staged of the columns of a box."""
         for column in range(0, self.columns, COLUMNS):
-            begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 sums
+            begin = (first + column) // MATRIX * 4  # a thread holds four of each 16×8 accumulators
             values = self._scaled(part, begin)
             address = box.address(*self.origin, self.row, self.column + column)
             beside = self._beside(part.work, first + column)
@@ -313,18 +313,18 @@ class TensorStore:
         """What lies there of C."""
         return [*pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(address)]
 
-    def _scaled(self, part: Part, begin: int) -> list[Scalar]:
-        """alpha times the sums of four matrices."""
-        scalar, sums = self.traits.scalar, part.sums.registers[begin : begin + MATRIX]
-        return [(sum if sum.type is scalar else sum.to(scalar)) * part.work.product.alpha for sum in sums]
+    def _scaled(self, part: OutputTile, begin: int) -> list[Scalar]:
+        """alpha times the accumulators of four matrices."""
+        scalar, accumulators = self.traits.scalar, part.accumulators.registers[begin : begin + MATRIX]
+        return [(sum if sum.type is scalar else sum.to(scalar)) * part.work.product.alpha for sum in accumulators]
 
     def _finished(
-        self, part: Part, values: list[Scalar], c: Sequence[Scalar], beside: Sequence[Sequence[Scalar]]
+        self, part: OutputTile, values: list[Scalar], c: Sequence[Scalar], beside: Sequence[Sequence[Scalar]]
     ) -> list[Scalar]:
         """With words of C, where there is one, and the function of that and of what is beside each."""
         return self._applied(self._added(part, values, c), beside)
 
-    def _added(self, part: Part, values: list[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
+    def _added(self, part: OutputTile, values: list[Scalar], c: Sequence[Scalar]) -> list[Scalar]:
         """With words of C, where there is one."""
         beta = part.work.product.beta
         return [pd.fma(beta, w, v) for v, w in zip(values, widened(c, self.type), strict=True)] if c else values
@@ -337,7 +337,7 @@ class TensorStore:
 
 class TurnedStore(TensorStore):
     """The same of a tile whose A and B are swapped: a warpgroup has 64 of its columns, and stores them in boxes of 16
-    to 64 rows. It turns its sums as it stages them."""
+    to 64 rows. It turns its accumulators as it stages them."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         self.rows = traits.out_map.box[-2]  # of a box
@@ -347,8 +347,8 @@ class TurnedStore(TensorStore):
         self.row = lane % MATRIX + lane // COLUMNS * MATRIX
         self.column = consumer.thread % WARPGROUP // WARP * WARP_ROWS + lane // MATRIX % 2 * MATRIX
 
-    def __call__(self, part: Part) -> None:
-        """Begins to store sums that are complete."""
+    def __call__(self, part: OutputTile) -> None:
+        """Begins to store accumulators that are complete."""
         work, rows, together = part.work, self.traits.tile[0], self.boxes * self.rows
         for first in range(0, rows, together):
             self._bring(work, first)
@@ -368,7 +368,7 @@ class TurnedStore(TensorStore):
                     self._store_box(box, row, work)
                 pd.ptx.cp.async_.bulk.commit_group()
 
-    def _store_box(self, box: int, row: int, work: Work, out: TensorView | None = None) -> None:
+    def _store_box(self, box: int, row: int, work: WorkTile, out: TensorView | None = None) -> None:
         """Begins to store a box, from this row of the tile on; by the thread that copies."""
         matrix = out or work.product.out
         planes = (matrix.batch,) if self.origin else ()
@@ -378,11 +378,11 @@ class TurnedStore(TensorStore):
     def _vectors(self) -> Vectors:
         return Vectors(self.traits, "m", self.boxes * self.rows)
 
-    def _axes(self, work: Work) -> tuple[Axis, Axis]:
+    def _axes(self, work: WorkTile) -> tuple[Axis, Axis]:
         (row, column), product = work.first, work.product
         return Axis(column + self.first_column + self.warp_row, product.n), Axis(row, product.m)
 
-    def _packed(self, box: StagedBox, first: int, part: Part) -> Iterator[Staged]:
+    def _packed(self, box: StagedBox, first: int, part: OutputTile) -> Iterator[Staged]:
         """What is staged of the rows of a box."""
         for row in range(0, self.rows, WARP_ROWS):
             begin = (first + row) // MATRIX * 4  # a thread holds four of each 8 rows and 16 columns
@@ -406,11 +406,11 @@ class TurnedGroupStore(TurnedStore):
         self.lanes = traits.out_map.box[-1] // self.chunk  # that send a row
         self.step = WARPGROUP // self.lanes  # rows that are sent at a time
 
-    def prepare(self, work: Work) -> None:
+    def prepare(self, work: WorkTile) -> None:
         """As of a GroupStore."""
 
-    def __call__(self, part: Part) -> None:
-        """Begins to store sums that are complete."""
+    def __call__(self, part: OutputTile) -> None:
+        """Begins to store accumulators that are complete."""
         work, rows, together = part.work, self.traits.tile[0], self.boxes * self.rows
         left = work.product.m - work.first[0]
         for first in range(0, rows, together):
@@ -423,7 +423,7 @@ class TurnedGroupStore(TurnedStore):
                         self._stage(self._packed(StagedBox(self.staged, box), row, part))
                 self._send(firsts, left, work)
 
-    def _send(self, firsts: Sequence[int], left: Scalar, work: Work) -> None:
+    def _send(self, firsts: Sequence[int], left: Scalar, work: WorkTile) -> None:
         """Begins to store the boxes that are staged; so many rows are left of the tile."""
         pd.ptx.fence.proxy.async_.shared__cta()
         self.consumer.warpgroup_barrier()
@@ -436,7 +436,7 @@ class TurnedGroupStore(TurnedStore):
             with pd.if_((left > row) & (left < row + self.rows)):
                 self._send_rows(box, row, work)
 
-    def _send_rows(self, box: int, first: int, work: Work) -> None:
+    def _send_rows(self, box: int, first: int, work: WorkTile) -> None:
         """Stores those rows of a box that there are, each by some neighbouring threads."""
         thread, product = self.consumer.thread % WARPGROUP, work.product
         row, column = thread // self.lanes, thread % self.lanes * self.chunk
@@ -453,13 +453,13 @@ class TurnedScatteredStore(TurnedGroupStore):
     """The same of rows whose out is a ScatteredView: all are stored by the threads, which ask for the numbers of a box
     at once, so that they wait for them once."""
 
-    def _send(self, firsts: Sequence[int], left: Scalar, work: Work) -> None:
+    def _send(self, firsts: Sequence[int], left: Scalar, work: WorkTile) -> None:
         self.consumer.warpgroup_barrier()
         for box, row in enumerate(firsts):
             with pd.if_(left > row):
                 self._send_rows(box, row, work)
 
-    def _send_rows(self, box: int, first: int, work: Work) -> None:
+    def _send_rows(self, box: int, first: int, work: WorkTile) -> None:
         thread, product = self.consumer.thread % WARPGROUP, work.product
         row, column, out = thread // self.lanes, thread % self.lanes * self.chunk, product.out
         left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
@@ -480,16 +480,16 @@ class GroupStore:
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         self.consumer, self.boxes = consumer, TensorStore(traits, memory, consumer)
         if traits.stages_in_turn:
-            self.rows = Store(traits, memory.staging, consumer.index * (WARPGROUP // WARP))
+            self.rows = WarpEpilogue(traits, memory.staging, consumer.index * (WARPGROUP // WARP))
         else:
             apart = traits.staged_bytes - WARPGROUP // WARP * traits.warp_staged_bytes
-            self.rows = Store(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
+            self.rows = WarpEpilogue(traits, memory.staging + consumer.index * (apart // traits.operands.inputs.bytes))
 
-    def prepare(self, work: Work) -> None:
+    def prepare(self, work: WorkTile) -> None:
         """Groups have no C, and what else is beside them is read where a warpgroup has rows of them."""
 
-    def __call__(self, part: Part) -> None:
-        """Stores sums that are complete, or begins to."""
+    def __call__(self, part: OutputTile) -> None:
+        """Stores accumulators that are complete, or begins to."""
         product = part.work.product
         whole = part._replace(work=part.work._replace(product=product._replace(out=product.out.tensor)))
         row = part.work.first[0] + self.boxes.first_row
@@ -513,14 +513,14 @@ class ListStore:
         self.boxes = (TurnedGroupStore if self.turned else TensorStore)(traits, memory, consumer)
         self.version = pd.var(u32, NO_PROBLEM)
 
-    def prepare(self, work: Work) -> None:
+    def prepare(self, work: WorkTile) -> None:
         """While the first products are under way."""
         with pd.if_(self.boxes.leads & (work.item[1] != self.version)):
             self.version.set(work.item[1])
             self.maps.acquire(MATRICES, work.item[1])
 
-    def __call__(self, part: Part) -> None:
-        """Begins to store sums that are complete, when all of the tile before is in memory."""
+    def __call__(self, part: OutputTile) -> None:
+        """Begins to store accumulators that are complete, when all of the tile before is in memory."""
         with pd.if_(self.boxes.leads):
             pd.ptx.cp.async_.bulk.wait_group(0)
         if not self.turned:
@@ -533,22 +533,22 @@ class ListStore:
         self.boxes.finish()
 
 
-WarpgroupStore: TypeAlias = Store | TensorStore | GroupStore | ListStore
+Epilogue: TypeAlias = WarpEpilogue | TensorStore | GroupStore | ListStore
 
 
-def group_store(
+def group_epilogue(
     traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup, scatters: bool = False
-) -> WarpgroupStore:
+) -> Epilogue:
     """For groups of rows: in boxes where that can be, staged as these where it `scatters` rows of swapped tiles."""
     if not traits.operands.out_boxes:
-        return warpgroup_store(traits, memory, consumer)
+        return warpgroup_epilogue(traits, memory, consumer)
     if scatters:
         return TurnedScatteredStore(traits, memory, consumer)
     return (TurnedGroupStore if traits.tiling.swap_ab else GroupStore)(traits, memory, consumer)
 
 
-def warpgroup_store(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> WarpgroupStore:
+def warpgroup_epilogue(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> Epilogue:
     """In boxes, where the output can be stored so; else by the warps, each its rows."""
     if traits.operands.out_boxes:
         return (TurnedStore if traits.tiling.swap_ab else TensorStore)(traits, memory, consumer)
-    return Store(traits, memory.staging)
+    return WarpEpilogue(traits, memory.staging)

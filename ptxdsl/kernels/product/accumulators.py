@@ -1,4 +1,4 @@
-"""The sums of a tile in registers, with the layout that says which element each of them is."""
+"""The accumulators of a tile in registers, with the layout that says which element each of them is."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ Fragments: TypeAlias = "tuple[TiledMma, tuple[Layout, Layout]]"
 
 
 @dataclass(frozen=True)
-class SumsLayout:
+class AccumulatorLayout:
     """Which elements of a tile a thread holds. A warp has `warp` (M, N) of them, in groups of `rows` rows.
 
     The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
-    along M, then along N; `order` says which row and column of the group the MMA's are. `fragments` makes both,
-    where they are needed: tiles are chosen without. Of `threads` in a block, the first hold sums in the end, where
+    along M, then along N; `order` says which row and column of the group the MMA's are. `fragments` makes both, where
+    they are needed: tiles are chosen without. Of `threads` in a block, the first hold accumulators in the end, where
     warps share the K of a tile. A group is stored in strips of `columns` columns, or at once; the MMA is that of a
-    strip. `barrier` is the one at which these threads meet. Where sums are `is_turned`, rows of the MMA are columns of
-    the group.
-    """
+    strip. `barrier` is the one at which these threads meet. Where accumulators are `is_turned`, rows of the MMA are
+    columns of the group."""
 
     type: Type
     tile: tuple[int, int]
@@ -55,7 +54,7 @@ class SumsLayout:
 
     @property
     def all_warps(self) -> int:
-        """That hold sums."""
+        """That hold accumulators."""
         return self.warps[0] * self.warps[1]
 
     @property
@@ -91,7 +90,7 @@ class SumsLayout:
         return WIDEST // self.type.bytes
 
     def meet(self) -> None:
-        """Waits for all threads of the block, or of those that hold sums where others have other work."""
+        """Waits for all threads of the block, or of those that hold accumulators where others have other work."""
         if self.barrier:
             pd.ptx.bar.sync(self.barrier, self.holders)
         else:
@@ -99,7 +98,7 @@ class SumsLayout:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """The body is for the threads that hold sums."""
+        """The body is for the threads that hold accumulators."""
         if self.threads == self.holders:
             yield
             return
@@ -107,10 +106,11 @@ class SumsLayout:
             yield
 
 
-class Sums:
-    """The sums of all groups of a tile, or of some: `groups[i]` are the registers of each thread for one group."""
+class TileAccumulators:
+    """The accumulators of all groups of a tile, or of some: `groups[i]` are the registers of each thread for one
+    group."""
 
-    def __init__(self, layout: SumsLayout, groups: int | None = None) -> None:
+    def __init__(self, layout: AccumulatorLayout, groups: int | None = None) -> None:
         """All 0."""
         zero = 0 if layout.type.is_integer else 0.0
         self.layout = layout
@@ -121,8 +121,8 @@ class Sums:
         each = self.layout.each // self.layout.strips
         return [group[number * each :][:each] for group in self.groups]
 
-    def pieces(self, count: int) -> list[Sums]:
-        """The sums of so many pieces of a tile, one behind the other."""
+    def pieces(self, count: int) -> list[TileAccumulators]:
+        """The accumulators of so many pieces of a tile, one behind the other."""
         each, pieces = len(self.groups) // count, [copy(self) for _ in range(count)]
         for number, piece in enumerate(pieces):
             piece.groups = self.groups[number * each :][:each]

@@ -228,7 +228,8 @@ def ptx_hash(text: str) -> str:
 
 def normalised(text: str) -> str:
     """Return PTX with its own identifiers numbered by their first occurrence, without declarations of registers and
-    without source locations."""
+    without source locations, such as the names of Python functions in the section of debug strings."""
+    text = text.partition("\n.section .debug_str")[0]
     lines = [line for line in text.splitlines() if not re.match(r"\s*(\.loc|\.file|//)", line)]
     types: dict[str, str] = {}
     for line in lines:

@@ -42,6 +42,7 @@ LAUNCH = ["gemm_kernel", [1, 1, 1], [128, 1, 1], 49152, [], False, "0f", "f16[8,
 
 
 def test_names_and_lines_do_not_count_in_ptx_and_instructions_do():
+    assert normalised(PTX + "\n.section .debug_str\n{\n.b8 98,0\n}\n") == normalised(PTX)
     assert normalised(RENAMED) == normalised(PTX)
     assert normalised(PTX.replace("add.u32 %r1, %r0", "add.u32 %r1, %r1")) != normalised(PTX)
     assert normalised(PTX.replace("add.u32", "sub.u32")) != normalised(PTX)

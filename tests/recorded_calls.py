@@ -3,12 +3,12 @@
     python -m tests.recorded_calls record FILE [--count N] [--plans] [--jobs N]
     python -m tests.recorded_calls compare FILE [--count N] [--plans] [--jobs N] [--show N]
 
-Calls are drawn from `tests.random_calls` and `tests.shipped` by fixed seeds. Nothing is executed: kernels are traced, and
-their arguments are checked. The record has one line of JSON for each call, with the kernel, grid, block, shared memory,
-arguments and a hash of the PTX of each launch, or the text of the refusal. A change of the structure of `ptxdsl/kernels`
-must leave it identical. With `--plans` kernels are not traced: the record has the constants that they are made for, as
-Python shows them, which takes a twentieth of the time and is for a change of `call/` or `choose/` alone.
-"""
+Calls are drawn from `tests.random_calls` and `tests.shipped` by fixed seeds. Nothing is executed: kernels are traced,
+and their arguments are checked. The record has one line of JSON for each call, with the kernel, grid, block, shared
+memory, arguments and a hash of the PTX of each launch, or the text of the refusal. A change of the structure of
+`ptxdsl/kernels` must leave it identical. With `--plans` kernels are not traced: the record has the constants that they
+are made for, as Python shows them, which takes a twentieth of the time and is for a change of `call/` or `choose/`
+alone."""
 
 from __future__ import annotations
 

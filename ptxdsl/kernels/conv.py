@@ -22,15 +22,15 @@ from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
 from ptxdsl.kernels.sm80.traits import WarpTraits
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
-from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.resolve import Schedule
-from ptxdsl.kernels.tiles.schedule import KernelContext, Walk, loaded_elsewhere
+from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import conv2d_parameters, extra_values
 
 USUAL = DEEP.warp_traits()
@@ -44,7 +44,7 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
     product = Product(g.m, g.n, g.k, x, w, out, out, 1, 0, extra_values(p, traits.operands))
     copies = Copies(PixelCopies(traits, memory, g), MatrixCopies(traits, "b", memory))
     ahead = traits.is_ahead and copies.is_quick
-    context = KernelContext(Products(product, traits.tile), p.schedule, traits.accumulators, memory.staging, ahead)
+    context = memory.context(Products(product, traits.tile), p.schedule, ahead)
     compute(traits, memory, copies, traits.schedule.walk(context))
 
 
@@ -54,7 +54,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = convolution_of_tensors(p, traits)
-    context = KernelContext(products, p.schedule, traits.accumulators, memory.staging, ahead=True, exchange=memory.exchange)
+    context = memory.context(products, p.schedule)
     await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():

@@ -18,14 +18,13 @@ from ptxdsl.kernels.call.elsewhere import public_gradient
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, wgrad_of_tensors
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies
-from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.schedule import KernelContext
 
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
@@ -34,7 +33,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = wgrad_of_tensors(p, traits)
-    context = KernelContext(products, p.schedule, traits.accumulators, memory.staging, ahead=True, exchange=memory.exchange)
+    context = memory.context(products, p.schedule)
     await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():

@@ -18,25 +18,25 @@ from ptxdsl.kernels.call.elsewhere import public_gemm
 from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
-from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.loads import TmaLoads, TileLoads, tma_loads
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
+from ptxdsl.kernels.sm90.loads import TileLoads, TmaLoads, tma_loads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
-from ptxdsl.kernels.sm90.scaled import Mainloop, scaled_mainloop, scaled_scene
-from ptxdsl.kernels.sm90.epilogue import Epilogue, warpgroup_epilogue
+from ptxdsl.kernels.sm90.scaled import Mainloop, scaled_context, scaled_mainloop
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.epilogue import WarpEpilogue
-from ptxdsl.kernels.tiles.resolve import Schedule
+from ptxdsl.kernels.store.epilogue import Epilogue, WarpEpilogue
 from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.kernels.tiles.schedule import KernelContext, Walk, loaded_elsewhere
+from ptxdsl.kernels.tiles.resolve import Schedule
+from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 
 USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
@@ -44,15 +44,14 @@ USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
 
 @pd.kernel
 def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
-    """A is m×k, B is k×n, C and out are m×n and row-major; the parameters are those of `parameters`."""
+    """Compute a product with mma.sync. A is m×k, B is k×n, C and out are m×n and row-major; see `parameters`."""
     products, memory = products_of(p, traits), SharedMemory(traits)
     copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
-    walk = traits.schedule.walk(KernelContext(products, p.schedule, traits.accumulators, memory.staging, traits.is_ahead))
-    compute(traits, memory, copies, walk)
+    compute(traits, memory, copies, traits.schedule.walk(memory.context(products, p.schedule)))
 
 
 def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk) -> None:
-    """What a block does: tiles, one after another, as its schedule has them."""
+    """Compute the tiles of a block, one after another, as its schedule assigns them."""
     ring = CpAsyncRing(traits.tiling.stages, traits.stage_bytes)
     mma, epilogue = WarpMma(traits, memory), WarpEpilogue(traits, memory.staging)
     for work in walk.tiles(partial(start, ring, copies)):
@@ -63,7 +62,7 @@ def compute(traits: WarpTraits, memory: SharedMemory, copies: Copies, walk: Walk
 
 
 def start(ring: CpAsyncRing, copies: Copies, work: WorkTile) -> None:
-    """Begins the copies of a tile, to a ring that is free: all stages but one."""
+    """Start the loads of a tile into a free ring: all stages but one."""
     copies.seek(work)
     for slot in ring.fill():
         copies.fetch(slot)
@@ -71,8 +70,8 @@ def start(ring: CpAsyncRing, copies: Copies, work: WorkTile) -> None:
 
 
 def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index) -> TileAccumulators:
-    """Return the accumulators of a tile whose loads have begun, over this many tiles of A and B along K. Each k step
-    loads the fragments of the next and multiplies its own. All but the last load to the slot freed before."""
+    """Return the accumulators of a tile whose loads have started, after `iterations` steps along K; drain the ring.
+    Each k step loads the fragments of the next and multiplies its own. All but the last load to the released slot."""
     accumulators = TileAccumulators(mma.layout)
     *steps, last = range(mma.steps)
     slot = ring.first()
@@ -95,31 +94,32 @@ def multiply(ring: CpAsyncRing, copies: Copies, mma: WarpMma, iterations: Index)
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """The same on sm_90a: one thread copies; warpgroups multiply 64 rows of a tile, or a tile in turns, and store."""
+    """Compute a product with wgmma. One thread issues TMA loads. Each consumer warpgroup multiplies 64 rows of a tile,
+    or every second tile (ping-pong), and runs the epilogue."""
     memory, tiling = SharedTiles(traits), traits.tiling
-    context = KernelContext(tensor_products_of(p, traits), p.schedule, traits.accumulators, memory.staging, True, memory.exchange)
+    context = memory.context(tensor_products_of(p, traits), p.schedule)
     walk = traits.schedule.walk(context).located_by(pd.warpid == tiling.copying_warp)
     ring = tile_ring(traits)
     await_prerequisites(*tensors_of(p, traits))
-    copying, multiplying = traits.role_registers
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
+    loading, multiplying = traits.role_registers
+    with pd.warpgroup(tiling.producer, registers=loading), pd.warp(tiling.copying_warp), pd.elect():
         load_tiles(ring, tma_loads(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
-        walk = consumer_walk(traits, scaled_scene(p, traits, context), ring, epilogue, consumer)
+        walk = consumer_walk(traits, scaled_context(p, traits, context), ring, epilogue, consumer)
         compute_tiles(ring, mma, epilogue, walk, scaled_mainloop(multiply_tiles, p, traits, consumer, p.m))
 
 
-def load_tiles(ring: pd.Ring, copies: TmaLoads, walk: Walk) -> None:
-    """Fills the ring with the tiles of A and B of all work, and waits until they have been read."""
+def load_tiles(ring: pd.Ring, loads: TmaLoads, walk: Walk) -> None:
+    """Load the tiles of A and B of all work tiles into the ring, and wait until they have been read."""
     for work in walk.tiles(loaded_elsewhere):
-        load_tile(ring, copies.of(work))
+        load_tile(ring, loads.of(work))
         walk.skip(work)
     ring.drain()
 
 
 def load_tile(ring: pd.Ring, tile: TileLoads) -> None:
-    """Fills the ring with the tiles of A and B of some work."""
+    """Load the tiles of A and B of a work tile into the ring."""
     for iteration in pd.range(tile.work.begin, tile.work.end, unroll=1):
         tile.fetch(iteration, ring.acquire(tile.bytes))
         ring.commit()
@@ -137,8 +137,8 @@ def compute_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, 
 
 
 def multiply_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile) -> TileAccumulators:
-    """The accumulators of a tile, over its tiles of A and B along K, at least one. The products of one slot of the ring are
-    under way while those of the next begin; then it is free. What will be stored beside the accumulators comes meanwhile."""
+    """Return the accumulators of a tile, of at least one iteration along K. The wgmmas of one slot are in flight while
+    those of the next are issued; then the slot is released. `epilogue.prepare` overlaps its reads with the mainloop."""
     accumulators = mma.begin(ring.wait())
     epilogue.prepare(work)
     for _ in walk.along_k(work.iterations - 1):

@@ -10,16 +10,16 @@ import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.kernels.call.groups.table import ROW
 from ptxdsl.kernels.gemm import compute_tiles, load_tile, multiply_tiles
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import OutputTile, Product, View, WorkTile
-from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.ragged import compute_shares, share_of, tile_of_group
-from ptxdsl.kernels.sm90.loads import GroupRows, TmaLoads, TensorView
+from ptxdsl.kernels.sm90.epilogue import list_epilogue
+from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
-from ptxdsl.kernels.sm90.epilogue import ListStore, warpgroup_epilogue
 from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import VisitorWalk
@@ -81,17 +81,15 @@ class ProblemTiles:
 
     def compute(self, ring: pd.Ring, memory: SharedTiles, consumer: pd.warpgroup) -> None:
         """Compute and store all tiles of a consumer warpgroup."""
-        traits, in_boxes = self.traits, self.traits.operands.out_boxes
+        traits = self.traits
         mma = warpgroup_mma(traits, memory, consumer.index)
-        store = (
-            ListStore(traits, memory, consumer, self.maps) if in_boxes else warpgroup_epilogue(traits, memory, consumer)
-        )
+        epilogue = list_epilogue(traits, memory, consumer, self.maps)
         walk = StoredProblems(self.queue, self._multiplied, self.stored)
         if not traits.shares_rows:
             rows = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
             compute_tiles(ring, mma, epilogue, rows, multiply_tiles)
         elif traits.tiling.stagger:
-            compute_shares(ring, mma, epilogue, StaggeredWalk(walk, traits.tiling, consumer))
+            compute_shares(ring, mma, epilogue, StaggeredWalk(walk, traits.tiling, consumer, epilogue))
         else:
             compute_shares(ring, mma, epilogue, walk)
 
@@ -163,7 +161,9 @@ class ProblemTileQueueWalk(TileQueueWalk):
 class StoredProblems(ProblemTileQueueWalk):
     """The same for those that multiply, and ask the table when they store: registers are few beside accumulators."""
 
-    def __init__(self, queue: ProblemTileQueue, locate: Callable[..., WorkTile], stored: Callable[[WorkTile], WorkTile]) -> None:
+    def __init__(
+        self, queue: ProblemTileQueue, locate: Callable[..., WorkTile], stored: Callable[[WorkTile], WorkTile]
+    ) -> None:
         super().__init__(queue, locate)
         self.stored = stored
 

@@ -19,23 +19,24 @@ from ptxdsl.kernels.call.groups.ragged import RaggedCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles, load_tile, multiply_tiles
+from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Extra, Operands
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, WorkTile
-from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.loads import GroupRows, TmaLoads, TensorView, tma_loads
+from ptxdsl.kernels.sm90.epilogue import group_epilogue
 from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRows, gather_tiles
+from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads, tma_loads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import PingPongWalk, RowsWalk, StaggeredWalk, pass_tiles
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
-from ptxdsl.kernels.sm90.epilogue import Epilogue, group_epilogue
 from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
+from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, CountsVisitor, Division, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
 from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
@@ -118,14 +119,16 @@ def warpgroup_ragged_kernel(
                 rows = GatheredRows(p, traits, memory, gatherer.index)
                 gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), group_epilogue(traits, memory, consumer, scatters)
+        mma = warpgroup_mma(traits, memory, consumer.index)
+        epilogue = group_epilogue(traits, memory, consumer, scatters)
         plain = partial(multiply_rows, consumer) if halves else multiply_tiles
         multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         tiles = told_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
         if tiling.pingpong:
             compute_in_turns(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
         elif traits.shares_rows:
-            compute_shares(ring, mma, epilogue, StaggeredWalk(tiles, tiling, consumer) if tiling.stagger else tiles)
+            walk = StaggeredWalk(tiles, tiling, consumer, epilogue) if tiling.stagger else tiles
+            compute_shares(ring, mma, epilogue, walk)
         else:
             compute_tiles(ring, mma, epilogue, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
 

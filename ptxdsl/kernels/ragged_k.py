@@ -22,16 +22,16 @@ from ptxdsl.kernels.ragged import copy_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
-from ptxdsl.kernels.sm90.loads import TmaLoads, TensorView
+from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
+from ptxdsl.kernels.sm90.loads import TensorView, TmaLoads
 from ptxdsl.kernels.sm90.maps import RewrittenMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import RowsWalk, staggered_walk
+from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.scaled import SCALES_OF_SPANS, scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.scales_along_k import promote_tiles
-from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -91,7 +91,7 @@ def warpgroup_ragged_k_kernel(
         )
         walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
         if tiling.stagger:
-            walk = staggered_walk(traits, walk, epilogue, consumer)
+            walk = StaggeredWalk(walk, tiling, consumer, epilogue)
         else:
             walk = RowsWalk(walk, ring, consumer, tiling.rows_apart)
         compute_tiles(ring, mma, epilogue, walk, multiply)

@@ -7,12 +7,12 @@ from math import prod
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl import b64
 from ptxdsl.kernels.product.product import Products
-from ptxdsl.kernels.sm90.addend import BoxMbarriers
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import ExchangeMemory, KernelContext
-from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.types import Type
 
 
@@ -28,14 +28,23 @@ class SharedTiles:
         self.staging = self.a + traits.staged_at // inputs.bytes
         self.b = (self.a + traits.a.bytes // inputs.bytes).bitcast(of_b)
         self.stage = traits.stage_bytes // inputs.bytes
-        self.addends = BoxMbarriers(traits.tiling.consumers) if traits.c_boxes else None
-        self.late = _one(traits.scalar) if traits.computes_late else None
+        self.source = _mbarriers(traits.tiling.consumers) if traits.c_boxes else None
+        self.one = _one(traits.scalar) if traits.computes_late else None
         if traits.schedule.cluster and traits.schedule.multicast == (1, 1) and not traits.exchanges_in_ring:
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
 
     def context(self, products: Products, fields: Any) -> KernelContext:
         """Return the context of the walk over the tiles of `products`; `fields` are those of the schedule."""
         return KernelContext(products, fields, self.traits.accumulators, self.staging, True, self.exchange)
+
+
+def _mbarriers(warpgroups: int) -> ArrayView:
+    """Initialise an mbarrier of C for each consumer warpgroup. All threads meet later, when the ring is made."""
+    mbarriers = pd.shared(b64, warpgroups, name="addends")
+    with pd.if_(pd.tid.x == 0):
+        for number in range(warpgroups):
+            pd.ptx.mbarrier.init.shared__cta.b64(mbarriers.address(number), 1)
+    return mbarriers
 
 
 def _one(type: Type) -> PointerValue:

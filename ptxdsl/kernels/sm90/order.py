@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.product.accumulators import TileAccumulators
-from ptxdsl.kernels.sm90.epilogue import TensorStore, Epilogue
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.schedule import KernelContext, StartLoads, Walk
 
 PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three, where nobody takes turns at staging
@@ -45,7 +45,7 @@ class PingPongWalk(Walk):
     def __init__(
         self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
     ) -> None:
-        self.walk, self.ring, self.store, self.consumer = walk, ring, epilogue, consumer
+        self.walk, self.ring, self.epilogue, self.consumer = walk, ring, epilogue, consumer
         self.products = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.staging = OrderedBarrier(STAGING_BARRIER, consumer) if traits.stages_in_turn else None
         self.pieces, self.extents = traits.tiling.pieces, (*traits.accumulators.tile, traits.tile[2])
@@ -77,7 +77,7 @@ class PingPongWalk(Walk):
                 work = part.work._replace(tile=at, extents=self.extents)
                 yield OutputTile(work, piece, warp=warp, piece=number, is_last=part.is_last)
         if self.staging:
-            self.store.finish()
+            self.epilogue.finish()
             self.staging.pass_on()
 
     def _has_turn(self) -> pd.Value:
@@ -112,59 +112,25 @@ class DelegatingWalk(Walk):
 
 
 class StaggeredWalk(DelegatingWalk):
-    """Another walk, of warpgroups that share its tiles. The last products of a tile are of one after the other: the
-    first stores its rows while the next multiplies, and begins the next tile while the last stores."""
+    """Another walk, of warpgroups that share its tiles and end each one after the other. The last `stagger` iterations
+    of a tile belong to one warpgroup at a time: the first stores its rows while the next multiplies, and begins the
+    next tile while the last stores."""
 
-    def __init__(
-        self,
-        walk: Walk,
-        tiling: WarpgroupTiling,
-        consumer: pd.warpgroup,
-        adding: TensorStore | None = None,
-        deferring: TensorStore | None = None,
-    ) -> None:
-        """These are the products of `stagger` iterations along K. A store that is `adding` C brings it meanwhile; one
-        that is `deferring` the last boxes of a tile stores them beside the first products of the next."""
+    def __init__(self, walk: Walk, tiling: WarpgroupTiling, consumer: pd.warpgroup, epilogue: Epilogue) -> None:
         super().__init__(walk)
-        self.iterations, self.adding, self.deferring = tiling.stagger, adding, deferring
+        self.iterations, self.epilogue = tiling.stagger, epilogue
+        epilogue.begin()
         self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, tiling.consumers)
         self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
 
     def along_k(self, iterations: Index) -> Iterator[object]:
         last = pd.min(iterations, self.iterations)
-        yield from self._by_both(iterations - last)
+        yield from self.epilogue.alongside(iterations - last, self.iterations)
         with pd.if_(self.follows != 0):
             self.turn.wait()
         self.follows.set(1)
         yield from super().along_k(last)
         self.turn.pass_on()
-
-    def _by_both(self, iterations: Index) -> Iterator[object]:
-        """Those of both warpgroups. C is asked for behind the first of them: what lay in its place must have been read
-        before, and a warp that waits for that at once does not multiply while the other warpgroup stores."""
-        if self.deferring:
-            first = pd.min(iterations, self.deferring.slices)
-            yield from self._beside_slices(iterations, self.deferring)
-        elif self.adding:
-            first = pd.min(iterations, self.iterations)
-            yield from super().along_k(first)
-        else:
-            yield from super().along_k(iterations)
-            return
-        if self.adding:
-            self.adding.bring_c()
-        yield from super().along_k(iterations - first)
-        if self.adding:
-            self.adding.hold_c()
-
-    def _beside_slices(self, iterations: Index, store: TensorStore) -> Iterator[object]:
-        """The first iterations, in front of each of which a slice of the tile before is stored: while the products of
-        one are under way. Where there are fewer iterations, the other slices are stored behind them."""
-        for number in pd.range(store.slices, unroll=1):
-            store.store_slice(number)
-            with pd.if_(number < iterations):
-                yield number
-        store.fetch_beside()
 
 
 class MeetingWalk(DelegatingWalk):
@@ -216,16 +182,7 @@ def consumer_walk(
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, epilogue, consumer)
     if traits.tiling.stagger:
-        walk = staggered_walk(traits, walk, epilogue, consumer)
+        walk = StaggeredWalk(walk, traits.tiling, consumer, epilogue)
     if traits.skips_rows:
         walk = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
     return MeetingWalk(walk) if traits.meets_before_staging else walk
-
-
-def staggered_walk(traits: WarpgroupTraits, walk: Walk, epilogue: Epilogue, consumer: pd.warpgroup) -> StaggeredWalk:
-    """The tiles of another walk, which warpgroups end one after the other, by what their traits say of the store."""
-    boxes = store if isinstance(store, TensorStore) else None
-    adding, deferring = boxes if traits.c_boxes else None, boxes if traits.deferred_columns else None
-    if deferring:
-        deferring.defer()
-    return StaggeredWalk(walk, traits.tiling, consumer, adding, deferring)

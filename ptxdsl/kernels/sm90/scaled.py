@@ -30,7 +30,7 @@ def scaled_alpha(p: Any, traits: WarpgroupTraits, alpha: Scalar | int) -> Any:
     return scaled if isinstance(alpha, int) else pd.select(alpha == 0, alpha, scaled)
 
 
-def scaled_scene(p: Any, traits: WarpgroupTraits, context: KernelContext) -> KernelContext:
+def scaled_context(p: Any, traits: WarpgroupTraits, context: KernelContext) -> KernelContext:
     """Return the context of consumers, whose products have the factor of `scaled_alpha`."""
     if traits.operands.scaling is None:
         return context

@@ -1,7 +1,7 @@
 """Scales of 8-bit floats of rows and columns, on their way into accumulators at the end of a tile.
 
-A thread holds four of each 16×8 accumulators: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further down.
-"""
+A thread holds four of each 16×8 accumulators: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further
+down."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64
-from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import Index, WorkTile
+from ptxdsl.kernels.sm90.broadcast import BESIDE_SUMS
 from ptxdsl.kernels.sm90.mma import StageMma
-from ptxdsl.kernels.sm90.epilogue import Epilogue
 from ptxdsl.kernels.sm90.tiling import (
     GROUP_ROWS,
     REGISTER_FILE,
@@ -22,7 +22,7 @@ from ptxdsl.kernels.sm90.tiling import (
     WARPGROUP,
 )
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.sm90.vectors import BESIDE_SUMS
+from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -101,8 +101,8 @@ class Scales:
 
 
 class RowScales(Scales):
-    """One for each row of A and column of B; those of columns lie side by side. Where accumulators leave registers for them,
-    `fetch` begins to read those of a tile before its products, which hide the time that takes."""
+    """One for each row of A and column of B; those of columns lie side by side. Where accumulators leave registers for
+    them, `fetch` begins to read those of a tile before its products, which hide the time that takes."""
 
     may_be_ahead = True
 
@@ -160,8 +160,8 @@ class RowScales(Scales):
 
 
 def _registers_left(traits: WarpgroupTraits) -> int:
-    """Of a thread, for what is read ahead of accumulators: none beside operands of an epilogue, which may be too. Where roles
-    have what a launch gives, a multiprocessor shall hold two blocks."""
+    """Of a thread, for what is read ahead of accumulators: none beside operands of an epilogue, which may be too. Where
+    roles have what a launch gives, a multiprocessor shall hold two blocks."""
     if traits.operands.extras:
         return 0
     most = traits.tiling.role_registers[1] or REGISTER_FILE // (2 * traits.threads)

@@ -1,4 +1,5 @@
-"""Scales of 8-bit floats along K on their way into accumulators: products of a stage are scaled and added up, of 128 of K."""
+"""Scales of 8-bit floats along K on their way into accumulators: products of a stage are scaled and added up, of 128 of
+K."""
 
 from __future__ import annotations
 
@@ -9,12 +10,12 @@ from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl import f32, s32, s64, u32
-from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import WorkTile
+from ptxdsl.kernels.sm90.epilogue import Epilogue
 from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Mainloop, RowScales, Scales
-from ptxdsl.kernels.sm90.epilogue import Epilogue
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import Walk
@@ -41,10 +42,10 @@ IN_QUADS, EVERY_FOURTH = SameLines(LANES, 1), SameLines(WARP // LANES, LANES)  #
 
 
 class BlockScales(Scales):
-    """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have accumulators of
-    their own, which are scaled and added to those of the tile: nothing is lost to what the tensor cores keep of 8-bit
-    floats over a long K. Of a wide tile each half of the columns is multiplied alone, since registers have no room for
-    all twice.
+    """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have
+    accumulators of their own, which are scaled and added to those of the tile: nothing is lost to what the tensor cores
+    keep of 8-bit floats over a long K. Of a wide tile each half of the columns is multiplied alone, since registers
+    have no room for all twice.
 
     All products of a warpgroup end before the next begin; the other warpgroup has the tensor cores meanwhile. With
     halves of tiles they begin in turn.
@@ -61,7 +62,10 @@ class BlockScales(Scales):
         self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
     ) -> TileAccumulators:
         """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
-        accumulators, part = TileAccumulators(mma.layout), mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
+        accumulators, part = (
+            TileAccumulators(mma.layout),
+            mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma,
+        )
         products, scales = TileAccumulators(part.layout), self._scales(work)
         ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
         for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
@@ -109,7 +113,9 @@ class BlockScales(Scales):
         rows, columns = scales[:ROWS], scales[ROWS:]
         return [[row * column for row in rows] for column in columns]
 
-    def _add(self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int) -> None:
+    def _add(
+        self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int
+    ) -> None:
         each, chunks = self.width // MATRIX * 4, len(factors) // self.halves
         totals = accumulators.registers[half * chunks * each :]
         for number, of_rows in enumerate(factors[half * chunks :][:chunks]):
@@ -140,7 +146,9 @@ class TurnedBlockScales(BlockScales):
         *rows, column = scales
         return [[row * column for row in rows[first : first + ROWS]] for first in range(0, len(rows), ROWS)]
 
-    def _add(self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int) -> None:
+    def _add(
+        self, accumulators: TileAccumulators, products: TileAccumulators, factors: list[list[Scalar]], half: int
+    ) -> None:
         for n, (total, product) in enumerate(zip(accumulators.registers, products.registers, strict=True)):
             total.set(pd.ptx.fma.rn.f32(product, factors[n // 4][n % 2], total))
 
@@ -224,7 +232,9 @@ class SpanScales(Scales):
             for right, scale in enumerate(pair):
                 pd.ptx("ld.global.f32", pointer + (first + right), out=scale, guard=left > first + right)
 
-    def _add(self, totals: Sequence[Var], products: TileAccumulators, rows: Sequence[Scalar], columns: Sequence[Scalar]) -> None:
+    def _add(
+        self, totals: Sequence[Var], products: TileAccumulators, rows: Sequence[Scalar], columns: Sequence[Scalar]
+    ) -> None:
         for n, (total, product) in enumerate(zip(totals, products.registers, strict=False)):
             column = columns[n // 4 * ROWS + n % 2]
             total.set(pd.ptx.fma.rn.f32(product, rows[n % 4 // 2] * column, total))

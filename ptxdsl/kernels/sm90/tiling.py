@@ -19,6 +19,7 @@ from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 WARP, WARPGROUP = 32, 128
 HOLDERS_BARRIER = 15  # at which warps that multiply meet: the last one, as roles take the first
 GATHERING_WARPS = 2
+MATRIX = 8  # rows and columns of a matrix of stmatrix, which a warp holds
 WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
 GROUP_ROWS = 64
 IN_TURN, MOST_CONSUMERS = 2, 3  # warpgroups that multiply: in turns; at most, since more have too few registers each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b8, s32
 from ptxdsl.kernels.product.operands import Extra
-from ptxdsl.kernels.product.product import OutputTile, ScatteredView, WorkTile
+from ptxdsl.kernels.product.product import Index, OutputTile, ScatteredView, WorkTile
 from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
 from ptxdsl.kernels.store.readers import Reader, Running, Scattered
 from ptxdsl.kernels.store.traced import traced
@@ -19,7 +20,28 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 
-class WarpEpilogue:
+class Epilogue(ABC):
+    """The epilogue of a thread: from complete accumulators to global memory."""
+
+    def begin(self) -> None:  # noqa: B027
+        """Allocate what lives across tiles of staggered warpgroups."""
+
+    def prepare(self, work: WorkTile) -> None:  # noqa: B027
+        """Request what can be read during the mainloop of a tile."""
+
+    def alongside(self, iterations: Index, stagger: int) -> Iterator[object]:
+        """Iterate the mainloop of staggered warpgroups, and do what the epilogue can do meanwhile."""
+        yield from pd.range(iterations, unroll=1)
+
+    @abstractmethod
+    def __call__(self, output: OutputTile) -> None:
+        """Store complete accumulators, or start to."""
+
+    def finish(self) -> None:  # noqa: B027
+        """Wait, after the last tile, until shared memory is free."""
+
+
+class WarpEpilogue(Epilogue):
     """Sends accumulators to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
 
     A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following. Of
@@ -45,12 +67,6 @@ class WarpEpilogue:
         """Stores accumulators that are complete; uses the shared memory."""
         for strip in range(self.accumulators.strips):
             self._store_strip(part, strip)
-
-    def prepare(self, work: WorkTile) -> None:
-        """Before the accumulators are there: what is read beside them is read with them."""
-
-    def finish(self) -> None:
-        """Behind the last accumulators: all have been stored."""
 
     def _store_strip(self, part: OutputTile, strip: int) -> None:
         sending = Sending(self, part, strip * self.accumulators.strip)

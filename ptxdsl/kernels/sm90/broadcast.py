@@ -4,30 +4,24 @@ accumulators."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32
 from ptxdsl.kernels.product.operands import Extra
 from ptxdsl.kernels.product.product import Product
 from ptxdsl.kernels.product.words import read_words, unpack
+from ptxdsl.kernels.sm90.fragments import Axis
+from ptxdsl.kernels.sm90.tiling import MATRIX
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
-MATRIX = 8  # rows and columns of a matrix of stmatrix, which a warp has between its lanes
 NEIGHBOURS = 2 * MATRIX  # columns, or rows, whose values are asked for at a time
 BESIDE_SUMS = 40  # registers of a thread that stores, beside its accumulators and what is read ahead of them
 
 
-class Axis(NamedTuple):
-    """Rows or columns of a product, of which `first` is that of a warp's first sum, and `length` exist."""
-
-    first: Any
-    length: Scalar
-
-
-class Vectors:
+class BroadcastOperands:
     """Operands of an epilogue that have one value for a row or a column, beside the accumulators of a thread: of each
     16×8 it holds two neighbours across, and those eight further down. What lies behind the product is not stored: there
     any value will do, and it is the last one.
@@ -36,10 +30,11 @@ class Vectors:
     staged at a time: a read beside each 16×16 would be waited for. Where accumulators leave no registers for that, it
     is done so."""
 
-    def __init__(self, traits: WarpgroupTraits, along: str, *reaches: int) -> None:
+    def __init__(self, traits: WarpgroupTraits, *reaches: int) -> None:
         """Neighbours are columns ("n") or rows ("m"). So many are read at a time as registers are left for: a tile has
         the first of `reaches`, or boxes that are staged at a time the last one."""
-        self.scalar, self.extras, self.along = traits.operands.scalar, traits.operands.extras, along
+        self.scalar, self.extras = traits.operands.scalar, traits.operands.extras
+        self.along = along = "m" if traits.tiling.swap_ab else "n"
         words = [_words(extra) for extra in self.extras if extra.along == along]
         registers = sum(max(1, type.bits // 32) for types in words for type in types)
         left = traits.tiling.multiplying_registers - traits.tiling.held_sums - traits.held_words - BESIDE_SUMS
@@ -51,14 +46,14 @@ class Vectors:
         # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
         self.words = [[[pd.var(type) for type in types] for _ in self.offsets] for types in words]
         late = (0,) if traits.deferred_columns else ()  # where they may be read before any are there, for no value
-        self.values = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
+        self.scalars = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
 
-    def fetch(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
+    def read(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
         """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones;
         but what was read with those before."""
         if begin % self.reach:
             return
-        words, values = iter(self.words), iter(self.values)
+        words, values = iter(self.words), iter(self.scalars)
         row, column = down.first + pd.laneid // 4, across.first + pd.laneid % 4 * 2 + begin
         for extra, vector in zip(self.extras, product.extras, strict=True):
             if extra.along == self.along:
@@ -68,10 +63,10 @@ class Vectors:
                 at = row, row + MATRIX
                 _set(next(values), [_value(vector, each, down.length) for each in at])
 
-    def beside(self, offset: int) -> list[list[Scalar]]:
+    def values(self, offset: int) -> list[list[Scalar]]:
         """Of each operand the values for eight accumulators, those of 16 neighbours across that are so far from the
         first of a tile."""
-        words, values = iter(self.words), iter(self.values)
+        words, values = iter(self.words), iter(self.scalars)
         return [
             self._neighbours(extra, next(words)[offset % self.reach // MATRIX :][:2])
             if extra.along == self.along

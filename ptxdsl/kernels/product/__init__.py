@@ -1,7 +1,7 @@
-"""What a kernel computes.
+"""The products of a kernel.
 
-- operands: `Operands`: types, layouts and widths of the arrays
-- product: `Product`, its tiles (`WorkTile`) and their parts
-- accumulators: `TileAccumulators`: accumulators and their layout
+- operands: `Operands`: types, layouts and access widths of the arrays
+- product: `Product`, `WorkTile` and `OutputTile`
+- accumulators: `TileAccumulators` and their layout
 - words, tf32: memory words; float32 rounded to tf32
 """

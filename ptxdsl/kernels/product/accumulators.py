@@ -1,4 +1,4 @@
-"""The accumulators of a tile in registers, with the layout that says which element each of them is."""
+"""The accumulators of a tile in registers, with the layout that maps them to its elements."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Fragments: TypeAlias = "tuple[TiledMma, tuple[Layout, Layout]]"
 
 @dataclass(frozen=True)
 class AccumulatorLayout:
-    """Which elements of a tile a thread holds. A warp has `warp` (M, N) of them, in groups of `rows` rows.
+    """The elements of a tile that each thread accumulates. A warp has `warp` (M, N) of them, in groups of `rows` rows.
 
-    The registers of a group are in the order of `mma`, one warp's tiled MMA of a group: those of an atom, then atoms
-    along M, then along N; `order` says which row and column of the group the MMA's are. `fragments` makes both, where
-    they are needed: tiles are chosen without. Of `threads` in a block, the first hold accumulators in the end, where
+    The registers of a group are in the order of `mma`, the tiled MMA of one warp for a group: those of an atom, then
+    atoms along M, then along N. `order` maps the rows and columns of the MMA to those of the group. `fragments` makes
+    both when they are needed; choosing tiles does not need them. Of `threads` in a block, the first hold the result if
     warps share the K of a tile. A group is stored in strips of `columns` columns, or at once; the MMA is that of a
-    strip. `barrier` is the one at which these threads meet. Where accumulators are `is_turned`, rows of the MMA are
-    columns of the group."""
+    strip. `barrier` is the named barrier of these threads. `is_turned` accumulators are transposed: rows of the MMA are
+    columns of the group.
+    """
 
     type: Type
     tile: tuple[int, int]
@@ -49,12 +50,12 @@ class AccumulatorLayout:
 
     @property
     def warps(self) -> tuple[int, int]:
-        """Along M and N, M first; that is how warps are numbered."""
+        """The warps along M and N; M varies fastest in the number of a warp."""
         return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
 
     @property
     def all_warps(self) -> int:
-        """That hold accumulators."""
+        """The number of warps with accumulators."""
         return self.warps[0] * self.warps[1]
 
     @property
@@ -86,11 +87,11 @@ class AccumulatorLayout:
 
     @property
     def word(self) -> int:
-        """Registers that are moved at a time."""
+        """The registers that are moved at a time."""
         return WIDEST // self.type.bytes
 
     def meet(self) -> None:
-        """Waits for all threads of the block, or of those that hold accumulators where others have other work."""
+        """Synchronise the threads of the block, or those with accumulators if others have other roles."""
         if self.barrier:
             pd.ptx.bar.sync(self.barrier, self.holders)
         else:
@@ -98,7 +99,7 @@ class AccumulatorLayout:
 
     @contextmanager
     def holding(self) -> Iterator[None]:
-        """The body is for the threads that hold accumulators."""
+        """Run the body in the threads with accumulators."""
         if self.threads == self.holders:
             yield
             return
@@ -107,22 +108,21 @@ class AccumulatorLayout:
 
 
 class TileAccumulators:
-    """The accumulators of all groups of a tile, or of some: `groups[i]` are the registers of each thread for one
-    group."""
+    """The accumulators of all groups of a tile, or of some: `groups[i]` are the registers of a thread for one group."""
 
     def __init__(self, layout: AccumulatorLayout, groups: int | None = None) -> None:
-        """All 0."""
+        """Set all to 0."""
         zero = 0 if layout.type.is_integer else 0.0
         self.layout = layout
         self.groups = [[pd.var(layout.type, zero) for _ in range(layout.each)] for _ in range(groups or layout.groups)]
 
     def strip(self, number: int) -> list[list[Any]]:
-        """Of each group the registers of one strip."""
+        """Return the registers of one strip, for each group."""
         each = self.layout.each // self.layout.strips
         return [group[number * each :][:each] for group in self.groups]
 
     def pieces(self, count: int) -> list[TileAccumulators]:
-        """The accumulators of so many pieces of a tile, one behind the other."""
+        """Return the accumulators of each of `count` 64-row blocks of a tile."""
         each, pieces = len(self.groups) // count, [copy(self) for _ in range(count)]
         for number, piece in enumerate(pieces):
             piece.groups = self.groups[number * each :][:each]
@@ -130,11 +130,11 @@ class TileAccumulators:
 
     @property
     def registers(self) -> list[Var]:
-        """Those of all groups, in a row."""
+        """The registers of all groups, in order."""
         return [register for group in self.groups for register in group]
 
     def words(self) -> Iterator[tuple[int, list[Var]]]:
-        """(number of the first register, registers): as many as are moved at a time."""
+        """Yield (number of the first register, registers) for each access."""
         registers = self.registers
         for first in range(0, len(registers), self.layout.word):
             yield first, registers[first : first + self.layout.word]

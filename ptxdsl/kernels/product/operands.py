@@ -1,4 +1,4 @@
-"""What the arrays of a call say of its kernel: their types, how they lie, how wide they are copied."""
+"""The properties of the arrays of a call that a kernel is specialised for: types, layouts, access widths."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Scaling(Enum):
 
 @dataclass(frozen=True)
 class Extra:
-    """An operand of the epilogue: `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix that lies
-    as the output does, "nm" for one that lies the other way.
+    """An operand of the epilogue. `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix with the
+    layout of the output, "nm" for its transpose.
 
-    `bytes` is the width at which it may be read; `in_place` says that it is the output itself, as it was before;
-    `is_batched` that each batch, or group, has a matrix or values of its own.
+    `bytes` is the access width; `in_place` marks the output itself, as it was before; `is_batched` marks an operand
+    with a matrix or vector for each batch or group.
     """
 
     type: Type
@@ -63,19 +63,21 @@ class Extra:
 
 @dataclass(frozen=True)
 class Operands:
-    """The facts about the arrays of a product that its kernel is made for.
+    """The properties of the arrays of a product that its kernel is specialised for. Raises LaunchError if no kernel
+    supports them.
 
-    `inputs` and `output` are the types of elements; `a_major` and `b_major` say along what a and b are contiguous, "k"
-    or "mn"; `*_bytes` is the width of a copy; `c` is "none", "separate", or "in place" where out holds it; `c_major` is
-    "row" where it lies as out does, else "column"; `batches` is "none", "strided", or "listed" by their addresses;
-    `extras` are the operands of the epilogue; `out_boxes` says that tensor copies store the output; `a_rows` are the
-    rows of A that a tensor copy brings where the last tile along M ends before its last ones, 0 where it brings those
-    of a tile; `streamed` is the operand whose lines are the first to leave the L2 cache, since tensor copies bring each
-    once; `a_gathered` says that an index names the rows of A, which warps gather beside tensor copies of B; `c_type` is
-    the type of C beside an output of 8 bits, None where it is that of the output; `b_type` is that of B where it is
-    the other one of 8-bit floats, None where it is that of A; `rounded` is the operand that wgmma reads from registers,
-    where float32 is rounded to tf32; `scaling` is None for A and B without scales; `scale_bytes` is the width at which
-    scales of neighbouring columns are read. Raises LaunchError for what no kernel is written for.
+    `inputs` and `output` are element types; `b_type` is the type of B if A and B are different 8-bit floats; `c_type`
+    is the type of C if the output has 8 bits and C another type. `a_major` and `b_major` are the contiguous dimension,
+    "k" or "mn"; the `*_bytes` are access widths. `c` is "none", "separate", or "in place" if out holds it; `c_major` is
+    "row" if it has the layout of out, else "column". `batches` is "none", "strided", or "listed" by their addresses.
+    `extras` are the operands of the epilogue.
+
+    The following are for sm_90a. `out_boxes`: TMA stores the output. `a_rows`: the rows of a TMA box of A, shorter than
+    the tile to leave out out-of-bounds rows of the last tile; 0 for boxes of the whole tile. `streamed`: the operand
+    that is loaded with evict_first, since each of its rows is loaded once. `a_gathered`: an index names the rows of A,
+    which warps gather while TMA loads B. `rounded`: the float32 operand that is rounded to tf32 in registers.
+    `scaling`: the granularity of scales, None for A and B without; `scale_bytes`: the access width for scales of
+    neighbouring columns.
     """
 
     inputs: Type = f16
@@ -110,15 +112,15 @@ class Operands:
 
     @property
     def from_registers(self) -> str:
-        """The operand that wgmma reads from registers: float32 that is rounded there, or that does not lie along K;
-        "a", "b" or "none"."""
+        """The operand that wgmma reads from registers: float32 that is rounded there, or that is not K-major; "a", "b"
+        or "none"."""
         if self.inputs is not f32 or self.rounded != "none":
             return self.rounded
         return "a" if self.a_major == "mn" else "b" if self.b_major == "mn" else "none"
 
     @property
     def sum(self) -> Type:
-        """The type in which products are added up."""
+        """The type of the accumulators."""
         return SUMS.get(self.inputs, f32)
 
     @property
@@ -128,8 +130,8 @@ class Operands:
 
     @property
     def staged(self) -> Type:
-        """The type in which the output passes through shared memory: rounded, where nothing is added to it there and it
-        is none of 8 bits."""
+        """The type of the output in shared memory: rounded if nothing is added to it there and it does not have 8
+        bits."""
         is_whole = self.c == "none" and not self.extras and self.output not in FP8
         return self.output if is_whole else self.scalar
 
@@ -140,7 +142,7 @@ class Operands:
 
     @property
     def narrowest(self) -> int:
-        """The bytes of the narrower copy."""
+        """The smaller access width of A and B, in bytes."""
         return min(self.a_bytes, self.b_bytes)
 
     def _misfits(self) -> Iterator[str]:
@@ -164,24 +166,24 @@ class Operands:
 
 
 def outputs(inputs: Type) -> tuple[Type, ...]:
-    """The types to which products of such inputs are rounded; the first is the usual one."""
+    """Return the output types for inputs of a type; the first is the default."""
     known = OUTPUTS.get(inputs, FLOATS)
     is_usual = inputs in known and inputs not in FP8
     return (inputs, *(t for t in known if t is not inputs)) if is_usual else known
 
 
 def gemm_outputs(inputs: Type) -> tuple[Type, ...]:
-    """The same of gemm(), which on the path of sm_90a rounds products of 16-bit floats to 8 bits as well."""
+    """Return the output types of gemm(), which on sm_90a rounds products of 16-bit floats to 8 bits as well."""
     return (*outputs(inputs), *(FP8 if inputs in (f16, bf16) else ()))
 
 
 def takes_wgmma(inputs: Type, output: Type) -> bool:
-    """Whether only the path of sm_90a has such products: it multiplies 8-bit floats, and rounds to them."""
+    """Return whether only sm_90a supports the product: inputs or output are 8-bit floats."""
     return inputs in FP8 or output in FP8
 
 
 def either(values: Iterable[Any]) -> str:
-    """a, b or c."""
+    """Return the text "a, b or c"."""
     *first, last = map(str, values)
     return f"{', '.join(first)} or {last}" if first else last
 

@@ -1,4 +1,4 @@
-"""What a block computes, as a kernel sees it: products, tiles of them, and what becomes of their accumulators."""
+"""Products as a kernel sees them: matrices, tiles to multiply, and tiles to store."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ Tile: TypeAlias = "tuple[Index, Index]"
 
 
 class View(NamedTuple):
-    """A matrix in global memory: its first element, and the elements between lines."""
+    """A matrix in global memory: its first element, and the elements between rows, or between columns if it is
+    column-major."""
 
     pointer: PointerValue
     stride: Scalar
 
 
 class ScatteredView(NamedTuple):
-    """Rows of a matrix in any order: row n of a product is the one that `numbers[n]`, an s32, says, up to `last`;
-    of those it may say there are `rows`."""
+    """The rows of a matrix in any order: row n of a product is row `numbers[n]`, an s32, of the matrix; `last` is the
+    last n. Numbers outside of 0 to `rows` name no row."""
 
     pointer: PointerValue
     stride: Scalar
@@ -36,9 +37,9 @@ class ScatteredView(NamedTuple):
 
 
 class Product(NamedTuple):
-    """epilogue(alpha·a@b + beta·c): sizes are u32; c and out are row-major. The matrices are a View each, or what else
-    their path takes of one. `extras` are the operands of the epilogue: a View of each (of a vector the stride says
-    nothing), or None for the output itself."""
+    """epilogue(alpha·a@b + beta·c). Sizes are u32; c and out are row-major. Each matrix is a View, or the equivalent of
+    its path. `extras` are the operands of the epilogue: a View each, of which vectors have no stride, or None for the
+    output itself."""
 
     m: Scalar
     n: Scalar
@@ -53,9 +54,12 @@ class Product(NamedTuple):
 
 
 class WorkTile(NamedTuple):
-    """A tile of a product, of the iterations along K from `begin` to before `end`. `extents` are (M, N, K) of a tile;
-    `item` is how its schedule knows it. Where `halved` holds, warpgroups have tiles of half the rows, side by side, of
-    which this is one; None says that it never does. K begins `lead` elements before the first, with zeros."""
+    """A tile of a product, for the iterations along K from `begin` to before `end`. `extents` are the (M, N, K) of a
+    tile; `item` is its identity in the schedule.
+
+    If `halved` holds, each warpgroup has a tile of half the rows, next to the other's, of which this is one; None means
+    never. K begins `lead` elements before the first, with zeros.
+    """
 
     product: Product
     tile: Tile
@@ -72,19 +76,19 @@ class WorkTile(NamedTuple):
 
     @property
     def first(self) -> tuple[Index, Index]:
-        """(M, N) of its first element."""
+        """The (row, column) of its first element."""
         return self.tile[0] * self.extents[0], self.tile[1] * self.extents[1]
 
     @property
     def k_extent(self) -> tuple[Index, Index]:
-        """Where it begins and ends along K, in elements."""
+        """The range of K in elements."""
         tile_k = self.extents[2]
         return self.begin * tile_k, pd.min(self.end * tile_k, self.product.k)
 
 
 class Products:
-    """The product of a kernel, or its batches, cut into tiles of (M, N, K) `extents`; `count` batches, None for
-    a single product, of which `batch` gives each."""
+    """The product of a kernel or its batches, cut into tiles of (M, N, K) `extents`. `count` is the number of batches,
+    None for a single product; `batch` returns the product of one."""
 
     def __init__(
         self,
@@ -98,26 +102,26 @@ class Products:
         self.iterations = ceil_div(product.k, extents[2])
 
     def of(self, batch: Index) -> Product:
-        """The product of one batch."""
+        """Return the product of one batch."""
         return self.product if self._batch is None or isinstance(batch, int) else self._batch(batch)
 
     def has(self, tile: Tile) -> Scalar:
         return (tile[0] < self.tiles[0]) & (tile[1] < self.tiles[1])
 
     def number(self, tile: Tile) -> Scalar:
-        """Of a tile, among all of a product."""
+        """Return the number of a tile among all of a product."""
         return tile[0] + tile[1] * self.tiles[0]
 
     def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> WorkTile:
-        """A tile, of all iterations along K or of those from k[0] to k[1]."""
+        """Return a tile, for all iterations along K or for those from k[0] to k[1]."""
         begin, end = k or (0, self.iterations)
         return WorkTile(self.of(batch), tile, begin, end, self.extents, item)
 
 
 class OutputTile(NamedTuple):
-    """Complete accumulators, to be stored. They may be some groups of a tile, from `group` on, of a `warp`
-    that is not the one that has them; or a `piece` of a tile, of 64 rows. `is_last` tells whether its block has no tile
-    behind this one, where its schedule knows."""
+    """Complete accumulators, to be stored: a whole tile, the groups of a tile from `group` on, those of another `warp`,
+    or the 64-row block `piece` of a tile. `is_last` tells, if the schedule knows, whether this is the last tile of its
+    block."""
 
     work: WorkTile
     accumulators: TileAccumulators

@@ -1,4 +1,4 @@
-"""Neighbouring elements between memory and registers, as wide as the hardware takes them; small ones in pairs."""
+"""Memory accesses of neighbouring elements, as wide as the hardware allows, with small elements packed in registers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ UPPER_HALF = 0xFFFF0000  # of a register
 
 
 def pack(values: Sequence[Scalar], type: Type) -> list[Scalar]:
-    """Values as registers hold them in memory: two 16-bit floats, one of 32 or 64 bits, or a single 16-bit one; four
-    8-bit floats, or two or one in 16 bits. Those of 8 bits saturate."""
+    """Return values packed as in memory: two 16-bit floats a register, one of 32 or 64 bits, or a single 16-bit one;
+    four 8-bit floats, or one or two in 16 bits. Conversions to 8 bits saturate."""
     if type.bits == 8:
         return _pack_bytes(values, type)
     if type.bits > 16:
@@ -36,14 +36,14 @@ def _pack_bytes(values: Sequence[Scalar], type: Type) -> list[Scalar]:
 
 
 def unpack(words: Sequence[Scalar], type: Type) -> list[Scalar]:
-    """The opposite of `pack`."""
+    """Return the values of packed registers."""
     if type.bits > 16 or words[0].type.bits == 16:
         return [*words]
     return [half for word in words for half in pd.unpack(word, type)]
 
 
 def widened(words: Sequence[Scalar], type: Type) -> list[Scalar]:
-    """The same of floats of 16 bits in pairs, as f32: a bf16 is the upper half of one."""
+    """Return pairs of 16-bit floats as f32: a bf16 is the upper half of an f32."""
     if type is bf16:
         bits = [word.bitcast(u32) for word in words]
         return [half.bitcast(f32) for word in bits for half in (word << 16, word & UPPER_HALF)]
@@ -51,14 +51,15 @@ def widened(words: Sequence[Scalar], type: Type) -> list[Scalar]:
 
 
 def read(pointer: PointerValue, count: int, type: Type, scalar: Type, most: int = WIDEST) -> list[Scalar]:
-    """`count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
+    """Read `count` neighbouring elements, converted to `scalar`, in accesses of at most `most` bytes."""
     each = max(1, min(count, most // type.bytes))
     words = [unpack(read_words(pointer + i, each, type), type) for i in range(0, count, each)]
     return [value if value.type is scalar else value.to(scalar) for values in words for value in values]
 
 
 def _access(pointer: PointerValue, count: int) -> tuple[str, str, int, int]:
-    """(space, type in the mnemonic, registers of an access, accesses) of `count` elements of 4 bytes or more in all."""
+    """Return (space, type in the mnemonic, registers of an access, accesses) for `count` elements of 4 bytes or more in
+    all."""
     type = pointer.element
     kind = type if type.bits > 16 else pd.b32
     words = count * type.bytes // kind.bytes
@@ -67,7 +68,7 @@ def _access(pointer: PointerValue, count: int) -> tuple[str, str, int, int]:
 
 
 def read_words(pointer: PointerValue, count: int, type: Type) -> list[Scalar]:
-    """`count` neighbouring elements in as many registers as `pack` makes of them."""
+    """Read `count` neighbouring elements into registers packed as by `pack`."""
     if count * type.bytes < 4:
         return [pointer.load()]
     space, kind, each, accesses = _access(pointer, count)
@@ -78,7 +79,8 @@ def read_words(pointer: PointerValue, count: int, type: Type) -> list[Scalar]:
 
 
 def write_words(pointer: PointerValue, words: Sequence[Scalar], elements: int = 1) -> None:
-    """Stores what `read_words` reads; of a word that is half full, so many elements."""
+    """Write registers that `pack` or `read_words` returned; `elements` is the number in a register that is half
+    full."""
     if words[0].type.bits < 32:
         if pointer.element.bits == 8:
             pd.ptx(f"st.{pointer.space}.b{8 * elements}", pointer, words[0])

@@ -1,4 +1,4 @@
-"""Kernels that reorder arrays, one word a thread.
+"""Kernels that reorder arrays, one 16-byte word a thread.
 
 - packed, dilated: images of few channels; zeros between pixels
 - lines, transposed: aligned copies of rows; transposes

@@ -1,4 +1,4 @@
-"""Pixels with zeros between them: the gradient of what windows saw that moved by several pixels at a time."""
+"""Dilation: zeros between pixels, for the input gradient of strided convolutions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxdsl.types import Type, f16
 
 
 def dilate_grid(lines: int, columns: int, words: int) -> tuple[int, int]:
-    """The blocks for so many lines, of all images, of so many pixels, with so many words of 16 bytes each."""
+    """Return the grid for `lines` image rows, of all images, each of `columns` pixels of `words` 16-byte words."""
     return lines, ceil_div(columns * words, THREADS * EACH)
 
 
@@ -20,9 +20,9 @@ def dilate_kernel(
     pixels: ptr[type], out: ptr[type], height: u32, width: u32, lines: u32, columns: u32, words: u32,
     *, type: Type = f16, down: int = 2, right: int = 2,
 ) -> None:  # fmt: skip
-    """out[n, h, w] = pixels[n, h / down, w / right] where there is such a pixel, else zeros: images of height×width
-    pixels become those of lines×columns. A thread has EACH words of a line, and reads all before it writes the first.
-    """
+    """Store out[n, h, w] = pixels[n, h / down, w / right] if there is such a pixel, else 0. Images of height×width
+    pixels become images of lines×columns. A thread has EACH words of a row, and reads all before it writes the
+    first."""
     image, line = divmod_of(pd.ctaid.x, lines)
     above = line // down
     has_line = (above * down == line) & (above < height)

@@ -1,5 +1,5 @@
-"""Matrices whose lines tensor copies cannot address, or only slowly, or whose elements are rounded before, copied to
-other lines: words of 16 bytes."""
+"""Aligned copies of matrices, in words of 16 bytes: for rows that TMA cannot address or loads slowly, or that are
+rounded."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ BITS = {1: u8, 2: u16, 4: u32}  # elements by their bytes, as they are copied
 
 @lru_cache(maxsize=64)
 def lines_parameters(type: Type, batched: bool = False) -> Group:
-    """Lines of `length` elements of such a type, from one matrix to another, whose strides are multiples of a word; or
-    `lines` of each of some `batches`."""
+    """Return the parameters of a copy: `lines` rows of `length` elements, or that many of each of `batches`. Strides of
+    the copy are multiples of a word."""
     apart = {"source_batch": s64, "lined_batch": s64, "batches": u32} if batched else {}
     return pd.Parameters.of("Lines", source=view(type), lined=view(type), lines=u32, length=u32, **apart)
 
@@ -34,8 +34,8 @@ def lines_parameters(type: Type, batched: bool = False) -> Group:
 def lines_kernel(
     p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False, rounded: bool = False
 ) -> None:
-    """What lies behind the end of a line in its last word is its last element. Of float32, elements may be `rounded` to
-    tf32."""
+    """Copy rows element by element. The last word of a row is padded with its last element. With `rounded`, float32
+    elements are rounded to tf32."""
     each = WORD_BYTES // type.bytes
     words = ceil_div(p.length, each)
     item = pd.ctaid.x * THREADS + pd.tid.x
@@ -52,8 +52,8 @@ def lines_kernel(
 def word_lines_kernel(
     p: lines_parameters(type, batched), *, type: Type = u16, batched: bool = False, rounded: bool = False
 ) -> None:
-    """The same where the lines of the source, too, are whole words that begin at multiples of one. A thread has EACH
-    words, all of which are read before the first is written; a warp has neighbouring ones."""
+    """Copy rows that consist of whole aligned words. A thread has EACH words, all of which are read before the first is
+    written; a warp has neighbouring ones."""
     each = WORD_BYTES // type.bytes
     words = p.length // each
     count = _count(p, batched) * words
@@ -72,13 +72,13 @@ def word_lines_kernel(
 
 
 def _count(p: Any, batched: bool) -> Scalar:
-    """How many lines there are of all matrices."""
+    """Return the number of rows of all matrices."""
     count: Scalar = p.lines * p.batches if batched else p.lines
     return count
 
 
 def _line(p: Any, number: Scalar, batched: bool) -> tuple[PointerValue, PointerValue]:
-    """Where a line begins that has such a number among all, and where its copy does."""
+    """Return where a row begins, by its number among all, and where its copy begins."""
     source, target = p.source.pointer, p.lined.pointer
     if batched:
         batch = number // p.lines
@@ -88,13 +88,13 @@ def _line(p: Any, number: Scalar, batched: bool) -> tuple[PointerValue, PointerV
 
 
 def word_of(registers: Sequence[Scalar], rounded: bool) -> Sequence[Scalar]:
-    """The registers of a word as they are; or float32 elements, of which tensor cores read the nearest tf32."""
+    """Return the registers of a word, as float32 elements rounded to tf32 if `rounded`."""
     return [round_to_tf32(register).bitcast(b32) for register in registers] if rounded else registers
 
 
 def word_at(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_words: bool) -> list[Scalar]:
-    """The registers of a word, from an element of a line on: elements behind the last of the `length` are that one,
-    unless lines are whole words and read as such."""
+    """Return the registers of a word, from element `first` of a row on. Elements past the last of `length` repeat it;
+    with `in_words` the row consists of whole aligned words."""
     if in_words:
         return list(pd.ptx.ld.global_.nc.L1__no_allocate.v4.b32(line + first.to(s64)))
     elements = line.bitcast(BITS[type.bytes])
@@ -103,7 +103,7 @@ def word_at(line: PointerValue, first: Scalar, length: Scalar, type: Type, in_wo
 
 
 def packed(elements: list[Scalar], bytes: int) -> list[Scalar]:
-    """Elements of so many bytes, each in a register, as the registers that hold them side by side."""
+    """Return elements of `bytes` each, one a register, packed in as few registers as possible."""
     each = REGISTER_BYTES // bytes
     registers = []
     for first in range(0, len(elements), each):

@@ -1,7 +1,7 @@
-"""Images of few channels, copied with their padding so that a line of a window is a line of a box.
+"""Images of few channels, copied with their padding so that a row of a window is a row of a TMA box.
 
-A pixel of what is packed has 16 bytes: the channels of `fold` pixels below each other. Those that a window sees side by
-side lie side by side: tensor copies bring them as the channels of one pixel, and few zeros are multiplied.
+A pixel of the copy has 16 bytes: the channels of `fold` pixels below each other. Pixels that are neighbours in a window
+are neighbours in memory: TMA loads them as the channels of one pixel, and few zeros are multiplied.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from ptxdsl.types import Type, f16
 
 @lru_cache(maxsize=64)
 def packing_parameters(type: Type) -> Group:
-    """Images and filters, which are packed alike."""
+    """Return the parameters of `packing_kernel`: images and filters, which are packed alike."""
     return pd.Parameters.of("Packing", images=packed_images(type), filters=packed_images(type))
 
 
 @lru_cache(maxsize=64)
 def packed_images(type: Type) -> Group:
-    """Images of `height`×`width` pixels, with the elements between them, between lines and pixels; their copy has
-    `lines`×`columns` pixels an image, `words` in all, and begins so far above and left of the first pixel."""
+    """Return the parameters of images of `height`×`width` pixels, with the elements between images, rows and pixels.
+    Their copy has `lines`×`columns` pixels an image, `words` in all, and begins `above` and `left` of the first
+    pixel."""
     strides = dict.fromkeys(("image", "line", "pixel"), s64)
     numbers = dict.fromkeys(("height", "width", "above", "left", "lines", "columns", "words"), u32)
     return pd.Parameters.of("PackedImages", source=ptr[type], copy=ptr[type], **strides, **numbers)
@@ -38,7 +39,7 @@ def packed_images(type: Type) -> Group:
 def packing_kernel(
     p: packing_parameters(type), *, type: Type = f16, channels: int = 3, fold: int = 2, access: int = 2
 ) -> None:
-    """A thread copies a word; `access` is the bytes that it reads at a time."""
+    """Copy one word a thread; `access` is the bytes of a read."""
     item = pd.ctaid.x * THREADS + pd.tid.x
     with pd.if_(item < p.images.words):
         pack_word(p.images, item, PixelWords(type, channels, fold, access))
@@ -47,14 +48,14 @@ def packing_kernel(
 
 
 class PixelWords:
-    """How one of an image becomes a part of a word."""
+    """The conversion of a pixel to its part of a word."""
 
     def __init__(self, type: Type, channels: int, fold: int, access: int) -> None:
         self.type, self.channels, self.fold, self.access = type, channels, fold, access
         self.registers = WORD_BYTES // fold // REGISTER_BYTES
 
     def read(self, source: PointerValue) -> list[Scalar]:
-        """Its registers, of which the last ones may be left out."""
+        """Return the registers of a pixel; the last ones may be left out."""
         each = self.type.bytes
         if self.access < REGISTER_BYTES:
             elements = [source.bitcast(BITS[each])[i].to(u32) for i in range(self.channels)]
@@ -68,7 +69,7 @@ class PixelWords:
 
 
 def pack_word(g: Any, item: Scalar, pixel: PixelWords) -> None:
-    """Copies the pixels of a word: zeros where they are outside of their image."""
+    """Copy the pixels of a word, with zeros for those outside of their image."""
     above, column = divmod_of(item, g.columns)
     image, line = divmod_of(above, g.lines)
     across = column - g.left

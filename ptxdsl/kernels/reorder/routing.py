@@ -1,9 +1,9 @@
-"""What a mixture of experts does beside its products: tokens in the order of their experts, there and back.
+"""Routing in a mixture of experts: tokens sorted by expert, and back.
 
-A token has several rows, one for each expert that was chosen for it; `rank` (tokens, chosen) says where each of them is
-among all rows sorted by expert: what `sort_kernel` finds. `spread_kernel` takes tokens to their rows, `gather_kernel`
-is its gradient; `combine_kernel` takes rows to their tokens. Rows have `width` elements, and lie without gaps;
-`access` is the bytes that a thread moves at a time: 16, where rows are multiples of that, or those of an element.
+A token has several rows, one for each expert chosen for it. `rank` (tokens, chosen) is the position of each among all
+rows sorted by expert, as `sort_kernel` computes it. `spread_kernel` copies tokens to their rows, `gather_kernel` is its
+gradient; `combine_kernel` adds up the rows of a token. Rows have `width` elements without gaps; `access` is the bytes
+that a thread moves at a time: 16 if rows are multiples of that, else those of an element.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ WORD_BYTES, REGISTER_BYTES = 16, 4
 def sort_kernel(
     chosen: ptr[s64], rank: ptr[s32], ends: ptr[s32], entries: u32, *, experts: int = 8, warps: int = MOST_WARPS
 ) -> None:
-    """rank[i] = how many entries stand before entry i when they are sorted by expert, those of one in their order;
-    ends[e] = how many are of the experts up to e. One block: each warp counts a part, then numbers it."""
+    """Store rank[i], the number of entries before entry i in a stable sort by expert, and ends[e], the number of
+    entries of experts up to e. One block: each warp counts a part, then numbers it."""
     counts = pd.shared(u32, (warps, experts))
     begins = pd.shared(u32, experts)
     for i in pd.range(pd.tid.x, warps * experts, warps * LANES):
@@ -48,7 +48,7 @@ def sort_kernel(
 
 
 class WarpPart:
-    """The entries of a warp, which it goes through 32 at a time."""
+    """The entries of a warp, which it processes 32 at a time."""
 
     def __init__(self, chosen: PointerValue, entries: Scalar, counts: ArrayView, experts: int, warps: int) -> None:
         self.chosen, self.entries, self.experts = chosen, entries, experts
@@ -59,12 +59,13 @@ class WarpPart:
         self.counts = counts.address(pd.warpid, 0)
 
     def count(self) -> None:
-        """Adds the entries of each expert to its counter."""
+        """Add the entries of each expert to its counter."""
         for _, expert, peers in self.entries_with_peers():
             self.add_once(expert, peers)
 
     def number(self, begins: ArrayView, rank: PointerValue) -> None:
-        """The counters are how many entries of an expert came before: of earlier warps, then of this one, too."""
+        """Store the ranks. The counters hold how many entries of an expert came before, of earlier warps and then of
+        this one."""
         for entry, expert, peers in self.entries_with_peers():
             with pd.if_(expert < self.experts):
                 before = pd.ptx.popc.b32(peers & pd.special("%lanemask_lt"))
@@ -73,7 +74,8 @@ class WarpPart:
             self.add_once(expert, peers)
 
     def entries_with_peers(self) -> Iterator[tuple[Scalar, Scalar, Scalar]]:
-        """Of each round: the entry of this lane, its expert, no expert where there is no entry, and who has that."""
+        """Yield, in each round, the entry of this lane, its expert, and the lanes with the same expert. The expert is
+        out of range if there is no entry."""
         for first in pd.range(self.begin, self.end, LANES * TOGETHER):
             entries = [first + pd.laneid + LANES * n for n in range(TOGETHER)]
             experts = [self.expert_of(entry) for entry in entries]
@@ -87,7 +89,7 @@ class WarpPart:
         return expert
 
     def add_once(self, expert: Scalar, peers: Scalar) -> None:
-        """The first of the lanes with an expert adds all of them to its counter."""
+        """Add all lanes with an expert to its counter, by the first of them."""
         is_first = (peers & pd.special("%lanemask_lt")) == 0
         with pd.if_(is_first & (expert < self.experts)):
             self.counts[expert] = self.counts[expert] + pd.ptx.popc.b32(peers)
@@ -95,7 +97,7 @@ class WarpPart:
 
 
 def add_up_warps(counts: ArrayView, begins: ArrayView, experts: int, warps: int) -> None:
-    """Makes the counts of warps those of all warps before them; `begins` becomes how many each expert has."""
+    """Replace the counts of warps by those of all warps before them; `begins` becomes the total of each expert."""
     for expert in pd.range(pd.tid.x, experts, LANES * warps):
         total = pd.var(u32, 0)
         for warp in range(warps):
@@ -106,7 +108,7 @@ def add_up_warps(counts: ArrayView, begins: ArrayView, experts: int, warps: int)
 
 
 def add_up_experts(begins: ArrayView, ends: PointerValue, experts: int) -> None:
-    """By one warp: makes how many each expert has where its rows begin, and says where they end."""
+    """Replace the total of each expert by the beginning of its rows, and store their ends; by one warp."""
     before = pd.var(u32, 0)
     for first in range(0, experts, LANES):
         expert = pd.laneid + first
@@ -124,13 +126,13 @@ def add_up_experts(begins: ArrayView, ends: PointerValue, experts: int) -> None:
 
 
 class RowWords:
-    """Parts of a row of `type`, of `access` bytes each, as float32 numbers and back."""
+    """Parts of a row of `type`, of `access` bytes each, converted to float32 and back."""
 
     def __init__(self, type: Type, access: int) -> None:
         self.type, self.access, self.each = type, access, access // type.bytes
 
     def of_thread(self, width: Scalar) -> Iterable[Scalar]:
-        """The words of a row that are a thread's, each read and written by itself."""
+        """Return the words of a row that belong to a thread."""
         return pd.range(pd.tid.x, width // self.each, THREADS)
 
     def load(self, row: PointerValue, word: Scalar) -> list[Scalar]:
@@ -157,7 +159,7 @@ def combine_kernel(
     rows: ptr[type], rank: ptr[s32], weights: ptr[f32], out: ptr[type], width: u32,
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
-    """out[t] = the sum over j of weights[t, j] * rows[rank[t, j]]. A block has a token."""
+    """Store out[t] = the sum over j of weights[t, j] * rows[rank[t, j]]. A block has one token."""
     factors = [weights[pd.ctaid.x * chosen + j] for j in range(chosen)]
     add_rows(RowWords(type, access), RowsOfToken(rank, width, chosen), rows, out, factors)
 
@@ -167,7 +169,7 @@ def gather_kernel(
     rows: ptr[type], rank: ptr[s32], out: ptr[type], width: u32,
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
-    """out[t] = the sum over j of rows[rank[t, j]]. A block has a token."""
+    """Store out[t] = the sum over j of rows[rank[t, j]]. A block has one token."""
     add_rows(RowWords(type, access), RowsOfToken(rank, width, chosen), rows, out, [None] * chosen)
 
 
@@ -176,7 +178,7 @@ def spread_kernel(
     tokens: ptr[type], rank: ptr[s32], out: ptr[type], width: u32,
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
-    """out[rank[t, j]] = tokens[t]. A block has a token."""
+    """Store out[rank[t, j]] = tokens[t]. A block has one token."""
     words, at = RowWords(type, access), RowsOfToken(rank, width, chosen)
     for word in words.of_thread(width):
         numbers = words.load(tokens + at.token, word)
@@ -190,7 +192,7 @@ def combine_backward_kernel(
     of_rows: ptr[type], of_weights: ptr[f32], width: u32,
     *, type: Type = f32, chosen: int = 2, access: int = 4,
 ) -> None:  # fmt: skip
-    """of_rows[rank[t, j]] = weights[t, j] * gradient[t], of_weights[t, j] = gradient[t] · rows[rank[t, j]]."""
+    """Store of_rows[rank[t, j]] = weights[t, j] * gradient[t] and of_weights[t, j] = gradient[t] · rows[rank[t, j]]."""
     words, at = RowWords(type, access), RowsOfToken(rank, width, chosen)
     first = pd.ctaid.x * chosen
     factors, totals = [weights[first + j] for j in range(chosen)], [pd.var(f32, 0) for _ in range(chosen)]
@@ -205,7 +207,7 @@ def combine_backward_kernel(
 
 
 class RowsOfToken:
-    """Where the token of a block and its rows begin, in elements."""
+    """The offsets of a block's token and of its rows, in elements."""
 
     def __init__(self, rank: PointerValue, width: Scalar, chosen: int) -> None:
         self.width, across = width, width.to(s64)
@@ -216,7 +218,7 @@ class RowsOfToken:
 def add_rows(
     words: RowWords, at: RowsOfToken, rows: PointerValue, out: PointerValue, factors: Sequence[Scalar | None]
 ) -> None:
-    """The rows of a token, each times its factor where it has one, added up."""
+    """Add up the rows of a token, each times its factor if it has one."""
     for word in words.of_thread(at.width):
         accumulators = [pd.cast(0, f32)] * words.each
         read = [words.load(rows + begin, word) for begin in at.rows]
@@ -228,7 +230,7 @@ def add_rows(
 
 
 def store_totals(totals: Sequence[Var], target: PointerValue) -> None:
-    """What the threads of a block have in each of `totals`, added up."""
+    """Add up each of `totals` over the threads of a block, and store it."""
     parts = pd.shared(f32, (THREADS // LANES, len(totals)))
     for number, total in enumerate(totals):
         for distance in (16, 8, 4, 2, 1):

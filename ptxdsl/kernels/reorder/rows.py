@@ -1,5 +1,4 @@
-"""Rows of a matrix that an index names, one behind the other: as they are multiplied by kernels that bring boxes of
-them."""
+"""Rows of a matrix gathered by an index, for kernels that load boxes of them."""
 
 from __future__ import annotations
 
@@ -18,16 +17,16 @@ EACH = 4  # words of a thread that are read before the first of them is written
 
 @lru_cache(maxsize=64)
 def rows_parameters(type: Type) -> Group:
-    """`index` names `rows` of the `source_rows` rows of `source`; each has `length` elements. Rows of `target` begin at
-    multiples of a word."""
+    """Return the parameters of `rows_kernel`: `index` names `rows` of the `source_rows` rows of `source`; each has
+    `length` elements. Rows of `target` begin at multiples of a word."""
     numbers = {"rows": u32, "source_rows": u32, "length": u32}
     return pd.Parameters.of("GatheredRows", source=view(type), target=view(type), index=ptr[s32], **numbers)
 
 
 @pd.kernel(reqntid=WARP * WARPS)
 def rows_kernel(p: rows_parameters(type), *, type: Type, in_words: bool) -> None:
-    """A warp copies a row; a number that is none of a row stands for zeros. Rows are read `in_words` where they begin
-    and end at multiples of one; else what lies behind the end of a row in its last word is its last element."""
+    """Copy one row a warp; an invalid index stands for a row of zeros. With `in_words`, rows consist of whole aligned
+    words; else the last word of a row is padded with its last element."""
     each = WORD_BYTES // type.bytes
     words, row = ceil_div(p.length, each), pd.ctaid.x * WARPS + pd.warpid
     with pd.if_(row < p.rows):

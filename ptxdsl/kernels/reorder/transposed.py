@@ -1,8 +1,8 @@
-"""Matrices transposed, to lines that begin at multiples of a word of 16 bytes: of types that wgmma reads along K alone.
+"""Transposed matrices, with rows that begin at multiples of 16 bytes: for types that wgmma reads K-major only.
 
-A block takes pieces, 128 bytes of as many lines as these have elements, through shared memory, so that warps read and
-write neighbouring words of global memory: so many that a thread has four words under way. There a piece is transposed
-by registers: where these have several elements, they are exchanged within a thread before.
+A block takes square pieces of 128 bytes a row through shared memory, so that warps read and write neighbouring words of
+global memory; it has as many pieces as give each thread four words in flight. Shared memory transposes registers;
+elements smaller than a register are exchanged within a thread first.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ LOW_HALVES, HIGH_HALVES = 0x5410, 0x7632
 
 @lru_cache(maxsize=64)
 def transposed_parameters(type: Type) -> Group:
-    """Matrices of `lines` lines of `length` elements of such a type, `source_batch` elements apart; and where their
-    transposes go, whose lines begin at multiples of a word."""
+    """Return the parameters of `transposed_kernel`: matrices of `lines` rows of `length` elements, `source_batch`
+    elements apart, and their transposes, whose rows begin at multiples of a word."""
     numbers = {"source_batch": s64, "target_batch": s64, "lines": u32, "length": u32}
     return pd.Parameters.of("Transposed", source=view(type), target=view(type), **numbers)
 
 
 def piece_of(type: Type) -> int:
-    """How many lines, and how many elements of each, are a piece."""
+    """Return the number of rows, and of elements of each, in a piece."""
     return LINE_BYTES // type.bytes
 
 
 def edge_of(type: Type) -> int:
-    """The same of a block, which has as many pieces as an element has bytes."""
+    """Return the number of rows of a block, which has as many pieces as an element has bytes."""
     return isqrt(type.bytes) * piece_of(type)
 
 
@@ -53,9 +53,9 @@ def edge_of(type: Type) -> int:
 def transposed_kernel(
     p: transposed_parameters(type), *, type: Type = u8, in_words: bool = False, rounded: bool = False
 ) -> None:
-    """target[batch, j, i] = source[batch, i, j], of all batches. Lines are read `in_words` where they begin and end at
-    multiples of one; what lies behind the end of a line of the target in its last word is its last element. Of float32,
-    elements may be `rounded` to tf32."""
+    """Store target[batch, j, i] = source[batch, i, j] for all batches. With `in_words`, rows consist of whole aligned
+    words. The last word of a row of the target is padded with its last element. With `rounded`, float32 elements are
+    rounded to tf32."""
     edge, piece = edge_of(type), piece_of(type)
     down, across = ceil_div(p.lines, edge), ceil_div(p.length, edge)
     strip = pd.ctaid.x // across
@@ -74,8 +74,8 @@ def transposed_kernel(
 
 
 def _read(p: Any, source: PointerValue, at: tuple[Scalar, Scalar], type: Type, in_words: bool) -> list[list[Scalar]]:
-    """Words of a piece, from a line and element on. A thread has one of each of the lines whose elements are a register
-    of the transposed piece; a warp has whole lines of it."""
+    """Read words of a piece, from a row and element on. A thread has one of each of the rows whose elements are a
+    register of the transposed piece; a warp has whole rows."""
     (line, first), each, lines = at, WORD_BYTES // type.bytes, REGISTER_BYTES // type.bytes
     column, register = pd.tid.x % WORDS, pd.tid.x // WORDS
     begin = pd.min(first + column * each, (p.length - 1) // each * each)
@@ -84,7 +84,7 @@ def _read(p: Any, source: PointerValue, at: tuple[Scalar, Scalar], type: Type, i
 
 
 def _lay_down(tiles: ArrayView, number: int, words: list[Sequence[Scalar]], type: Type) -> None:
-    """To shared memory, transposed."""
+    """Write words to shared memory, transposed."""
     each, lines = WORD_BYTES // type.bytes, REGISTER_BYTES // type.bytes
     column, register = pd.tid.x % WORDS, pd.tid.x // WORDS
     word = (register // REGISTERS) ^ column  # so that rows of a warp, which are `each` apart, lie in all banks
@@ -94,7 +94,7 @@ def _lay_down(tiles: ArrayView, number: int, words: list[Sequence[Scalar]], type
 
 
 def _write(p: Any, target: PointerValue, tiles: ArrayView, number: int, at: tuple[Scalar, Scalar], type: Type) -> None:
-    """Rows of a piece, whose words are where `_lay_down` has put them, to lines of the target."""
+    """Write rows of a piece from shared memory to rows of the target."""
     (line, first), each = at, WORD_BYTES // type.bytes
     column = pd.tid.x % WORDS
     begin = line + column * each
@@ -106,7 +106,7 @@ def _write(p: Any, target: PointerValue, tiles: ArrayView, number: int, at: tupl
 
 
 def exchanged(registers: list[Scalar], type: Type) -> list[Scalar]:
-    """Registers of neighbouring elements of as many lines, transposed: each has an element of all lines."""
+    """Transpose registers of neighbouring elements: each then has one element of every row."""
     if type.bytes == REGISTER_BYTES:
         return registers
     (a, b, c, d), prmt = registers, pd.ptx.prmt.b32

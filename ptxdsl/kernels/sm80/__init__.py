@@ -2,6 +2,6 @@
 
 - tiling, tile, traits: `WarpTiling`, tiles in shared memory, the traits
 - ring, memory: `CpAsyncRing`, shared memory
-- copies, pixels: tiles of matrices and of images, by cp.async
+- copies, pixels: cp.async loads of matrices and of images
 - mma, fragments, addresses: `WarpMma`: ldmatrix and mma.sync
 """

@@ -1,4 +1,4 @@
-"""Addresses in shared memory that a thread needs again and again: in few registers."""
+"""Addresses in shared memory that a thread needs again and again, in few registers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from ptxdsl.trace.memory import PointerValue
 
 
 class Addresses:
-    """The addresses of a thread's part of a tile in shared memory: few registers, and distances known while tracing.
+    """The addresses of a thread's part of a tile in shared memory: few base registers, and constant distances from
+    them.
 
-    `partition` is (threads, …) → byte; coordinates that lie equally far apart for all threads share a register.
+    `partition` is (threads, …) → byte; coordinates that are equally far apart for all threads share a register.
     """
 
     def __init__(self, memory: PointerValue, partition: AnyLayout, thread: Scalar) -> None:
@@ -25,7 +26,7 @@ class Addresses:
         self.bases: list[PointerValue] = []
 
     def of(self, *coordinate: Coordinate) -> tuple[int, int]:
-        """(number of the base, bytes behind it)."""
+        """Return (number of the base, bytes after it)."""
         offsets = self._partition(self._all, *coordinate)
         for number, known in enumerate(self._offsets):
             distance = offsets - known

@@ -1,4 +1,4 @@
-"""Tiles of an operand on their way from global memory to the ring; which thread moves what is said by tiled copies."""
+"""cp.async loads of operand tiles from global memory to the ring; tiled copies assign them to threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOWHERE = 0x7FFFFFFF  # more than any K: behind the end of a row
 
 
 class OperandCopies(Protocol):
-    """The copies of one operand."""
+    """The loads of one operand."""
 
     is_quick: bool
 
@@ -32,42 +32,42 @@ class OperandCopies(Protocol):
 
 
 class Copies:
-    """The copies of both operands, tile after tile along the K of some work."""
+    """The loads of both operands, tile after tile along the K of a work tile."""
 
     def __init__(self, a: OperandCopies, b: OperandCopies) -> None:
         self.a, self.b = a, b
 
     @property
     def is_quick(self) -> bool:
-        """Whether other work is found by one thread alone, so that its copies can begin while a tile is stored."""
+        """True if each thread locates other tiles by itself, so that their loads can start while a tile is stored."""
         return self.a.is_quick and self.b.is_quick
 
     def seek(self, work: WorkTile) -> None:
-        """Goes to the first tile along the K of some work."""
+        """Go to the first tile along the K of a work tile."""
         (first_m, first_n), k = work.first, work.k_extent
         self.a.seek(work.product.a, (first_m, work.product.m), k)
         self.b.seek(work.product.b, (first_n, work.product.n), k)
 
     def fetch(self, slot: Index, part: int = 0, parts: int = 1) -> None:
-        """Begins to copy the next tile of each operand to a slot of the ring; of `parts` in which that is done, one."""
+        """Start the loads of the next tile of each operand to a slot of the ring, or of one of `parts`."""
         for operand in (self.a, self.b)[part::parts]:
             operand.fetch(slot)
 
     def deposit(self, slot: Index) -> None:
-        """Brings what `fetch` has left in registers to the slot."""
+        """Write to the slot what `fetch` has left in registers."""
         self.a.deposit(slot)
         self.b.deposit(slot)
 
 
 class TileCopies:
-    """A thread's share of the copies that bring one tile after another to shared memory: always to the same addresses.
+    """The share of a thread in loads of one tile after another to shared memory, always to the same addresses.
 
-    Copies of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` begins them, `deposit` ends
+    Loads of 4 bytes and more are asynchronous. Narrower ones go through registers: `fetch` starts them, `deposit` ends
     them.
     """
 
     def __init__(self, tile: OperandTile, memory: PointerValue, threads: int) -> None:
-        """`memory` is where the tile lies in the first stage."""
+        """`memory` is the tile in the first stage."""
         copy = tile.copy(threads)
         self.tile, self.has_idle = tile, copy.threads < threads
         thread = pd.min(pd.tid.x, copy.threads - 1) if self.has_idle else pd.tid.x
@@ -80,14 +80,14 @@ class TileCopies:
         self.fetched = [pd.var(b16) for _ in self.copies] if tile.copy_bytes < 4 else []
 
     def bring(self, number: int, target: PointerValue, source: PointerValue, outside: Scalar) -> None:
-        """Begins one copy; where its chunk lies outside of the operand, of zeros, without a look at the source."""
+        """Start one load; of zeros, without reading the source, if its chunk is out of bounds."""
         if self.fetched:
             self._read(self.fetched[number], source, outside)
         else:
             self._copy(target, source, outside)
 
     def deposit(self, slot: Index) -> None:
-        """Writes what `fetch` has left in registers."""
+        """Write to the slot what `fetch` has left in registers."""
         bases = [base + slot for base in self.addresses.bases] if self.fetched else []
         guard = self.active if self.has_idle else None
         for (base, distance), value in zip(self.copies, self.fetched, strict=False):
@@ -104,12 +104,13 @@ class TileCopies:
 
 
 class MatrixCopies(TileCopies):
-    """The copies of a matrix in global memory. Chunks of copies divide its rows: each lies inside or outside."""
+    """Loads of a matrix in global memory. Its rows are multiples of a chunk: each chunk is in or out of bounds as a
+    whole."""
 
     is_quick = True
 
     def __init__(self, traits: WarpTraits, operand: str, memory: SharedMemory) -> None:
-        """Of operand "a" or "b"."""
+        """`operand` is "a" or "b"."""
         tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
         super().__init__(tile, address, traits.threads)
         self.source = pd.var(ptr[b8])
@@ -119,7 +120,7 @@ class MatrixCopies(TileCopies):
         self.k_left = pd.var(s32)
 
     def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
-        """Goes to the tile that begins at mn[0] and k[0]; the matrix ends at mn[1], what is copied of it at k[1]."""
+        """Go to the tile at mn[0] and k[0]. The matrix ends at mn[1]; loads along K end at k[1]."""
         row, column = mn[0] + self.mn, k[0] + self.k
         if self.tile.major != "k":
             row, column = column, row
@@ -133,7 +134,7 @@ class MatrixCopies(TileCopies):
         self.k_left.set((k[1] - k[0] - self.k).to(s32))
 
     def fetch(self, slot: Index) -> None:
-        """Begins to copy the next tile to a slot of the ring; zeros where the operand ends."""
+        """Start the loads of the next tile to a slot of the ring, with zeros out of bounds."""
         along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
         left = pd.select(along > 0, across, 0)
         source: PointerValue
@@ -146,8 +147,8 @@ class MatrixCopies(TileCopies):
 
 
 class IndexedCopies(TileCopies):
-    """The copies of rows of A that an index names, which are contiguous along K: a thread keeps where each of its rows
-    is. A number that is none of a row stands for a row of zeros."""
+    """Loads of K-major rows of A that an index names: a thread keeps the address of each of its rows. An invalid index
+    stands for a row of zeros."""
 
     is_quick = True
 
@@ -159,8 +160,7 @@ class IndexedCopies(TileCopies):
         self.k_left = pd.var(s32)
 
     def seek(self, matrix: ScatteredView, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
-        """Goes to the tile that begins at mn[0] and k[0]; there are rows up to mn[1], and what is copied ends at
-        k[1]."""
+        """Go to the tile at mn[0] and k[0]. Rows end at mn[1], and loads along K at k[1]."""
         column = k[0] + self.k
         for number, (source, end) in enumerate(zip(self.sources, self.ends, strict=True)):
             row = mn[0] + self.mn + number * self.apart
@@ -172,7 +172,7 @@ class IndexedCopies(TileCopies):
         self.k_left.set((k[1] - k[0] - self.k).to(s32))
 
     def fetch(self, slot: Index) -> None:
-        """Begins to copy the next tile to a slot of the ring."""
+        """Start the loads of the next tile to a slot of the ring."""
         bases = [base + slot for base in self.addresses.bases]
         for number, (base, distance) in enumerate(self.copies):
             source = self.sources[number]

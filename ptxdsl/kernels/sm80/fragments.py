@@ -1,4 +1,4 @@
-"""Fragments of an operand: from a stage of the ring to the registers of the tensor cores, as tiled copies say."""
+"""Fragments of an operand: from a stage of the ring to registers, by tiled copies."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
 
 
 class Fragments:
-    """A warp's fragments of an operand, "a" or "b", 16 of mn and one k step of the instruction at a time."""
+    """The fragments of a warp for operand "a" or "b", 16 of mn and one k step of the instruction at a time."""
 
     def __init__(self, traits: WarpTraits, operand: str, memory: PointerValue) -> None:
-        """`memory` is where the tile lies in the first stage."""
+        """`memory` is the tile in the first stage."""
         tile = self.tile = traits.a if operand == "a" else traits.b
         self.operand, self.held = operand, f64 if tile.type is f64 else b32
         if tile.by_pairs:
@@ -51,11 +51,11 @@ class Fragments:
         self.loads = [[[self.addresses.of(group, step)] for group in range(groups)] for step in range(steps)]
 
     def variables(self) -> list[list[Var]]:
-        """Registers for the fragments of one k step."""
+        """Return registers for the fragments of one k step."""
         return [[pd.var(self.held) for _ in range(self.registers)] for _ in self.loads[0]]
 
     def load(self, into: list[list[Var]], slot: Index, step: int) -> None:
-        """Reads the fragments of one k step from a slot of the ring."""
+        """Load the fragments of one k step from a slot of the ring."""
         bases: dict[int, PointerValue] = {}
         for group, registers in zip(self.loads[step], into, strict=True):
             for base, _ in group:
@@ -70,12 +70,12 @@ class Fragments:
         pd.ptx(self.mnemonic, *addresses, out=registers)
 
     def _load_elements(self, addresses: list[PointerValue], registers: list[Var]) -> None:
-        """One element at a time."""
+        """Load one element at a time."""
         for address, register in zip(addresses, registers, strict=True):
             pd.ptx(f"ld.shared.{self.held}", address, out=register)
 
     def _load_pairs(self, addresses: list[PointerValue], registers: list[Var]) -> None:
-        """32 of k: for each half, four bytes of the even mn and four of the odd one that a thread gets."""
+        """Load 32 of k: for each half, four bytes of the even mn and four of the odd one."""
         words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16(*addresses)
         halves = [words[:2], words[2:]]
         even, odd = ([pd.ptx.prmt.b32(*half, bytes) for half in halves] for bytes in (EVEN_BYTES, ODD_BYTES))
@@ -85,9 +85,9 @@ class Fragments:
 
 
 def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:
-    """(thread, 16 of mn, k step) → byte of the row that a thread addresses for ldmatrix.
+    """Return the layout (thread, 16 of mn, k step) → byte of the row that a thread addresses for ldmatrix.
 
-    Rows lie along mn, one for each of 32 k. Matrices hold every second pair of k, so that a thread gets four
+    Rows are contiguous along mn, one for each of 32 k. Matrices hold every second pair of k, so that a thread gets four
     neighbours along k from two of them.
     """
     tile = traits.a if operand == "a" else traits.b
@@ -104,10 +104,8 @@ def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:
 
 
 def by_warps(layout: AnyLayout, traits: WarpTraits, operand: str) -> AnyLayout:
-    """A tile's layout in the order in which warps of a tiled MMA take turns along mn: each one's rows in one piece.
-
-    A warp has one atom in M, or in N, in each turn.
-    """
+    """Return a tile's layout with the rows of each warp contiguous. A tiled MMA assigns one atom in M, or in N, to each
+    warp in turn."""
     dimension = 0 if operand == "a" else 1
     atom, extent, warps = (
         traits.mma.atom.shape[dimension],

@@ -1,4 +1,4 @@
-"""The shared memory of a block on the sm_80 path: the ring, and where the output is staged."""
+"""The shared memory of a block on sm_80: the ring, and the staged output."""
 
 from __future__ import annotations
 

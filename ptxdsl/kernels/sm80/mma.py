@@ -1,4 +1,4 @@
-"""From the ring to the accumulators of a tile: fragments one k step ahead, mma.sync."""
+"""mma.sync: fragments are loaded one k step ahead, and multiplied to the accumulators of a tile."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ATOMS_N = 2  # that ldmatrix.x4 brings of B
 
 
 class WarpMma:
-    """The tensor cores of a block. Fragments of one k step are multiplied while those of the next are loaded: there are
-    registers for two of them."""
+    """The tensor cores of a block. Fragments of one k step are multiplied while those of the next are loaded, in two
+    sets of registers."""
 
     def __init__(self, traits: WarpTraits, memory: SharedMemory) -> None:
         self.traits, self.memory, self.layout = traits, memory, traits.accumulators
@@ -30,12 +30,12 @@ class WarpMma:
         self.mnemonic = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{sum}.{inputs}.{inputs}.{sum}"
 
     def load(self, slot: Index, step: int) -> None:
-        """Reads the fragments of a k step from a slot of the ring."""
+        """Load the fragments of a k step from a slot of the ring."""
         for operand, registers in zip(self.operands, self.buffers[step % 2], strict=True):
             operand.load(registers, slot, step)
 
     def multiply(self, accumulators: TileAccumulators, step: int) -> None:
-        """Adds the product of a k step whose fragments were loaded; neighbours in the order share a fragment."""
+        """Add the product of a k step whose fragments were loaded; neighbours in the order share a fragment."""
         a, b = self.buffers[step % 2]
         columns = list(enumerate(_atoms(b, ATOMS_N)))
         for i, left in enumerate(_atoms(a, self.atoms_m)):
@@ -44,13 +44,13 @@ class WarpMma:
                 pd.ptx(self.mnemonic, left, right, atom, out=atom)
 
     def _atom(self, accumulators: TileAccumulators, i: int, j: int) -> list[Var]:
-        """The registers of the atom that is i-th along m and j-th along n."""
+        """Return the registers of the atom that is i-th along m and j-th along n."""
         group, within = divmod(i, self.atoms_m)
         return accumulators.groups[group][(j * self.atoms_m + within) * self.each :][: self.each]
 
     def gather(self, accumulators: TileAccumulators) -> None:
-        """Where warps share the K of a tile, they leave their accumulators in the ring, which is free; the first of
-        them adds all up, and the ring is free again."""
+        """Add up the accumulators of warps that share the K of a tile, through the ring, which is free before and
+        after."""
         if self.traits.tiling.slices == 1:
             return
         layout, slices = self.layout, self.traits.tiling.slices
@@ -71,5 +71,5 @@ class WarpMma:
 
 
 def _atoms(groups: list[list[Var]], count: int) -> list[list[Var]]:
-    """Each group's registers by the `count` atoms that it has."""
+    """Return each group's registers, divided into its `count` atoms."""
     return [group[i * len(group) // count : (i + 1) * len(group) // count] for group in groups for i in range(count)]

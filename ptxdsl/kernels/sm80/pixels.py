@@ -1,8 +1,8 @@
-"""The image operand of an implicit-GEMM convolution: a matrix that is nowhere in memory.
+"""The image operand of an implicit-GEMM convolution: a matrix that is not in memory.
 
-Its rows are output pixels (n, p, q), its columns are places of the window and channels (r, s, c), channels innermost;
-an element is the input at (n, p·stride - pad + r·dilation, q·stride - pad + s·dilation, c), or 0 outside the image. A
-copy lies within one place of the window, so that each row of it is there as a whole or not at all.
+Its rows are output pixels (n, p, q), its columns are window positions and channels (r, s, c), channels innermost. An
+element is the input at (n, p·stride - pad + r·dilation, q·stride - pad + s·dilation, c), or 0 outside the image. A
+chunk is within one window position, so that it is in or out of bounds as a whole.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ KEPT = 8  # rows of a thread whose places stay in registers
 
 
 class PixelRows:
-    """Where the windows of a tile's output pixels begin in the input, found once by all threads of the block.
+    """The first input pixels of the windows of a tile's output pixels, computed once by all threads of the block.
 
-    A row is 16 bytes of shared memory: the address of the window's first pixel, which may lie outside the array, and
-    its line and column, which may be negative.
+    A row of the table is 16 bytes of shared memory: the address of the window's first pixel, which may be outside the
+    array, and its image row and column, which may be negative.
     """
 
     def __init__(self, count: int, geometry: Geometry) -> None:
@@ -35,7 +35,7 @@ class PixelRows:
         self.memory = self.table.address().bitcast(b8)
 
     def find(self, x: PointerValue, first: Index, threads: int) -> None:
-        """Fills the table for the rows from `first` on. The table is free for all threads."""
+        """Fill the table for the rows from `first` on. The table must be free for all threads."""
         for start in range(0, self.count, threads):
             row = pd.tid.x + start
             with pd.if_(row < self.count):
@@ -45,13 +45,13 @@ class PixelRows:
         pd.ptx.bar.sync(0)
 
     def read(self, distance: int) -> tuple[PointerValue, Scalar, Scalar]:
-        """(address, line, column) of the row that is `distance` bytes from the first."""
+        """Return (address, image row, column) of the entry `distance` bytes from the first."""
         pointer, begin = pd.ptx.ld.shared.v2.b64(self.memory + distance)
         return pd.pointer(pointer, b8), *pd.unpack(begin, u32)  # type: ignore[return-value]
 
 
 def _window(x: PointerValue, geometry: Geometry, row: Scalar) -> tuple[PointerValue, Scalar, Scalar]:
-    """The address, line and column of the first pixel of an output pixel's window."""
+    """Return the address, image row and column of the first pixel of an output pixel's window."""
     g = geometry
     above, q = row // g.out_width, row % g.out_width
     n, p = above // g.out_height, above % g.out_height
@@ -61,8 +61,8 @@ def _window(x: PointerValue, geometry: Geometry, row: Scalar) -> tuple[PointerVa
 
 
 class PixelCopies(TileCopies):
-    """A thread's share of the copies of the image operand. It walks along k without a division: (r, s, c) count as
-    the digits of a number do, and the distance from the window's first pixel follows them."""
+    """The share of a thread in loads of the image operand. It advances along k without a division: (r, s, c) count as
+    the digits of a number, and the distance from the window's first pixel follows them."""
 
     is_quick = False  # where pixels lie is found by all threads together
 
@@ -78,7 +78,7 @@ class PixelCopies(TileCopies):
         self.kept: list[tuple[PointerValue, Scalar, Scalar]] = []
 
     def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
-        """Goes to the tile that begins at the output pixel mn[0] and at k[0], and ends at k[1]."""
+        """Go to the tile at output pixel mn[0] and k[0], whose K ends at k[1]."""
         g, begin = self.geometry, k[0] + self.k
         self.rows.find(matrix.pointer, mn[0], self.threads)
         self.k_left.set((k[1] - begin).to(s32))
@@ -95,7 +95,7 @@ class PixelCopies(TileCopies):
         return self.rows.read(self.first + number * self.apart * ROW_BYTES)
 
     def fetch(self, slot: Index) -> None:
-        """Begins to copy the next tile to a slot of the ring; zeros outside the image."""
+        """Start the loads of the next tile to a slot of the ring, with zeros outside the image."""
         g, bases = self.geometry, [base + slot for base in self.addresses.bases]
         height = pd.select(self.k_left > 0, g.height, 0)
         for number, (base, distance) in enumerate(self.copies):
@@ -105,7 +105,7 @@ class PixelCopies(TileCopies):
         self._walk()
 
     def _walk(self) -> None:
-        """A tile further along k. Each digit is less than its base, and so is the step: one carry is enough."""
+        """Advance by a tile along k. Each digit and each step is less than its base, so one carry is enough."""
         g = self.geometry
         self.k_left -= self.tile.k
         self.channel += g.step_c

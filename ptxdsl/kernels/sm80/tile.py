@@ -1,7 +1,7 @@
-"""A tile of an operand in shared memory: how it lies there, and who copies it.
+"""Operand tiles in shared memory: their layouts and copies.
 
-A tile has an `mn` extent (M for A, N for B) and a `k` extent, and lies in shared memory as in global memory: rows
-contiguous along k, or along mn. A swizzle keeps the rows that are read together in different banks.
+A tile has an `mn` extent (M for A, N for B) and a `k` extent, with the major dimension of global memory. A swizzle
+keeps the rows that are read together in different banks.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
 
 @dataclass(frozen=True)
 class OperandTile:
-    """One operand's tile. `major` says along what its rows are contiguous: "k" or "mn"; `copy_bytes` is the width of a
-    copy from global memory, less than 16 where rows do not begin at multiples of that."""
+    """The tile of one operand. `major` is its contiguous dimension, "k" or "mn"; `copy_bytes` is the width of a load
+    from global memory, less than 16 if rows are not aligned to that."""
 
     type: Type
     mn: int
@@ -35,7 +35,7 @@ class OperandTile:
 
     @property
     def row(self) -> int:
-        """Elements of a row."""
+        """The elements of a row."""
         return self.k if self.major == "k" else self.mn
 
     @property
@@ -44,26 +44,26 @@ class OperandTile:
 
     @property
     def chunk(self) -> int:
-        """Elements of one copy."""
+        """The elements of one load."""
         return self.copy_bytes // self.type.bytes
 
     @property
     def by_matrices(self) -> bool:
-        """Whether ldmatrix can hand out its elements; along mn it transposes 16-bit ones only."""
+        """True if ldmatrix can load its fragments; MN-major, it transposes 16-bit elements only."""
         return self.type.bits == 16 or (self.major == "k" and self.type.bits < 64)
 
     @property
     def by_pairs(self) -> bool:
-        """Whether ldmatrix transposes pairs of its elements, which are then taken apart."""
+        """True if ldmatrix transposes pairs of its elements, which are separated afterwards."""
         return self.type.bits == 8 and self.major == "mn"
 
     @property
     def swizzle(self) -> Swizzle:
-        """Eight rows of 16 bytes, or four of 32 where threads read single elements, meet in no bank; of the eight rows
-        of pairs, two and two do.
+        """The swizzle. Eight rows of 16 bytes, or four of 32 if threads read single elements, are in different banks;
+        of the eight rows of pairs, two and two are.
 
-        Rows of 2**of_row times an odd number of pieces repeat in the banks after 2**(of_line - of_row) of them, and the
-        bits that are read count these repetitions; or, where each row begins at the same bank, the rows. Pieces of a
+        Rows of 2**of_row times an odd number of pieces repeat in the banks after 2**(of_line - of_row) rows, and the
+        bits that select the swizzle count these repetitions; or rows, if each row begins at the same bank. Pieces of a
         row are exchanged within aligned groups of 2**bits, which do not reach into another row.
         """
         piece = CHUNK_BYTES if self.by_matrices or self.by_pairs else 2 * CHUNK_BYTES
@@ -73,13 +73,14 @@ class OperandTile:
 
     @property
     def layout(self) -> AnyLayout:
-        """(mn, k) → element."""
+        """The layout (mn, k) → element."""
         strides = (self.k, 1) if self.major == "k" else (1, self.mn)
         swizzled: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
         return swizzled
 
     def copy(self, threads: int) -> TiledCopy:
-        """The copy to shared memory by at most so many threads: neighbours on a row, as many rows as that gives."""
+        """Return the copy to shared memory by at most `threads` threads: neighbours in a row, and as many rows as that
+        gives."""
         columns = self.row // self.chunk
         apart = self._rows_at_a_time(max(1, threads // columns))
         atom = f"cp.async.{self.copy_bytes}" if self.copy_bytes >= 4 else f"st.shared.{self.copy_bytes}"
@@ -88,12 +89,12 @@ class OperandTile:
         return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
 
     def _rows_at_a_time(self, most: int) -> int:
-        """The largest part of the rows that is at most so many: of eights if there is one, after which swizzles repeat,
-        so that a thread's addresses are equally far apart for all threads."""
+        """Return the largest divisor of the rows that is at most `most`: a multiple of eight if possible, after which
+        swizzles repeat, so that a thread's addresses are equally far apart for all threads."""
         parts = [part for part in range(1, min(self.rows, most) + 1) if self.rows % part == 0]
         return max([part for part in parts if part % SWIZZLED_ROWS == 0] or parts)
 
 
 def _twos(number: int) -> int:
-    """How often 2 divides a number."""
+    """Return the exponent of 2 in a number."""
     return (number & -number).bit_length() - 1

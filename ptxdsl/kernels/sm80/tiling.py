@@ -1,4 +1,4 @@
-"""How a product is cut on the sm_80 path: blocks, warps, stages of the ring, the tensor core instruction."""
+"""The tiling of a product on sm_80: blocks, warps, stages of the ring, the tensor core instruction."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ WIDE_F64 = MORE_ATOMS[0]  # the smallest has twice the rate of that of all GPUs
 
 @dataclass(frozen=True)
 class WarpTiling:
-    """`tile` is the (M, N, K) of a thread block; `warp` the (M, N) of a warp, or (M, N, K) where several share the K of
-    a tile; `stages` the length of the ring in shared memory; `atom` the tensor core instruction, "" for the usual one
-    of the inputs. Raises LaunchError for what the path is not written for."""
+    """`tile` is the (M, N, K) of a thread block; `warp` the (M, N) of a warp, or (M, N, K) if several share the K of a
+    tile; `stages` the length of the ring in shared memory; `atom` the tensor core instruction, "" for the default of
+    the inputs. Raises LaunchError for unsupported tiles."""
 
     tile: tuple[int, int, int] = (128, 128, 32)
     warp: tuple[int, ...] = (64, 64)
@@ -46,17 +46,17 @@ class WarpTiling:
 
     @property
     def warps(self) -> tuple[int, int]:
-        """Along M and N."""
+        """The warps along M and N."""
         return self.tile[0] // self.warp[0], self.tile[1] // self.warp[1]
 
     @property
     def slices(self) -> int:
-        """How many warps share the K of a tile, each with steps of its own (sliced K)."""
+        """The number of warps that share the K of a tile, each with its own steps (sliced-K)."""
         return self.tile[2] // self.warp[2] if len(self.warp) == 3 else 1
 
     @property
     def holders(self) -> int:
-        """The threads that hold accumulators in the end."""
+        """The number of threads that hold the complete accumulators."""
         return WARP * self.warps[0] * self.warps[1]
 
     @property
@@ -64,11 +64,12 @@ class WarpTiling:
         return self.holders * self.slices
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """How many tiles an m×n output has along M and N."""
+        """Return the number of tiles of an m×n output along M and N."""
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     def mma(self, inputs: Type) -> TiledMma:
-        """All warps with two atoms each along N, so that ldmatrix.x4 brings 16 rows of either operand."""
+        """Return the tiled MMA of all warps, with two atoms each along N, so that ldmatrix.x4 loads 16 rows of either
+        operand."""
         m, n = self.warps
         return _tiled(self.atom or atom_of(inputs), (m, n, self.slices), (m * WARP_TILE, n * WARP_TILE))
 
@@ -83,34 +84,36 @@ class WarpTiling:
         )
 
     def accumulators(self, operands: Operands) -> AccumulatorLayout:
-        """Groups are of 16 rows. Neighbours are those where an atom has others, if fragments come in pairs."""
+        """Return the layout of the accumulators, in groups of 16 rows. Neighbours are those of the atom, unless
+        fragments come in pairs."""
         m, n = self.warp[:2]
         atom, pairs = self.atom or atom_of(operands.inputs), (self.a(operands).by_pairs, self.b(operands).by_pairs)
         fragments = partial(_fragments, atom, n, *pairs)
         return AccumulatorLayout(operands.sum, self.tile[:2], (m, n), WARP_TILE, fragments, self.threads)
 
     def stage_bytes(self, inputs: Type) -> int:
-        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        """Return the bytes of a stage of the ring: a tile of A and a tile of B."""
         return (self.tile[0] + self.tile[1]) * self.tile[2] * inputs.bytes
 
     def ring_bytes(self, operands: Operands) -> int:
-        """The stages, in which slices of K meet at the end."""
+        """Return the bytes of the stages, in which slices of K meet at the end."""
         gathered = (self.slices - 1) * self.tile[0] * self.tile[1] * operands.sum.bytes
         return max(self.stages * self.stage_bytes(operands.inputs), gathered)
 
     def registers(self, operands: Operands) -> int:
-        """Of a thread: at least so many are held at the same time."""
+        """Return a lower bound on the registers of a thread."""
         held = self.warp[0] * self.warp[1] // WARP * operands.sum.bits // 32
         depth = mma_atom(self.atom or atom_of(operands.inputs)).shape[2]
         fragments = (self.warp[0] + self.warp[1]) * depth * operands.inputs.bits // 32 // WARP
         return held + 2 * fragments + OWN_REGISTERS
 
     def misfits(self, inputs: Type) -> Iterator[str]:
-        """What is wrong with it for such inputs.
+        """Yield messages about a tiling that the path does not support for inputs of a type.
 
-        Operands are read by ldmatrix.x4, and accumulators are of the type that the output is computed from. Fragments
-        are loaded in pairs along k, one k step ahead, and K is a power of two, whose lines swizzles spread over all
-        banks."""
+        Operands are read by ldmatrix.x4, and accumulators have the type that the output is computed from. Fragments are
+        loaded in pairs along k, one k step ahead, and K is a power of two, whose rows the swizzle spreads over all
+        banks.
+        """
         if inputs in FP8:
             yield f'the tiles are those of mma.sync, which does not multiply {inputs}; with atom="wgmma" sm_90a does'
             return
@@ -127,7 +130,7 @@ class WarpTiling:
                 yield f"{field} is {extents}; {cause} its K is {least} or more"
 
     def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
-        """What a GPU lacks for it beside shared memory, and how to mend that."""
+        """Yield a message and a remedy for each resource, apart from shared memory, that a GPU lacks."""
         atom, registers = mma_atom(self.atom or atom_of(operands.inputs)).name, self.registers(operands)
         if atom in MORE_ATOMS and capability_of(arch) < MORE_ATOMS_FROM:
             message = f"atom is {atom}, which takes sm_{MORE_ATOMS_FROM} or later; the kernel is for {arch}"
@@ -146,7 +149,8 @@ class WarpTiling:
         yield from self._long_lines(operands)
 
     def _long_lines(self, operands: Operands) -> Iterator[tuple[str, str]]:
-        """Lines of tiles that take more copies than there are threads, each of which copies of some lines one part."""
+        """Yield a message for a tile whose rows take more loads than there are threads: a thread loads one chunk of
+        some rows."""
         for name, tile in (("a", self.a(operands)), ("b", self.b(operands))):
             copies = tile.row // tile.chunk
             if copies > self.threads:
@@ -159,12 +163,12 @@ class WarpTiling:
 
 @cache
 def _tiled(atom: str, warps: tuple[int, int, int], tile: tuple[int, int]) -> TiledMma:
-    """Warps that cover a tile, one atom deep."""
+    """Return the tiled MMA of warps that cover a tile, one atom deep."""
     return make_tiled_mma(atom, warps, (*tile, None))
 
 
 def _fragments(atom: str, columns: int, rows_in_pairs: bool, columns_in_pairs: bool) -> Fragments:
-    """How the accumulators of a warp lie in a group, and the order of its rows and columns."""
+    """Return the MMA of a warp for a group, and the order of its rows and columns."""
     rows = Layout((8, 2), (2, 1)) if rows_in_pairs else Layout(WARP_TILE)
     by_pairs = Layout((2, 4, 2, columns // WARP_TILE), (2, 4, 1, WARP_TILE))
     return _tiled(atom, (1, 1, 1), (WARP_TILE, columns)), (rows, by_pairs if columns_in_pairs else Layout(columns))
@@ -172,25 +176,25 @@ def _fragments(atom: str, columns: int, rows_in_pairs: bool, columns_in_pairs: b
 
 @cache
 def atom_of(inputs: Type) -> str:
-    """The largest tensor core instruction that all GPUs of the path have for such inputs."""
+    """Return the largest tensor core instruction for such inputs on all GPUs of the path."""
     name, accumulators = "tf32" if inputs is f32 else inputs.name, SUMS.get(inputs, f32).name
     known = [mma for mma in MMA if name in mma.inputs and accumulators in mma.sums and mma.sm <= CAPABILITY]
     return f"mma.{max(known, key=lambda mma: prod(mma.shape)).name}.{accumulators}.{name}"
 
 
 def copied(width: int, type: Type) -> int:
-    """Copies of less than 4 bytes cannot end within an operand, so that they are single elements."""
+    """Return the width of loads: less than 4 bytes cannot end within an operand, so that they are single elements."""
     return width if width >= LEAST_ASYNCHRONOUS else type.bytes
 
 
 def usual_atom(inputs: Type, arch: str) -> str:
-    """The tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
+    """Return the tensor core instruction for such inputs on a GPU; "" for that of all GPUs."""
     return WIDE_F64 if inputs is f64 and capability_of(arch) >= MORE_ATOMS_FROM else ""
 
 
 def misfits(choice: Any) -> Iterator[str]:
-    """What is wrong with a choice of tile, warp, stages and atom, whatever the inputs: first of the atom, by which
-    tiles are judged."""
+    """Yield messages about an invalid tile, warp, number of stages or atom, independent of the inputs; the atom comes
+    first."""
     if choice.atom and not _label(choice.atom):
         takes = 'it takes the name of a tensor core instruction, "wgmma", or "" for the usual one'
         yield f"atom is {choice.atom!r}; {takes}"
@@ -229,7 +233,7 @@ def misfit_count(field: str, value: Any, least: int, takes: str) -> Iterator[str
 
 
 def _label(atom: Any) -> str:
-    """The name of an atom; "" of what is none."""
+    """Return the name of an atom; "" if it is not one."""
     try:
         return mma_atom(atom).name
     except (LayoutError, TypeError):
@@ -241,13 +245,13 @@ def _are_ints(extents: Any) -> bool:
 
 
 def _are_whole(extents: tuple[int, ...]) -> bool:
-    """Whether M and N are multiples of what fragments cover, and K is a power of two, if there is one."""
+    """Return whether M and N are multiples of the extent of fragments, and K, if given, is a power of two."""
     (m, n), depth = extents[:2], extents[2:]
     return m > 0 < n and m % WARP_TILE == n % WARP_TILE == 0 and all(k > 0 and k & (k - 1) == 0 for k in depth)
 
 
 def nearest_warp(warp: tuple[int, ...], tile: tuple[int, ...]) -> str | None:
-    """How to mend a warp that does not divide a tile; None where something else is wrong with it."""
+    """Return the remedy for a warp that does not divide a tile; None if something else is wrong with it."""
     if len(warp) < 2 or not _are_whole(warp) or any(part > whole for part, whole in zip(warp, tile, strict=False)):
         return None
     extents = zip(warp[:2], tile, strict=False)

@@ -1,4 +1,4 @@
-"""What a kernel of the sm_80 path is made for: beside the traits of all paths, those of ldmatrix and mma.sync."""
+"""The traits of a kernel on sm_80: those of all paths, and what ldmatrix and mma.sync need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ptxdsl.layout import TiledMma
 
 @dataclass(frozen=True)
 class WarpTraits(Traits):
-    """Traits whose tiling is one of warps."""
+    """Traits whose tiling is a WarpTiling."""
 
     tiling: WarpTiling = field(default_factory=WarpTiling)
 
@@ -53,5 +53,5 @@ class WarpTraits(Traits):
 def traits_of(
     tiling: WarpTiling, operands: Operands, schedule: TileSchedule, epilogue: Callable[..., Any] | None
 ) -> WarpTraits:
-    """The same object for the same kernel, so that what follows from it is worked out once."""
+    """Return the same object for the same kernel, so that its properties are computed once."""
     return WarpTraits(tiling, operands, schedule, epilogue)

@@ -1,4 +1,4 @@
-"""A tile of an operand as tensor copies bring it: boxes of a tensor map, and how wgmma finds them in shared memory."""
+"""TMA boxes of an operand tile, and their layout in shared memory as wgmma reads it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ L2_PROMOTION = 256
 
 @dataclass(frozen=True)
 class TileBoxes:
-    """A tile of `mn` rows of A, or columns of B, and `k` of K, of a matrix that is contiguous along `major`, "k" or
-    "mn". Along k one box is the tile; along mn boxes of 128 bytes of mn, or of fewer where mn is no multiple of them,
-    lie one behind the other. The matrices of batches are planes of one tensor. Where blocks of a cluster share the tile
-    each brings one of so many `parts`."""
+    """A tile of `mn` rows of A, or columns of B, by `k` of K. `major` is the contiguous dimension of the matrix, "k" or
+    "mn".
+
+    A K-major tile is one box. An MN-major tile is a sequence of boxes whose rows are 128 bytes of M or N, or a divisor
+    of the tile that is smaller. The matrices of a batch are planes of one tensor. If blocks of a cluster share a tile,
+    each loads one of its `parts`.
+    """
 
     type: Type
     mn: int
@@ -34,18 +37,18 @@ class TileBoxes:
 
     @property
     def line_bytes(self) -> int:
-        """Of a line of a box, which the swizzle permutes."""
+        """The bytes of a row of a box, over which the swizzle permutes 16-byte chunks."""
         across = LINE_BYTES if self.major == "k" else self.mn * self.type.bytes
         return gcd(across, LINE_BYTES)
 
     @property
     def line(self) -> int:
-        """Elements of a line of a box."""
+        """The elements of a row of a box."""
         return self.line_bytes // self.type.bytes
 
     @cached_property
     def copy(self) -> TmaCopy:
-        """Its copy to shared memory, box by box."""
+        """The TMA load of the tile to shared memory, box by box."""
         layout = stacked(self.layout, 1, 0) if self.is_batched else self.layout
         atom = tma_atom("cp.async.bulk.tensor.shared.global" + ".multicast::cluster" * (self.parts > 1))
         return make_tiled_copy(atom, layout, bits=self.type.bits, blocks=self.parts)
@@ -56,18 +59,18 @@ class TileBoxes:
 
     @cached_property
     def map(self) -> pd.TensorMap:
-        """What a kernel takes of the matrix."""
+        """The kernel parameter for the matrix."""
         return pd.TensorMap.of(self.type, self.copy, l2_promotion=L2_PROMOTION)
 
     def map_of(self, rows: int) -> pd.TensorMap:
-        """The same for boxes of so many lines along k."""
+        """Return the kernel parameter for the matrix if a box has `rows` rows."""
         return pd.TensorMap(
             self.type, (*self.map.box[:-2], rows, self.line), swizzle=LINE_BYTES, l2_promotion=L2_PROMOTION
         )
 
     @cached_property
     def layout(self) -> AnyLayout:
-        """The (mn, k) of the tile in shared memory, in elements."""
+        """The (mn, k) layout of the tile in shared memory, in elements."""
         return lines_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
 
     def load(
@@ -82,7 +85,7 @@ class TileBoxes:
         to: Any = None,
         policy: Any = None,
     ) -> None:
-        """Copies the tile that begins at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier. Of
-        parts it copies that of a `rank`, to the blocks of the mask `to`. `policy` is for the L2 cache."""
+        """Load the tile at (mn, k) to shared memory, by one thread; completes `bytes` at an mbarrier. If it has parts,
+        load part `rank` to the blocks of the mask `to`. `policy` is an L2 cache policy."""
         at = (source.batch, mn, k) if self.is_batched else (mn, k)
         self.copy.copy(source.map, at, destination, mbarrier, rank=rank, multicast=to, policy=policy)

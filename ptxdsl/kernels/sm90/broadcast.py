@@ -1,4 +1,4 @@
-"""Operands of an epilogue that have one value for a row or a column: read to registers, beside those of the
+"""Operands of an epilogue with one value for a row or a column, read into registers in the fragment of the
 accumulators."""
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ BESIDE_SUMS = 40  # registers of a thread that stores, beside its accumulators a
 
 
 class BroadcastOperands:
-    """Operands of an epilogue that have one value for a row or a column, beside the accumulators of a thread: of each
-    16×8 it holds two neighbours across, and those eight further down. What lies behind the product is not stored: there
-    any value will do, and it is the last one.
+    """Row and column operands of an epilogue in the fragment of a thread, which holds, of each 16×8 accumulators, two
+    neighbours across and those eight rows further down. Indices are clamped to the last row or column: what is out of
+    bounds is not stored.
 
-    They are read before the accumulators are there, in pairs where they lie so, for a whole tile or all boxes that are
-    staged at a time: a read beside each 16×16 would be waited for. Where accumulators leave no registers for that, it
-    is done so."""
+    They are requested before the accumulators are complete, in pairs if they are aligned, for a whole tile or for the
+    boxes that are staged together: one read for each 16×16 would stall. If accumulators leave no registers for that,
+    they are read so.
+    """
 
     def __init__(self, traits: WarpgroupTraits, *reaches: int) -> None:
-        """Neighbours are columns ("n") or rows ("m"). So many are read at a time as registers are left for: a tile has
-        the first of `reaches`, or boxes that are staged at a time the last one."""
+        """`reaches` are the numbers of columns, or of rows if transposed, over which operands can be read at a time;
+        the largest one for which registers are left is used."""
         self.scalar, self.extras = traits.operands.scalar, traits.operands.extras
         self.along = along = "m" if traits.tiling.swap_ab else "n"
         words = [_words(extra) for extra in self.extras if extra.along == along]
@@ -49,8 +50,7 @@ class BroadcastOperands:
         self.scalars = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
 
     def read(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
-        """Begins to read what is beside the boxes from `begin` across, and beside all rows down with the first ones;
-        but what was read with those before."""
+        """Request the operands of the boxes from `begin` across, and those of all rows with the first boxes."""
         if begin % self.reach:
             return
         words, values = iter(self.words), iter(self.scalars)
@@ -64,8 +64,7 @@ class BroadcastOperands:
                 _set(next(values), [_value(vector, each, down.length) for each in at])
 
     def values(self, offset: int) -> list[list[Scalar]]:
-        """Of each operand the values for eight accumulators, those of 16 neighbours across that are so far from the
-        first of a tile."""
+        """Return the values of each operand for eight accumulators, those of 16 columns from `offset` on."""
         words, values = iter(self.words), iter(self.scalars)
         return [
             self._neighbours(extra, next(words)[offset % self.reach // MATRIX :][:2])
@@ -87,17 +86,17 @@ class BroadcastOperands:
 
 
 def _is_paired(extra: Extra) -> bool:
-    """Whether two neighbours may be read at a time."""
+    """Return whether two neighbours can be read at a time."""
     return extra.bytes >= 2 * extra.type.bytes
 
 
 def _words(extra: Extra) -> list[Type]:
-    """The registers of two neighbours."""
+    """Return the types of the registers of two neighbours."""
     return [b32] if extra.type.bits == 16 and _is_paired(extra) else [extra.type] * 2
 
 
 def _pair(extra: Extra, vector: Any, at: Scalar, count: Scalar) -> list[Scalar]:
-    """Two neighbours, as registers hold them."""
+    """Read two neighbours into registers."""
     if _is_paired(extra):
         return read_words(vector.pointer + pd.min(at, count - 2), 2, extra.type)
     return [_value(vector, at + n, count) for n in range(2)]

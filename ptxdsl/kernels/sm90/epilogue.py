@@ -33,7 +33,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 
-class Words(NamedTuple):
+class StagedWords(NamedTuple):
     """16 rows and 16 columns of a warp as stmatrix takes them: its row address of this lane, and four registers."""
 
     address: PointerValue
@@ -164,7 +164,7 @@ class TmaEpilogue(Epilogue):
             (self.ring.box(in_ring, output, before + number, box), offset) for number, (box, offset) in enumerate(boxes)
         ]
 
-    def _computed(self, box: StagedBox, first: int, output: OutputTile) -> Iterator[Words]:
+    def _computed(self, box: StagedBox, first: int, output: OutputTile) -> Iterator[StagedWords]:
         """Compute the elements of a box, 16 rows and 16 columns of each warp at a time."""
         fragment, work = self.fragment, output.work
         for offset in range(0, fragment.extent, STEP):
@@ -174,9 +174,9 @@ class TmaEpilogue(Epilogue):
             operands = self._operands(work, first + offset)
             values = values or self._scaled(output, begin)
             values = self._applied(self._with_source(output, values, self._source(address, first + offset)), operands)
-            yield Words(address, pack(values, self.type))
+            yield StagedWords(address, pack(values, self.type))
 
-    def _stage(self, computed: Iterator[Words] | Sequence[Words], first: int, offset: int) -> None:
+    def _stage(self, computed: Iterator[StagedWords] | Sequence[StagedWords], first: int, offset: int) -> None:
         """Write a box to shared memory. If C of the following boxes is there, it is held in registers first."""
         held = self.source.held if self.source else []
         following = self.fragment.length // STEP - len(held) if not first else 0

@@ -1,9 +1,9 @@
-"""The first factor of wgmma, from a stage of the ring to registers: of float32 that lies along M, which wgmma does not
-read in shared memory, or that is rounded to tf32 on the way, since wgmma cuts off low bits.
+"""The first factor of wgmma in registers: MN-major float32, which wgmma cannot read from shared memory, and float32
+that is rounded to tf32 on the way, since wgmma truncates.
 
-Rows are those of A, or columns of B where factors are swapped. In one step along K a warp has 16 of the 64 rows of a
-warpgroup, and 8 of K; a lane has four registers of it. Its first two are of rows that lie 8 apart, in the first four of
-K; the last two are of the same rows, in the last four.
+Rows are those of A, or columns of B if the factors are swapped. In one step along K a warp has 16 of the 64 rows of a
+warpgroup, and 8 of K. A lane has four registers: the first two belong to rows 8 apart and to the first four of K, the
+last two to the same rows and the last four of K.
 """
 
 from __future__ import annotations
@@ -25,32 +25,33 @@ PIECE_BYTES = GROUP_ROWS * LINE_BYTES  # of the tile, from 64 rows to the next
 
 
 class FirstFactor(ABC):
-    """What a warp has of it: in a piece of 64 rows, and a step along K."""
+    """Loads the fragments of a warp, for a block of 64 rows and a step along K."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
         self.depth, self.rounds = traits.tile[2], traits.operands.rounded != "none"
 
     def find(self, memory: PointerValue, piece: Any) -> None:
-        """`memory` is where the tile lies in the first stage of the ring, `piece` the first one of this warpgroup."""
+        """Locate the fragments. `memory` is the tile in the first stage of the ring, `piece` the first 64-row block of
+        this warpgroup."""
         self.memory = memory.bitcast(b8) + pd.cast(piece, u32) * PIECE_BYTES
         self.first = self._first(pd.tid.x % WARP, pd.warpid % (WARPGROUP // WARP))
 
     def load(self, behind: Scalar, piece: int, step: int) -> list[Scalar]:
-        """The registers, from the stage that lies so many bytes behind the first."""
+        """Return the registers of a step, from the stage `behind` bytes after the first."""
         registers = self._load(self.memory + behind + piece * PIECE_BYTES, step)
         return [round_to_tf32(register).bitcast(b32) for register in registers] if self.rounds else registers
 
     @abstractmethod
     def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
-        """The byte of a piece that a lane reads first."""
+        """Return the byte that a lane reads first, in a block of 64 rows."""
 
     @abstractmethod
     def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
-        """The registers of a step along K, as they lie."""
+        """Load the registers of a step along K without conversion."""
 
 
 class LinesAlongK(FirstFactor):
-    """Of a line of 128 bytes a row: four matrices of ldmatrix, whose rows are chunks of 16 bytes."""
+    """K-major tiles, of 128 bytes a row: four ldmatrix matrices, whose rows are chunks of 16 bytes."""
 
     def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
         row, chunk = warp * WARP_ROWS + lane % WARP_ROWS, lane // WARP_ROWS
@@ -61,8 +62,8 @@ class LinesAlongK(FirstFactor):
 
 
 class LinesAlongRows(FirstFactor):
-    """Of a line of 128 bytes a K, which has 32 rows: single words. Lanes of the last four of eight rows read the last
-    four of K first: with all lanes at the same four, two of them would read from each bank."""
+    """MN-major tiles, whose rows of 128 bytes have 32 rows of the factor for one K: single words. Lanes of the last
+    four of eight rows read the last four of K first; otherwise two lanes would read from each bank."""
 
     def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
         row, box, chunk = lane // WORDS, warp // 2, warp % 2 * 4 + lane // CHUNK
@@ -71,8 +72,7 @@ class LinesAlongRows(FirstFactor):
         return (box * self.depth + line) * LINE_BYTES + (chunk ^ line) * CHUNK + row % WORDS * f32.bytes
 
     def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
-        """What differs between the words of a lane is a bit of the line, by which the chunk is swizzled, and one of the
-        chunk."""
+        """The words of a lane differ in one bit of the row, which selects the swizzle, and in one bit of the chunk."""
         lines, next_rows = piece + step * ROWS * LINE_BYTES, ROWS * f32.bytes
         first, second = (
             [pd.ptx.ld.shared.b32(lines + (self.first ^ rows ^ other)) for rows in (0, next_rows)]
@@ -83,6 +83,6 @@ class LinesAlongRows(FirstFactor):
 
 
 def first_factor(traits: WarpgroupTraits) -> FirstFactor:
-    """As its tile lies."""
+    """Return the loader for the layout of the tile."""
     tile = traits.b if traits.tiling.swap_ab else traits.a
     return (LinesAlongK if tile.major == "k" else LinesAlongRows)(traits)

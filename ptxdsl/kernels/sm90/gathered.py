@@ -1,9 +1,4 @@
-"""Rows of A that an index names, on their way from global memory to the ring: warps beside the one whose tensor copies
-bring B gather them by cp.async, 16 bytes a lane.
-
-Tensor copies bring rows one by one too, each as a box of its own, at a rate of about one in eleven cycles: too few for
-tensor cores, which multiply one in four to eight.
-"""
+"""Rows of A that an index names, gathered from global memory to the ring by warps of their own, while TMA loads B."""
 
 from __future__ import annotations
 
@@ -32,8 +27,8 @@ NOWHERE = 0xFFFFFFFF  # the number of no row
 
 
 class GatheredRing(pd.Ring):
-    """A ring that threads of gathering warps fill as well, whose arrivals come when their copies have. These write
-    through another proxy than wgmma reads by: who waits for a stage fences what it has come to know."""
+    """A ring that gathering warps fill as well, whose arrivals follow their cp.async. They write through another proxy
+    than wgmma reads: a thread that waits for a stage fences what it has observed."""
 
     writers = GATHERING_WARPS * WARP
 
@@ -44,19 +39,18 @@ class GatheredRing(pd.Ring):
 
 
 class ColumnCopies(TmaLoads):
-    """The tensor copies of B alone."""
+    """The TMA loads of B alone."""
 
     def of(self, work: WorkTile) -> TileLoads:
         return TileLoads(work, partial(self.fetch, work), self.b.bytes)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
-        """Others gather them."""
+        """Do nothing: other warps gather A."""
 
 
 class GatheredRows:
-    """The copies of the rows of A of some work, by the warp of a number among those that gather. Eight lanes bring a
-    line, and each of them keeps the numbers of the rows of some turns. A number that is none of a row stands for
-    zeros."""
+    """The loads of the rows of A of a work tile, by one of the gathering warps. Eight lanes load a row of the tile; an
+    invalid index stands for zeros."""
 
     def __init__(self, p: Any, traits: WarpgroupTraits, memory: SharedTiles, warp: Scalar | int) -> None:
         boxes, lane, each = traits.a, pd.laneid, CHUNK_BYTES // traits.operands.inputs.bytes
@@ -104,7 +98,7 @@ class GatheredRows:
 
 
 def gather_tiles(ring: pd.Ring, rows: GatheredRows, walk: Walk) -> None:
-    """As `gemm.load_tiles`, of the rows of A."""
+    """Gather the rows of A of all work tiles into the ring, as `gemm.load_tiles` does for the others."""
     for work in walk.tiles(loaded_elsewhere):
         rows.seek(work)
         for iteration in pd.range(work.begin, work.end, unroll=1):

@@ -1,4 +1,4 @@
-"""Tiles of A and B on their way from global memory to the ring, by tensor copies."""
+"""TMA loads of the tiles of A and B, from global memory to the ring."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from ptxdsl.trace.ring import Slot
 
 
 class TensorView(NamedTuple):
-    """A matrix in global memory, or one of a batch: its tensor map, its plane there, and which of the rows there is
-    its first."""
+    """A matrix in global memory, or one of a batch: its tensor map, its plane in the tensor, and its first row
+    there."""
 
     map: Any
     batch: Any = 0
     row: Any = None
 
     def line(self, row: Any) -> Any:
-        """Where a row of the matrix is in the tensor."""
+        """Return the tensor coordinate of a row of the matrix."""
         return row if self.row is None else self.row + row
 
 
 class GroupRows(NamedTuple):
-    """The rows of a group in the output: its first element, the elements between rows, and the tensor that has them."""
+    """The rows of a group in the output: the first element, the elements between rows, and the tensor that contains
+    them."""
 
     pointer: Any
     stride: Any
@@ -37,8 +38,8 @@ class GroupRows(NamedTuple):
 
 
 class TileLoads(NamedTuple):
-    """The copies of some work: `fetch` begins those of an iteration along K, to a slot of the ring. They bring so many
-    `bytes`, or those of a stage."""
+    """The loads of a work tile: `fetch` starts those of one iteration along K. They bring `bytes`, or a whole stage if
+    None."""
 
     work: WorkTile
     fetch: Callable[[Any, Slot], None]
@@ -46,7 +47,7 @@ class TileLoads(NamedTuple):
 
 
 class TmaLoads:
-    """The copies of both operands, tile after tile along the K of some work; for one thread."""
+    """The loads of both operands, iteration after iteration along K; for one thread."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles) -> None:
         self.a, self.b, self.memory, self.depth = traits.a, traits.b, memory, traits.tile[2]
@@ -54,11 +55,11 @@ class TmaLoads:
         self.policies = _policies(traits.streamed)
 
     def of(self, work: WorkTile) -> TileLoads:
-        """Those of some work."""
+        """Return the loads of a work tile."""
         return TileLoads(work, partial(self.fetch, work))
 
     def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
-        """Begins to copy the tiles of an iteration along K to a slot of the ring."""
+        """Start the loads of an iteration along K to a slot of the ring."""
         self._fetch(work, None, iteration, slot)
 
     def _fetch(self, work: WorkTile, pieces: Any, iteration: Any, slot: Slot) -> None:
@@ -73,15 +74,14 @@ class TmaLoads:
         self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
     def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
-        """Copies a tile of A that begins at (row, k), or so many pieces of it."""
+        """Load the tile of A at (row, k), or the first `pieces` boxes of it."""
         (shares, _), policy = self.shares, self.policies.get("a")
         self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
 
 class RowBlockLoads(TmaLoads):
-    """The same where a tile of A comes in pieces of so many rows, no more than there are before the last row: zeros
-    for rows behind it take a tensor copy twice as long as lines of memory. Blocks of a cluster that share a tile bring
-    every second piece, or whatever their number is."""
+    """Loads of tiles of A in boxes of `rows` rows, of which none is past the last row of the matrix: TMA takes twice as
+    long for out-of-bounds rows as for rows in memory. Blocks of a cluster that share a tile take turns at its boxes."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, rows: int) -> None:
         super().__init__(traits, memory)
@@ -103,10 +103,10 @@ class RowBlockLoads(TmaLoads):
 
 
 def _policies(streamed: str) -> dict[str, Any]:
-    """The policy for the L2 cache of an operand that is streamed."""
+    """Return the L2 cache policy of the streamed operand."""
     return {} if streamed == "none" else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
 def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TmaLoads:
-    """Those of a kernel that takes A in pieces of so many rows, or tile by tile where that is 0."""
+    """Return the loads of a kernel whose A comes in boxes of `piece` rows, or tile by tile if that is 0."""
     return RowBlockLoads(traits, memory, piece) if piece else TmaLoads(traits, memory)

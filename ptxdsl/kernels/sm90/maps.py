@@ -1,4 +1,4 @@
-"""Tensor maps of the problems of a list: a block rewrites maps of its own where its next tile is of another problem."""
+"""Tensor maps of the problems of a list. A block rewrites its own maps when its next tile is of another problem."""
 
 from __future__ import annotations
 
@@ -25,51 +25,52 @@ COPY = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gp
 
 
 def versions_of(stages: int) -> int:
-    """Of how many problems the copies of a block may be under way: one for each stage of the ring, and the next one."""
+    """Return how many problems can have loads in flight in a block: one for each stage of the ring, and the next
+    one."""
     return stages + 1
 
 
 def map_bytes(traits: WarpgroupTraits) -> int:
-    """The global memory that a block takes for its maps of A and B."""
+    """Return the bytes of global memory for the maps of A and B of a block."""
     return versions_of(traits.tiling.stages) * MATRICES * MAP_BYTES
 
 
 def problem_versions_of(stages: int) -> int:
-    """Of how many problems of a list the copies of a block may be under way, beside those that come from the ring: of
-    what is stored of two, of the next one, and of the one that is found behind it."""
+    """Return how many versions of the maps a list needs: those of `versions_of`, two whose stores are in flight, the
+    next problem, and the one located after it."""
     return versions_of(stages) + AHEAD
 
 
 def problem_map_bytes(traits: WarpgroupTraits) -> int:
-    """The global memory that a block takes for its maps of problems of a list."""
+    """Return the bytes of global memory for the maps of a block, for a list of problems."""
     matrices = MATRICES + traits.operands.out_boxes
     return problem_versions_of(traits.tiling.stages) * matrices * MAP_BYTES
 
 
 class ChangedMaps(ABC):
-    """Maps that a warp changes in shared memory and brings to global memory, made of `patterns`, maps of other matrices
-    with the same boxes. One of its lanes copies by them."""
+    """Maps that a warp modifies in shared memory and copies to global memory. They start as copies of `patterns`, maps
+    of other matrices with the same boxes. One lane of the warp issues the loads."""
 
     def __init__(self, patterns: Sequence[MappedTensor], changed: PointerValue) -> None:
         self.patterns, self.changed = patterns, changed
 
     def begin(self) -> None:
-        """Brings the patterns to shared memory, a word of each by every lane."""
+        """Copy the patterns to shared memory, one word of each by every lane."""
         for number, pattern in enumerate(self.patterns):
             word = self._changed(number).bitcast(u32) + pd.laneid
             word[0] = (pattern.pointer.bitcast(u32) + pd.laneid)[0]
         self._meet()
 
     def alone(self) -> AbstractContextManager[Any]:
-        """The body is for the lane that copies."""
+        """Run the body in the lane that issues the loads."""
         return pd.elect()
 
     def map(self, number: int) -> TensorView:
-        """A matrix by its map, as it was rewritten last."""
+        """Return a matrix by its current map."""
         return TensorView(MappedTensor(self._generic(number), self.patterns[number].type))
 
     def rewrite(self, matrices: Sequence[tuple[View, Scalar, Scalar]]) -> None:
-        """Makes the maps those of other matrices, of so many lines, each of so many elements."""
+        """Rewrite the maps for other matrices, given as (matrix, rows, elements of a row)."""
         with self.alone():
             for number, (view, lines, length) in enumerate(matrices):
                 self._set(number, view, lines, length)
@@ -81,16 +82,16 @@ class ChangedMaps(ABC):
         self._meet()  # the changed maps have been copied before they are changed again
 
     def _meet(self) -> None:
-        """All lanes come here, and know of what each has written."""
+        """Synchronise the warp, and make its writes visible to all its lanes."""
         pd.ptx.bar.warp.sync(EVERY_LANE)
 
     def _acquire(self) -> None:
-        """The lane that copies sees the maps."""
+        """Make the maps visible to the lane that issues the loads."""
         for number in range(len(self.patterns)):
             pd.ptx("fence.proxy.tensormap::generic.acquire.gpu", self._generic(number), MAP_BYTES)
 
     def _set(self, number: int, view: View, lines: Scalar, length: Scalar) -> None:
-        """Where a matrix begins, its extents, and the bytes between its lines."""
+        """Set the address of a map, its extents, and the bytes between rows."""
         changed = self._changed(number)
         replace, where = "tensormap.replace.tile", "shared::cta.b1024"
         pd.ptx(f"{replace}.global_address.{where}.b64", changed, view.pointer.value)
@@ -100,12 +101,12 @@ class ChangedMaps(ABC):
         pd.ptx(f"{replace}.global_stride.{where}.b64", changed, 0, apart)
 
     def _changed(self, number: int) -> PointerValue:
-        """A map in shared memory, as it was changed last."""
+        """Return the address of a map in shared memory."""
         return self.changed + number * MAP_BYTES
 
     @abstractmethod
     def _kept(self, number: int) -> PointerValue:
-        """Where a map is in global memory."""
+        """Return the address of a map in global memory."""
 
     def _generic(self, number: int) -> PointerValue:
         address: Scalar = pd.ptx.cvta.global_.u64(self._kept(number).value)
@@ -142,15 +143,15 @@ class RewrittenMaps(ChangedMaps):
 
 
 class ProblemMaps(ChangedMaps):
-    """The maps of A and B, and of an output that is stored in boxes, for the warp that finds tiles of a list of
-    problems. It tells others the version, of which they `acquire` the maps before they copy by them.
+    """The maps of A and B, and of an output that is stored in boxes, for the warp that locates the tiles of a list of
+    problems. It passes the version of the maps on to other warps, which `acquire` them before they use them.
 
-    A version is written again when so many problems came behind it that no copy by it is under way: those that copy
-    are at the second tile behind at most, and what was stored of the third is in memory.
+    A version is reused only when no copy uses it any more: loads are at most two tiles behind, and the stores of the
+    third tile have completed.
     """
 
     def __init__(self, traits: WarpgroupTraits, patterns: Sequence[MappedTensor], memory: PointerValue) -> None:
-        """`memory` has `problem_map_bytes` for each block, and begins at a multiple of 128 bytes."""
+        """`memory` has `problem_map_bytes` for each block, and is aligned to 128 bytes."""
         changed = pd.shared(b8, len(patterns) * MAP_BYTES, align=MAP_BYTES, name="changed_maps")
         super().__init__(patterns, changed.address(0))
         self.versions = problem_versions_of(traits.tiling.stages)
@@ -159,7 +160,7 @@ class ProblemMaps(ChangedMaps):
         self.problem, self.version = pd.var(u32, NO_PROBLEM), pd.var(u32, 0)
 
     def follow(self, number: Scalar, product_of: Callable[[Scalar], Product]) -> None:
-        """Rewrites them where a problem is another one."""
+        """Rewrite the maps if the problem has changed."""
         with pd.if_(number != self.problem):
             self.problem.set(number)
             self.version.set(pd.select(self.version == self.versions - 1, 0, self.version + 1))
@@ -168,15 +169,15 @@ class ProblemMaps(ChangedMaps):
             self.rewrite(matrices[: len(self.patterns)])
 
     def acquire(self, number: int, version: Scalar) -> None:
-        """The thread that copies by a map of a version sees it."""
+        """Make a version of a map visible to the thread that uses it."""
         pd.ptx("fence.proxy.tensormap::generic.acquire.gpu", self._generic(number, version), MAP_BYTES)
 
     def of(self, number: int, version: Scalar, row: Scalar | None = None) -> TensorView:
-        """A matrix by its map, from a row on."""
+        """Return a matrix by a version of its map, from a row on."""
         return TensorView(MappedTensor(self._generic(number, version), self.patterns[number].type), 0, row)
 
     def _acquire(self) -> None:
-        """Others do, who copy."""
+        """Do nothing: each thread acquires the maps that it uses."""
 
     def _kept(self, number: int, version: Scalar | None = None) -> PointerValue:
         of = self.version if version is None else version
@@ -188,6 +189,6 @@ class ProblemMaps(ChangedMaps):
 
 
 def _matrices_of(product: Product, majors: tuple[str, str]) -> list[tuple[View, Scalar, Scalar]]:
-    """A and B as their maps have them: so many lines, each of so many elements."""
+    """Return A and B as their maps describe them: (matrix, rows, elements of a row)."""
     sizes = (product.a, product.m, majors[0]), (product.b, product.n, majors[1])
     return [(view, mn, product.k) if major == "k" else (view, product.k, mn) for view, mn, major in sizes]

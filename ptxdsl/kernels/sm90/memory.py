@@ -1,5 +1,4 @@
-"""The memory of a block on the sm_90a path: shared, the ring and behind it where the output is staged; and global, from
-when the kernels before have written it."""
+"""The shared memory of a block on sm_90a, the ring in it, and the wait for the kernels before this one."""
 
 from __future__ import annotations
 
@@ -17,9 +16,12 @@ from ptxdsl.types import Type
 
 
 class SharedTiles:
-    """`a` and `b` are where the tiles of A and B lie in the first stage of the ring, one behind the other. It stands
-    before the ring, whose making all threads wait for. Blocks of a cluster that bring each other accumulators behind
-    the ring know of each other that they have begun, by a phase of the cluster's barrier."""
+    """The shared memory of a block. `a` and `b` are the tiles of A and B in the first stage of the ring, next to each
+    other.
+
+    It is allocated before the ring, whose construction synchronises all threads. If blocks of a cluster exchange
+    accumulators past the end of the ring, a phase of the cluster barrier tells them that the others have started.
+    """
 
     def __init__(self, traits: WarpgroupTraits) -> None:
         self.traits, (inputs, of_b) = traits, traits.operands.input_types
@@ -48,7 +50,7 @@ def _mbarriers(warpgroups: int) -> ArrayView:
 
 
 def _one(type: Type) -> PointerValue:
-    """A 1 in shared memory."""
+    """Return a 1 in shared memory."""
     one = pd.shared(type, 1, name="one")
     with pd.if_(pd.tid.x == 0):
         one[0] = 1
@@ -56,7 +58,7 @@ def _one(type: Type) -> PointerValue:
 
 
 def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring:
-    """The ring of a block, of a kind, which others of a cluster fill as well where they share copies."""
+    """Return the ring of a block; if blocks of a cluster share loads, they fill each other's rings."""
     tiling, cluster = traits.tiling, prod(traits.schedule.multicast)
     stages, stage_bytes, holders = tiling.stages, traits.stage_bytes, tiling.holders
     each = "warp" if traits.from_registers else "warpgroup"
@@ -65,9 +67,11 @@ def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring
 
 
 def await_prerequisites(*maps: Any) -> None:
-    """What a block does before its roles: it prefetches tensor maps, and waits until the kernels before this one have
-    ended, where it was launched as their dependent: blocks begin while the last ones of the kernel before still run.
-    The same then holds for the kernel after it."""
+    """Prefetch tensor maps, and wait until the kernels before this one have ended.
+
+    Blocks of a dependent launch start while the last blocks of the kernel before still run; the next kernel may do the
+    same.
+    """
     with pd.if_(pd.tid.x == 0):
         for map in maps:
             map.prefetch()

@@ -1,5 +1,4 @@
-"""From the ring to the accumulators of a tile: products of a warpgroup, one k step of the instruction behind the
-other."""
+"""wgmma: the products of a stage of the ring, added to the accumulators of a warpgroup."""
 
 from __future__ import annotations
 
@@ -30,11 +29,12 @@ PAIR = 2  # products whose first factor is loaded together, while those of the p
 
 
 class StageMma:
-    """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B; of the transpose, 64
-    columns of B by the tile of A. In ping-pong it multiplies all rows of a tile, 64 after 64."""
+    """The tensor cores of a warpgroup, which multiplies 64 rows of the tile of A by the tile of B. If A and B are
+    swapped, it multiplies 64 columns of B by the tile of A. In ping-pong it multiplies all rows of a tile, 64 at a
+    time."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
-        """`number` is that of the warpgroup among those that multiply."""
+        """`number` is the index of the consumer warpgroup."""
         self.layout, self.pieces, atom = traits.accumulators, traits.tiling.pieces, traits.atom
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
@@ -51,18 +51,18 @@ class StageMma:
         self.multiplied = self.pieces
 
     def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
-        """Where the first factor lies of whose pieces, of 64 rows each, this is the first."""
+        """Locate the first factor; `piece` is the first 64-row block of this warpgroup."""
         self.a = shared_operand(atom, "a", tile)
         self.first_a = self.a.descriptor(memory.value.to(u64), piece)
 
     def into(self, accumulators: TileAccumulators, pieces: int | None = None) -> StageMma:
-        """The same, where the accumulators of a tile are these registers; of its first `pieces` alone."""
+        """Return this MMA with given registers as accumulators, for the first `pieces` 64-row blocks only."""
         other = copy(self)
         other.accumulators, other.multiplied = accumulators, pieces or self.pieces
         return other
 
     def narrowed(self, columns: int) -> StageMma:
-        """The same that multiplies so many columns of B at a time."""
+        """Return an MMA of `columns` columns of B."""
         other, atom = copy(self), sub(r"n\d+", f"n{columns}", str(self.b.atom))
         other.b, other.mnemonic = shared_operand(atom, "b", self.b_tile), self._mnemonic(atom)
         rows, _ = self.layout.warp
@@ -70,22 +70,21 @@ class StageMma:
         return other
 
     def of_rows(self, rows: int) -> StageMma:
-        """The same of the first rows of a tile whose A and B are swapped, so many."""
+        """Return an MMA of the first `rows` rows of a tile whose A and B are swapped."""
         other, (_, columns) = copy(self), self.layout.warp
         other.mnemonic = sub(r"n\d+", f"n{rows}", self.mnemonic)
         other.layout = replace(self.layout, rows=gcd(rows, self.layout.rows), warp=(rows, columns))
         return other
 
     def begin(self, slot: Slot) -> TileAccumulators:
-        """Begins the first products of a tile. Returns their accumulators: those of pieces that lie alike."""
+        """Start the first products of a tile and return their accumulators."""
         accumulators = self.accumulators or TileAccumulators(self.layout, self.layout.groups * self.pieces)
         self.multiply(accumulators, slot, accumulate=False)
         return accumulators
 
     def multiply(self, accumulators: TileAccumulators, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
-        """Begins to multiply the tiles in a slot of the ring: one group of wgmma. The first product of a tile does not
-        `accumulate`: what the registers held before does not count. Of `narrowed` products these are those of a `part`
-        of the columns."""
+        """Issue the wgmmas of one slot of the ring, as one group. Without `accumulate` the first of them overwrites the
+        registers. A `narrowed` MMA multiplies one `part` of the columns."""
         behind = (slot.index * self.stage_units).to(u64)
         a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
@@ -95,28 +94,30 @@ class StageMma:
         pd.ptx.wgmma.commit_group.sync.aligned()
 
     def _products(self, accumulators: TileAccumulators) -> Iterator[tuple[int, tuple[int, TileAccumulators]]]:
-        """Of a stage: the step along K, and the number and the accumulators of a piece."""
+        """Yield the products of a stage: the step along K, and the number and accumulators of a 64-row block."""
         return product(range(self.steps), enumerate(accumulators.pieces(self.pieces)[: self.multiplied]))
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:
-        """What the instruction says of its operands: no float is negated, and those of 16 bits may be transposed."""
+        """Return the immediate operands of the instruction: signs of floats, and transposes of 16-bit types."""
         signs = (1, 1) if inputs.is_float else ()
         return (*signs, int(self.a.transposed), int(self.b.transposed)) if inputs in TURNED else signs
 
     def wait(self, under_way: int) -> None:
-        """Until so many groups are under way at most."""
+        """Wait until at most `under_way` groups are in flight."""
         pd.ptx.wgmma.wait_group.sync.aligned(under_way)
 
     def _mnemonic(self, atom: str) -> str:
-        """Of the instruction that an atom is of, by the types of its operands."""
+        """Return the instruction of an atom for the types of its operands."""
         _, shape, accumulators, _ = atom.split(".")
         return ".".join(("wgmma.mma_async.sync.aligned", shape, accumulators, *self.types))
 
 
 class RegisterMma(StageMma):
-    """The same where the first factor comes from registers, which are free when their product has ended. Products go in
-    pairs, each a group that takes the registers of the pair before the last one: one pair is loaded while another one
-    is under way. One by one each would wait for its own load, longer than narrow products take."""
+    """An MMA whose first factor comes from registers, which are free when their product has ended.
+
+    Products are issued in pairs, each a group that reuses the registers of the pair before the last: one pair is loaded
+    while another is in flight. Single products would wait for their own loads, which take longer than narrow products.
+    """
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
         self.first_factor = first_factor(traits)
@@ -141,13 +142,14 @@ class RegisterMma(StageMma):
             pd.ptx.wgmma.commit_group.sync.aligned()
 
     def wait(self, under_way: int) -> None:
-        """Until so many stages are under way at most: the second pair of one has waited for those before it."""
+        """Wait until at most `under_way` stages are in flight; the second pair of a stage has already waited for the
+        stage before."""
         if not under_way:
             super().wait(0)
 
 
 def warpgroup_mma(traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> StageMma:
-    """The tensor cores of the warpgroup of that number, for such traits."""
+    """Return the tensor cores of the consumer warpgroup `number`."""
     if traits.operands.rounded != "none" and not traits.from_registers:
         raise LaunchError(f"`{traits.operands.rounded}` is rounded, and is not the first factor of {traits.atom}")
     return (RegisterMma if traits.from_registers else StageMma)(traits, memory, number)

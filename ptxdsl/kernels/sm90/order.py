@@ -1,9 +1,9 @@
-"""Warpgroups that take turns at the tensor cores, so that one multiplies while another stores.
+"""The order in which consumer warpgroups use the tensor cores, so that one multiplies while another runs its epilogue.
 
-Ping-pong: each has every second tile of a block. It begins to multiply when all products of the other one's tile have
-begun, so that slots of the ring are read in order; they take turns at the memory in which output is staged, too.
+Ping-pong: warpgroups compute alternate tiles of a block. One starts to multiply when all products of the other's tile
+have been issued, so that ring slots are read in order; they also alternate in the memory for staged output.
 
-Staggered: they share tiles, which one ends after the other.
+Staggered: warpgroups share each tile, and end it one after the other.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three, w
 
 
 class OrderedBarrier:
-    """Turns of warpgroups, by a named barrier each: at its own one it waits, at that of the next it arrives."""
+    """Turns of warpgroups, by one named barrier each: a warpgroup waits at its own barrier and arrives at that of the
+    next."""
 
     def __init__(self, first: int, consumer: pd.warpgroup, warpgroups: int = IN_TURN) -> None:
-        """`first` is the barrier of the first warpgroup; those behind it are of the others."""
+        """`first` is the barrier of the first warpgroup; the next ones follow it."""
         self.number = first + consumer.index
         self.others = first + (consumer.index + 1) % warpgroups
 
     def wait(self) -> None:
-        """Until the warpgroup before has passed the turn on."""
+        """Wait until the previous warpgroup has passed the turn on."""
         pd.ptx.bar.sync(self.number, 2 * WARPGROUP)
 
     def pass_on(self) -> None:
-        """Gives the turn to the next warpgroup."""
+        """Pass the turn to the next warpgroup."""
         pd.ptx.bar.arrive(self.others, 2 * WARPGROUP)
 
 
@@ -84,13 +85,13 @@ class PingPongWalk(Walk):
         return (self.number & 1) == self.consumer.index
 
     def _wait(self, turn: OrderedBarrier) -> None:
-        """For a turn, but at the first tile, behind none."""
+        """Wait for a turn; the first tile needs none."""
         with pd.if_(self.number > 0):
             turn.wait()
 
 
 class DelegatingWalk(Walk):
-    """Another walk, but for what a class that derives from this one does otherwise."""
+    """The base of walks that change a part of another walk."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk = walk
@@ -134,8 +135,8 @@ class StaggeredWalk(DelegatingWalk):
 
 
 class MeetingWalk(DelegatingWalk):
-    """Another walk, of a block's only tile, whose warpgroups meet behind their products: they stage it in the ring,
-    which all of them have read."""
+    """The walk over a block's only tile, whose warpgroups synchronise after their products: they stage it in the ring,
+    which all of them have read then."""
 
     def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         accumulators.layout.meet()
@@ -177,7 +178,7 @@ def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None
 def consumer_walk(
     traits: WarpgroupTraits, context: KernelContext, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
 ) -> Walk:
-    """The tiles of a warpgroup that multiplies: a part of all of its block's, or every second one."""
+    """Return the walk of a consumer warpgroup: over all tiles of its block, or every second one."""
     walk = traits.schedule.walk(context)
     if traits.tiling.pingpong:
         return PingPongWalk(traits, walk, ring, epilogue, consumer)

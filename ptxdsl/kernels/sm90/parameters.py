@@ -1,4 +1,4 @@
-"""What kernels of the sm_90a path take: A and B as tensor maps, all else as on every path."""
+"""Parameters of the kernels of sm_90a: A and B as tensor maps, the rest as on every path."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ptxdsl.trace.instruction import Scalar
 
 @lru_cache(maxsize=1024)
 def tensor_parameters(traits: WarpgroupTraits) -> Group:
-    """Return the parameters of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and an out that is
-    stored in boxes; otherwise C and out are m×n and row-major."""
+    """Return the parameters of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and out if out is
+    stored in boxes; else C and out are m×n and row-major."""
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
@@ -39,9 +39,9 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
 
 @lru_cache(maxsize=1024)
 def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) -> Group:
-    """Return the parameters of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one of each
-    group, and that of B, a plane of each group; the counters of TileQueue; `boxes`, out as a tensor, if it is stored in
-    boxes; otherwise as `ragged_kernel`, which takes the same of an A whose rows are gathered."""
+    """Return the parameters of `warpgroup_ragged_kernel`: the tensor of all rows of A, as one plane or as one plane a
+    group, and that of B, one plane a group; the `counters` of a TileQueue; out as a tensor, `boxes`, if it is stored
+    so; the rest as in `ragged_kernel`. A whose rows are gathered is passed as there."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes and not scatters else {}
     gathers = traits.operands.a_gathered
     a = group_view(traits.operands.inputs) if gathers else traits.map_of_rows
@@ -51,8 +51,8 @@ def tensor_ragged_parameters(traits: WarpgroupTraits, scatters: bool = False) ->
 
 
 class ScaleView(pd.Parameters):
-    """Scales of a matrix: elements between those of neighbouring rows of A, columns of B or blocks of these; between
-    blocks along K; and between the matrices of groups."""
+    """Scales of a matrix. `line` is the elements between the scales of neighbouring rows of A, columns of B or blocks
+    of these, `step` between blocks along K, `apart` between the matrices of groups."""
 
     pointer: ptr[f32]
     line: s64
@@ -66,24 +66,24 @@ def _scale_fields(traits: WarpgroupTraits) -> dict[str, Any]:
 
 
 def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
-    """The tensor maps among them."""
+    """Return the tensor maps among the parameters."""
     c = [p.c] if traits.c_boxes and traits.operands.c == "separate" else []
     return [p.a, p.b, p.out, *c] if traits.operands.out_boxes else [p.a, p.b]
 
 
 def _views(tensors: dict[str, Any], planes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """What a product has of matrices that are tensors, or planes of such."""
+    """Return matrices as views of tensors, or of planes of tensors."""
     return {name: TensorView(map, planes[name] if planes else 0) for name, map in tensors.items()}
 
 
 def _apart(p: Any, traits: WarpgroupTraits, name: str) -> Any:
-    """The elements between the matrices of batches; 0 where one is for all."""
+    """Return the elements between the matrices of a batch; 0 if one matrix is shared by all."""
     return getattr(p.batches, "out" if name == "c" and traits.operands.c == "in place" else name)
 
 
 class TensorProducts(Products):
-    """Products of which a slice of K is never empty: one that would be multiplies the zeros that tensor copies bring
-    from behind the end of K. WorkTile that its schedule does not know otherwise is known by its batch."""
+    """Products whose slices of K are never empty: an empty slice multiplies the zeros that TMA returns past the end of
+    K. The item of a work tile is its batch by default."""
 
     def work(self, tile: Tile, batch: Index = 0, k: tuple[Index, Index] | None = None, item: Any = None) -> WorkTile:
         return super().work(tile, batch, k and (k[0], pd.max(k[1], k[0] + 1)), batch if item is None else item)
@@ -91,8 +91,8 @@ class TensorProducts(Products):
 
 @lru_cache(maxsize=1024)
 def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `warpgroup_ragged_k_kernel`: beside those of `ragged_k_kernel` the tensors of all rows of A and B, whose
-    maps are the patterns of those of groups, memory for these, and the counters of TileQueue."""
+    """Return the parameters of `warpgroup_ragged_k_kernel`: those of `ragged_k_kernel`, the tensors of all rows of A
+    and B, whose maps are the patterns for those of groups, memory for these, and the counters of a TileQueue."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
     if traits.c_boxes and traits.operands.c == "separate":
         boxes["c"] = traits.out_map
@@ -103,9 +103,9 @@ def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
 
 @lru_cache(maxsize=1024)
 def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `warpgroup_grouped_kernel`: A and B of one of the problems, whose tensor maps are the patterns of all;
-    `boxes` is one of the outputs, where they are stored in boxes; `maps` is memory for the maps that blocks rewrite;
-    `counters` are those of TileQueue; else as `grouped_kernel`."""
+    """Return the parameters of `warpgroup_grouped_kernel`: A and B of one of the problems, whose tensor maps are the
+    patterns for all; `boxes`, one of the outputs if they are stored in boxes; `maps`, memory for rewritten maps; the
+    `counters` of a TileQueue; the rest as in `grouped_kernel`."""
     numbers = {"problems": u32, "alpha": traits.scalar, "beta": traits.scalar}
     memory = {"maps": ptr[b8], "counters": ptr[u32], "table": ptr[s64]}
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
@@ -114,8 +114,8 @@ def tensor_grouped_parameters(traits: WarpgroupTraits) -> Group:
 
 @lru_cache(maxsize=1024)
 def tensor_conv2d_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `warpgroup_conv2d_kernel`: the tensors of images and filters, the output as of `warpgroup_gemm_kernel`,
-    and how the windows lie in the images."""
+    """Return the parameters of `warpgroup_conv2d_kernel`: the tensors of images and filters, the output as in
+    `warpgroup_gemm_kernel`, and the geometry of the windows."""
     x, w = boxes_of(traits)
     out = traits.out_map if traits.operands.out_boxes else view(traits.operands.output)
     shared = shared_parameters(traits)
@@ -124,7 +124,8 @@ def tensor_conv2d_parameters(traits: WarpgroupTraits) -> Group:
 
 @lru_cache(maxsize=1024)
 def tensor_wgrad_parameters(traits: WarpgroupTraits) -> Group:
-    """Those of `wgrad_kernel`: the tensors of the gradient of the output and of the images, and as of a convolution."""
+    """Return the parameters of `wgrad_kernel`: the tensors of the output's gradient and of the images, the rest as in a
+    convolution."""
     x, out = (
         filter_gradient_boxes(traits),
         traits.out_map if traits.operands.out_boxes else view(traits.operands.output),
@@ -134,21 +135,21 @@ def tensor_wgrad_parameters(traits: WarpgroupTraits) -> Group:
 
 
 def wgrad_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
-    """What a kernel with these parameters computes."""
+    """Return the products of a kernel with these parameters."""
     g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
     return TensorProducts(Product(g.m, g.n, g.k, TensorView(p.dy), p.x, out, out, 1, 0, ()), traits.tile)
 
 
 def convolution_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
-    """What a kernel with these parameters computes."""
+    """Return the products of a kernel with these parameters."""
     g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
     extras = extra_values(p, traits.operands)
     return TensorProducts(Product(g.m, g.n, g.k, p.x, p.w, out, out, 1, 0, extras), traits.tile)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits, alpha: Scalar | None = None) -> TensorProducts:
-    """What a kernel with these parameters computes. Batches are planes of the tensors; of a single matrix for all of
-    them the first is the only one. `alpha` stands for that of the parameters, where it is given."""
+    """Return the products of a kernel with these parameters. Batches are planes of the tensors; a matrix shared by all
+    batches has one plane. `alpha` replaces the parameter if given."""
     tensors: dict[str, Any] = {"a": p.a, "b": p.b}
     if traits.operands.out_boxes:
         tensors["out"] = p.out

@@ -1,7 +1,7 @@
-"""The image operand of an implicit-GEMM convolution by tensor copies: columns of pixels, as im2col maps bring them.
+"""The image operand of an implicit-GEMM convolution by TMA: columns of pixels, as im2col maps load them.
 
-Its rows are output pixels (n, p, q). Along k it runs over the places of the window, and at each of them over the
-channels in whole lines of a box: channels behind the last one are zeros, in the images as in the filters.
+Its rows are output pixels (n, p, q). K runs over the window positions, and at each of them over the channels in whole
+rows of a box: channels past the last one are zeros, in the images as in the filters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_CORNER = (0, 0)
 
 @dataclass(frozen=True)
 class ColumnBoxes:
-    """A column of `pixels` output pixels, each with the `channels` of a line, for one place of the window."""
+    """A column of `pixels` output pixels with `channels` each, for one window position."""
 
     type: Type
     pixels: int
@@ -33,7 +33,7 @@ class ColumnBoxes:
 
     @cached_property
     def map(self) -> pd.TensorMap:
-        """What a kernel takes of images, whose padding and stride it is not made for."""
+        """The kernel parameter for images, for any padding and stride."""
         return self.map_of(NO_CORNER, NO_CORNER, (1, 1))
 
     def map_of(
@@ -43,7 +43,7 @@ class ColumnBoxes:
         strides: tuple[int, int],
         l2_promotion: int = L2_PROMOTION,
     ) -> pd.TensorMap:
-        """The map of images whose windows go from one corner to the other in such strides."""
+        """Return the map of images whose windows go from one corner to the other in such strides."""
         swizzle = self.channels * self.type.bytes
         return pd.TensorMap.im2col(
             self.type, self.pixels, self.channels, lower, upper, strides, swizzle, l2_promotion=l2_promotion
@@ -52,7 +52,7 @@ class ColumnBoxes:
 
 @dataclass(frozen=True)
 class FilterBoxes:
-    """The `channels` of a line of so many `filters`, at one place of the window."""
+    """`channels` of `filters` filters, at one window position."""
 
     type: Type
     filters: int
@@ -60,24 +60,24 @@ class FilterBoxes:
 
     @cached_property
     def map(self) -> pd.TensorMap:
-        """What a kernel takes of filters (K, R·S, C)."""
+        """The kernel parameter for filters (K, R·S, C)."""
         box = self.filters, 1, self.channels
         return pd.TensorMap(self.type, box, swizzle=self.channels * self.type.bytes, l2_promotion=L2_PROMOTION)
 
 
 def boxes_of(traits: WarpgroupTraits) -> tuple[ColumnBoxes, FilterBoxes]:
-    """How the tiles of images and filters come: in shared memory they are those of A and B. Filters whose channels lie
-    along N, as in the gradient of images, come by their lines."""
+    """Return the boxes of images and filters; in shared memory they form the tiles of A and B. Filters whose channels
+    are along N, as in the gradient of images, are loaded row by row."""
     a, b = traits.a, traits.b
     filters = b.mn if b.major == "k" else b.k
     return ColumnBoxes(a.type, a.mn, a.line), FilterBoxes(b.type, filters, b.line)
 
 
 class WindowGeometry(pd.Parameters):
-    """The numbers of a convolution whose images and filters are tensors.
+    """The geometry of a convolution whose images and filters are tensors.
 
-    As a GEMM it is m×n×k: N·P·Q, K, and R·S times the channels in whole tiles of k. `turn` is how far the window
-    reaches along a line, S·dilation.
+    As a GEMM it is m×n×k: N·P·Q, K, and R·S times the channels in whole tiles of k. `turn` is the extent of the window
+    along a row, S·dilation.
     """
 
     m: u32
@@ -96,8 +96,8 @@ class WindowGeometry(pd.Parameters):
 
 
 class WindowCopies(TmaLoads):
-    """The copies of both operands, tile after tile along the K of some work; for one thread. Of filters whose channels
-    lie along N, K runs over the filters, and over the window from its last place to the first."""
+    """The loads of both operands, iteration after iteration along K; for one thread. If the channels of filters are
+    along N, K runs over the filters, and over the window from its last position to the first."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
         super().__init__(traits, memory)
@@ -108,8 +108,8 @@ class WindowCopies(TmaLoads):
         self.position, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))
 
     def seek(self, work: WorkTile) -> None:
-        """Goes to where the window of a tile's first output pixel begins, and to the place of the window and the
-        channels with which the work does."""
+        """Go to the window of a tile's first output pixel, and to the window position and the channels at which its K
+        begins."""
         g, first = self.geometry, pd.cast(work.first[0], u32)
         image = first // g.image
         row, column = divmod_of(first - image * g.image, g.line)
@@ -127,7 +127,7 @@ class WindowCopies(TmaLoads):
         self.right.set(right)
 
     def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
-        """Begins to copy the tiles of the next iteration along K to a slot of the ring."""
+        """Start the loads of the next iteration along K to a slot of the ring."""
         behind, product = slot.index * self.memory.stage, work.product
         corner = self.image, self.line, self.column, self.channel.bitcast(s32)
         offsets = self.down.to(u16), self.right.to(u16)
@@ -154,15 +154,16 @@ class WindowCopies(TmaLoads):
 
 
 def filter_gradient_boxes(traits: WarpgroupTraits) -> ColumnBoxes:
-    """How images come as the second operand: 64 pixels along k, each with the channels of a line of the tile."""
+    """Return the boxes of images as the second operand: 64 pixels along k, each with the channels of a row of the
+    tile."""
     b = traits.b
     return ColumnBoxes(b.type, b.k, b.line)
 
 
 class FilterGradientCopies(TmaLoads):
-    """The copies of a product whose k runs over output pixels: its rows are filters, as the gradient of the output has
-    them at each pixel, its columns the channels of all places of the window. Each line of boxes of these is a column of
-    pixels at one place of the window; for one thread."""
+    """The loads of a product whose k runs over output pixels; for one thread. Its rows are filters, given by the
+    gradient of the output, its columns the channels of all window positions. A row of boxes is a column of pixels at
+    one window position."""
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
         super().__init__(traits, memory)
@@ -170,7 +171,7 @@ class FilterGradientCopies(TmaLoads):
         self.lines = [tuple(pd.var(u32, 0) for _ in range(3)) for _ in range(0, traits.tile[1], self.line)]
 
     def seek(self, work: WorkTile) -> None:
-        """Works out where in the window, and at which channel, each line of a tile is."""
+        """Compute the window position and the first channel of each row of boxes of a tile."""
         g, first = self.geometry, pd.cast(work.first[1], u32)
         for number, (down, right, channel) in enumerate(self.lines):
             position, begin = divmod_of(first + number * self.line, g.channels)
@@ -180,7 +181,7 @@ class FilterGradientCopies(TmaLoads):
             channel.set(begin)
 
     def fetch(self, work: WorkTile, iteration: Any, slot: Slot) -> None:
-        """Begins to copy the tiles of the next pixels to a slot of the ring."""
+        """Start the loads of the next pixels to a slot of the ring."""
         g, product, first = self.geometry, work.product, pd.cast(iteration * self.depth, u32)
         behind = slot.index * self.memory.stage
         self.a.load(product.a, self.memory.a + behind, work.first[0], first, slot.full)
@@ -195,6 +196,6 @@ class FilterGradientCopies(TmaLoads):
 
 
 def divmod_of(number: Any, divisor: Any) -> tuple[Any, Any]:
-    """The quotient and the remainder of traced values, by one division."""
+    """Return the quotient and the remainder of traced values, with one division."""
     quotient = number // divisor
     return quotient, number - quotient * divisor

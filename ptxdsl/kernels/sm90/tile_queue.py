@@ -1,4 +1,4 @@
-"""Queues of tiles: whichever block is free takes the next one, by a counter in global memory."""
+"""Queues of tiles: a block that is free takes the next one, by a counter in global memory."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ ENDED = 2  # what is told instead of whether a tile is halved, behind the last o
 
 
 class TileQueue:
-    """The numbers of a block's tiles, in the order in which it takes them; its first is its own number. `counters` are
-    COUNTERS u32, 0 before a launch and after it.
+    """The numbers of a block's tiles, in the order in which it takes them; the first is the number of the block.
+    `counters` are COUNTERS u32, 0 before and after a launch.
 
-    One warp takes them: `take` and `tell` in one of its lanes, then `taken` in all. It works out where tiles of groups
-    of rows are, and those that multiply are told all about each, since that would stand between one tile's products and
-    those of the next.
+    One warp takes them: `take` and `tell` run in one of its lanes, `taken` in all. It locates the tiles of groups of
+    rows and passes their coordinates to the consumers, which have no time for that between two tiles.
     """
 
     words = 6  # that are passed on of a tile
@@ -40,28 +39,28 @@ class TileQueue:
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
-        """The number of the next tile: the answer is on its way while copies begin."""
+        """Take the number of the next tile. The atomic is in flight while loads are issued."""
         taken: Scalar = pd.ptx.atom.relaxed.gpu.global_.add.u32(self.counters, 1)
         return taken
 
     def announce(self, work: WorkTile) -> None:
-        """By that lane, before it copies."""
+        """Pass the coordinates of a tile to the other warps, by the lane that took it, before it issues loads."""
         halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
         self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
 
     def tell(self, taken: Scalar) -> None:
-        """Passes it on to the other lanes."""
+        """Pass the number of the next tile to the other lanes."""
         self.number.set(taken + pd.nctaid.x)
 
     def taken(self) -> Scalar:
-        """The number that one lane has told, in all lanes of its warp."""
+        """Return the number that one lane passed on, in all lanes of its warp."""
         number: Scalar = pd.ptx.redux.sync.max.u32(self.number, EVERY_LANE)  # the others have 0
         return number
 
     def told(self) -> list[Scalar]:
-        """Of the next tile, for a warp that multiplies: its group, the group's first row among all, the rows of the
-        group, the tile's row and column there, and whether it is halved: 1, 0, or ENDED behind the last one. Of a tile
-        that has a share of its group, the rows are those of the tile."""
+        """Return the coordinates of the next tile, in a consumer warp: its group, the first row of the group, the rows
+        of the group, the row and column of the tile, and 1 if it is halved, 0 if not, ENDED after the last one. If rows
+        are shared evenly, the rows are those of the tile."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
         pd.ptx.bar.warp.sync(EVERY_LANE)  # one lane may be behind, which stores or copies: the others wait for it here
@@ -69,13 +68,13 @@ class TileQueue:
         return values
 
     def reader(self) -> TileQueue:
-        """The same for warps of another role that are told as well."""
+        """Return the queue for the warps of another role."""
         other = copy(self)
         other.ring = self.ring.reader()
         return other
 
     def close(self) -> None:
-        """By the lane that took them, when there are no more: the last block leaves the counters as they were."""
+        """End the queue, by the lane that took the tiles. The last block resets the counters."""
         self._pass_on(*[0] * (self.words - 1), ENDED)
         self.ring.drain()
         ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.counters + 1, 1)
@@ -91,15 +90,16 @@ class TileQueue:
 
 
 class StoredRing(pd.Ring):
-    """A ring whose stages come by st.async, and by no bulk copy, which would go through another proxy than readers."""
+    """A ring whose stages are written by st.async and not by bulk copies, which would use another proxy than the
+    readers."""
 
     def _fence_reads(self) -> None:
-        """There is no other proxy."""
+        """Do nothing: reads and writes use the same proxy."""
 
 
 class ClusterTileQueue(TileQueue):
-    """The same of blocks of a cluster, which take neighbouring tiles together: the first of them takes their number,
-    and stores it to all."""
+    """A queue of a cluster, whose blocks take neighbouring tiles together. The first block takes a number and stores it
+    to all."""
 
     def __init__(self, counters: PointerValue, holders: int, blocks: int) -> None:
         super().__init__(counters, holders)
@@ -122,7 +122,7 @@ class ClusterTileQueue(TileQueue):
         self.passed.commit()
 
     def taken(self) -> Scalar:
-        """The number that the first block has told."""
+        """Return the number that the first block passed on."""
         number: Scalar = self.sent[self.passed.wait().index]
         self.passed.release()
         return number
@@ -133,29 +133,31 @@ class ClusterTileQueue(TileQueue):
 
 
 class ProblemTileQueue(TileQueue):
-    """The same of tiles of a list of problems, which a warp of its own finds while others copy and multiply the one
-    before: those that copy are told as well."""
+    """A queue of the tiles of a list of problems. A warp of its own locates them while others load and multiply the
+    previous one; the producer is a reader as well."""
 
     words, held = 8, 1
 
     def announce(self, work: WorkTile, version: Index = 0) -> None:
-        """With the version of the maps of its problem. The one behind it is taken when all know of this one."""
+        """Pass a tile on with the version of the maps of its problem. The next tile is located when all readers have
+        this one."""
         product = work.product
         self._pass_on(work.item[0], version, product.a.row, product.m, *work.tile, work.iterations, 0)
         self.ring.acquire()
 
 
 class ClusterProblemTileQueue(ProblemTileQueue, ClusterTileQueue):
-    """The same of blocks of a cluster."""
+    """A queue of the tiles of a list of problems, for the blocks of a cluster."""
 
 
 def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
-    """The same place in the shared memory of a block of the cluster."""
+    """Return the same address in the shared memory of a block of the cluster."""
     return pd.pointer(pd.ptx.mapa.shared__cluster.u32(pointer, rank), pointer.element, "shared::cluster")
 
 
 class TileQueueWalk(TileAfterTile):
-    """The tiles that a warp is told; `locate` makes a WorkTile of what it hears."""
+    """The walk over the tiles of a queue, in warps that read it. `locate` makes a WorkTile of the words of the
+    queue."""
 
     ahead = True
 

@@ -1,4 +1,4 @@
-"""How a product is cut on the sm_90a path: tiles for warpgroups that multiply, and stages of the ring."""
+"""The tiling of a product on sm_90a: tiles of consumer warpgroups, and stages of the ring."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thre
 
 @dataclass(frozen=True)
 class WarpgroupTiling:
-    """`tile` is the (M, N, K) of a thread block, of which each warpgroup multiplies 64 rows; `stages` is the length of
-    the ring in shared memory. One warpgroup more copies.
+    """`tile` is the (M, N, K) of a thread block, of which each consumer warpgroup multiplies 64 rows; `stages` is the
+    length of the ring in shared memory. One more warpgroup is the producer.
 
-    With `swap_ab` wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M, of which
-    wgmma takes few as well, may be small. With `pingpong` there are two warpgroups that multiply, each a tile of its
-    own, in turns: 64 rows of it, or columns of a swapped one, after the other. With a `stagger` the last so many
-    iterations of a tile that several share are of one after the other. Raises LaunchError for what the path is not
-    written for."""
+    With `swap_ab`, wgmma computes the transpose of a tile, BᵀAᵀ: each warpgroup has 64 of its columns, and M may be
+    small, since wgmma takes as few as 8 columns. With `pingpong`, two consumer warpgroups compute alternate tiles, 64
+    rows at a time, or 64 columns if swapped. With `stagger`, warpgroups that share a tile have its last `stagger`
+    iterations one after the other. Raises LaunchError for unsupported tiles.
+    """
 
     tile: tuple[int, int, int] = (128, 256, 64)
     stages: int = 4
@@ -66,33 +66,34 @@ class WarpgroupTiling:
 
     @property
     def consumers(self) -> int:
-        """The warpgroups that multiply."""
+        """The number of consumer warpgroups."""
         return IN_TURN if self.pingpong else self.multiplied[0] // GROUP_ROWS
 
     @property
     def pieces(self) -> int:
-        """Of 64 rows, or columns of a tile that is swapped, that a warpgroup multiplies of a tile."""
+        """The number of 64-row blocks of a tile that a warpgroup multiplies, or 64-column blocks if it is swapped."""
         return self.multiplied[0] // GROUP_ROWS if self.pingpong else 1
 
     @property
     def piece(self) -> tuple[int, int]:
-        """The rows and columns of a tile that are stored together."""
+        """The (rows, columns) of a tile that are stored together."""
         m, n, _ = self.tile
         return (m, n // self.pieces) if self.swap_ab else (m // self.pieces, n)
 
     @property
     def rows_apart(self) -> int:
-        """From the rows of a tile that one warpgroup multiplies to those of the next; 0 where it is not rows."""
+        """The rows between those of one warpgroup in a tile and those of the next; 0 if warpgroups do not divide the
+        rows."""
         return 0 if self.swap_ab or self.pingpong else GROUP_ROWS
 
     @property
     def columns_apart(self) -> int:
-        """The same of the columns of a tile that is swapped."""
+        """The columns between those of one warpgroup in a swapped tile and those of the next."""
         return GROUP_ROWS if self.swap_ab and not self.pingpong else 0
 
     @property
     def multiplied(self) -> tuple[int, int]:
-        """The rows and columns of the products of wgmma: those of a tile, or of its transpose."""
+        """The (rows, columns) of the wgmma products: those of a tile, or of its transpose."""
         m, n, _ = self.tile
         return (n, m) if self.swap_ab else (m, n)
 
@@ -102,7 +103,7 @@ class WarpgroupTiling:
 
     @property
     def producer(self) -> int:
-        """The warpgroup that copies: the last one, so that those that hold accumulators are the first."""
+        """The index of the producer warpgroup: the last, so that the threads with accumulators are the first."""
         return self.consumers
 
     @property
@@ -111,13 +112,13 @@ class WarpgroupTiling:
 
     @property
     def gathering_warps(self) -> range:
-        """Beside it, those that gather the rows of A that an index names."""
+        """The warps of the producer that gather rows of A by an index."""
         return range(self.copying_warp + 1, self.copying_warp + 1 + GATHERING_WARPS)
 
     @property
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:
-        """Of a thread that copies, and of one that multiplies; where accumulators are few, what a launch gives is
-        enough."""
+        """The registers of a producer and of a consumer thread; None if those of the launch are enough for few
+        accumulators."""
         if self.held_sums <= FEW_SUMS:
             return None, None
         if self.consumers > IN_TURN:
@@ -126,30 +127,30 @@ class WarpgroupTiling:
 
     @property
     def multiplying_registers(self) -> int:
-        """Those that a thread that multiplies has."""
+        """The registers of a consumer thread."""
         return self.role_registers[1] or min(MOST_REGISTERS, REGISTER_FILE // self.threads // 8 * 8)
 
     @property
     def held_sums(self) -> int:
-        """Of a thread that multiplies."""
+        """The accumulators of a consumer thread."""
         return self.pieces * GROUP_ROWS * self.multiplied[1] // WARPGROUP
 
     @property
     def holders(self) -> int:
-        """The threads that hold the accumulators of a tile."""
+        """The number of threads that hold the accumulators of a tile."""
         return WARPGROUP if self.pingpong else WARPGROUP * self.consumers
 
     @property
     def multiplying(self) -> int:
-        """The threads that multiply."""
+        """The number of consumer threads."""
         return WARPGROUP * self.consumers
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """How many tiles an m×n output has along M and N."""
+        """Return the number of tiles of an m×n output along M and N."""
         return -(-m // self.tile[0]), -(-n // self.tile[1])
 
     def atom(self, inputs: Type) -> str:
-        """The product of a warpgroup."""
+        """Return the wgmma atom of a warpgroup."""
         return f"wgmma.m{GROUP_ROWS}n{self.multiplied[1]}k{DEPTH_BYTES // inputs.bytes}.{INPUTS[inputs]}"
 
     def a(self, operands: Operands) -> TileBoxes:
@@ -161,9 +162,9 @@ class WarpgroupTiling:
         )
 
     def accumulators(self, operands: Operands) -> AccumulatorLayout:
-        """Each warp has 16 rows, as wide as the tile, which lie as those of mma.m16n8k16; they are stored in strips of
-        which a line has up to 128 bytes. Of a transpose it has 16 columns, in groups of up to 16 rows. What warpgroups
-        multiply in turns are pieces of 64 rows, of which each is stored like a tile."""
+        """Return the layout of the accumulators. Each warp has 16 rows of the full width, in the fragments of
+        mma.m16n8k16, and stores column strips of up to 128 bytes a row. Of a transpose it has 16 columns, in groups of
+        up to 16 rows. In ping-pong each 64-row block is stored like a tile."""
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
             return AccumulatorLayout(
@@ -177,26 +178,26 @@ class WarpgroupTiling:
         return AccumulatorLayout(operands.sum, self.piece, warp, WARP_ROWS, fragments, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
-        """Shared memory of one stage: a tile of A, and a tile of B behind it."""
+        """Return the bytes of a stage of the ring: a tile of A and a tile of B."""
         return (self.tile[0] + self.tile[1]) * self.tile[2] * inputs.bytes
 
     def ring_bytes(self, operands: Operands) -> int:
         return self.stages * self.stage_bytes(operands.inputs)
 
     def registers(self, operands: Operands) -> int:
-        """Of a thread that multiplies: at least so many are held at the same time."""
+        """Return a lower bound on the registers of a consumer thread."""
         fragments = 0 if operands.from_registers == "none" else FRAGMENT_REGISTERS
         return self.held_sums + OWN_REGISTERS + fragments
 
     def misfits(self, inputs: Type) -> Iterator[str]:
-        """What is wrong with it for such inputs."""
+        """Yield messages about a tiling that wgmma does not support for inputs of a type."""
         if inputs not in INPUTS:
             yield f"the tiles are those of wgmma, which this path has for {either(INPUTS)} inputs; they are {inputs}"
         elif self.tile[2] * inputs.bytes != LINE_BYTES:
             yield f"tile is {self.tile}; with wgmma its K is {LINE_BYTES // inputs.bytes}, {LINE_BYTES} bytes of a line"
 
     def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
-        """What a GPU lacks for it beside shared memory, and how to mend that."""
+        """Yield a message and a remedy for each resource, apart from shared memory, that a GPU lacks."""
         if arch != ARCH and capability_of(arch) // 10 != capability_of(ARCH) // 10:
             yield (
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
@@ -218,13 +219,13 @@ class WarpgroupTiling:
 
 @cache
 def _of_warps(columns: int) -> Fragments:
-    """How the accumulators of a warp lie in a strip of so many columns, and the order of its rows and columns."""
+    """Return the tiled MMA of a warp in a strip of columns, and the order of its rows and columns."""
     mma = make_tiled_mma("mma.m16n8k16.f32.f16", tile=(WARP_ROWS, columns, None))
     return mma, (Layout(WARP_ROWS), Layout(columns))
 
 
 def warpgroup_misfits(choice: Any) -> Iterator[str]:
-    """What is wrong with a choice of tile and stages, whatever the inputs."""
+    """Yield messages about an invalid tile or number of stages, independent of the inputs."""
     tile = choice.tile
     if not isinstance(tile, tuple) or len(tile) != 3 or any(type(n) is not int or n < 1 for n in tile):
         yield f"tile is {tile!r}; it takes a tuple of three ints, (M, N, K)"
@@ -244,7 +245,7 @@ def warpgroup_misfits(choice: Any) -> Iterator[str]:
 
 
 def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: str) -> Iterator[str]:
-    """`rows` and `columns` are the extents of a tile that give wgmma its own."""
+    """Yield messages about the extents of a tile. `rows` and `columns` name those that are M and N of wgmma."""
     extents, least = dict(zip("MNK", tile, strict=True)), LEAST_COLUMNS[name]
     known = [GROUP_ROWS * n for n in range(1, MOST_CONSUMERS + 1)]
     if extents[rows] not in known:
@@ -257,7 +258,7 @@ def _misfit_extents(tile: tuple[int, int, int], name: str, rows: str, columns: s
 
 
 def _misfit_stagger(choice: Any) -> Iterator[str]:
-    """Of warpgroups that share a tile, of which each is so far behind the one before."""
+    """Yield messages about `stagger`: each warpgroup is that many iterations later than the one before."""
     behind = max(1, choice.tile[1 if choice.swap_ab else 0] // GROUP_ROWS - 1)
     most = (choice.stages - 1) // behind
     if type(choice.stagger) is not int or not 0 <= choice.stagger <= most:
@@ -272,7 +273,7 @@ def _misfit_stagger(choice: Any) -> Iterator[str]:
 
 
 def _misfit_turns(tile: tuple[int, int, int], swap_ab: bool) -> Iterator[str]:
-    """Of a tile that one warpgroup multiplies."""
+    """Yield a message about a ping-pong tile whose accumulators do not fit one warpgroup."""
     most, (m, n, _) = MOST_SUMS * WARPGROUP, tile
     across = f"{n} columns M" if swap_ab else f"{m} rows N"
     if m * n > most:

@@ -1,4 +1,4 @@
-"""What a kernel of the sm_90a path is made for: beside the traits of all paths, those of tensor copies and wgmma."""
+"""The traits of a kernel on sm_90a: those of all paths, and what TMA, wgmma and the epilogue need."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a g
 
 @dataclass(frozen=True)
 class WarpgroupTraits(Traits):
-    """Traits whose tiling is one of warpgroups."""
+    """Traits whose tiling is a WarpgroupTiling."""
 
     tiling: WarpgroupTiling = field(default_factory=WarpgroupTiling)
 
@@ -63,30 +63,30 @@ class WarpgroupTraits(Traits):
 
     @property
     def piece(self) -> int:
-        """Of groups of rows, the rows of a box of A: a tile comes in as many as the group has there; 0 where a tile
-        comes as a whole."""
+        """The rows of a box of A in kernels of groups of rows, which load only boxes with rows of the group; 0 if a
+        tile is loaded whole."""
         if self.shares_rows:
             return SHARE_ROWS
         return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
 
     @property
     def streamed(self) -> str:
-        """The operand whose lines are the first to leave the L2 cache: "a" or "b", or "none"."""
+        """The operand that is loaded with evict_first: "a", "b" or "none"."""
         return "a" if self.schedule.streams_a else self.operands.streamed
 
     @property
     def map_of_a(self) -> pd.TensorMap:
-        """What a kernel takes of the A of a product."""
+        """The kernel parameter for the A of a product."""
         return self.a.map_of(self.operands.a_rows) if self.operands.a_rows else self.a.map
 
     @property
     def map_of_rows(self) -> pd.TensorMap:
-        """What a kernel takes of the rows of all groups."""
+        """The kernel parameter for the rows of all groups."""
         return self.a.map_of(self.piece) if self.piece else self.a.map
 
     @property
     def from_registers(self) -> bool:
-        """Whether the first factor of wgmma, which is B where they are swapped, comes from registers."""
+        """True if the first factor of wgmma, which is B if A and B are swapped, comes from registers."""
         return self.operands.from_registers == ("b" if self.tiling.swap_ab else "a")
 
     @property
@@ -95,34 +95,33 @@ class WarpgroupTraits(Traits):
 
     @cached_property
     def out_map(self) -> pd.TensorMap:
-        """What a kernel takes of an output that is stored in boxes: those of a warpgroup, whose lines are as long as
-        the rows of a tile allow, or its 64 columns where tiles are swapped, whose rows may be fewer than 64."""
+        """The kernel parameter for an output that is stored in boxes. A box has the 64 rows of a warpgroup, and rows as
+        long as the tile allows; of a swapped tile it has the 64 columns of a warpgroup, and up to 64 rows."""
         output, (rows, line_bytes) = self.operands.output, self._out_box
         box = rows, line_bytes // output.bytes
         return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
 
     @property
     def _out_box(self) -> tuple[int, int]:
-        """The lines of these boxes, and the bytes of each."""
+        """The rows of a box of the output, and the bytes of each."""
         swap_ab = self.tiling.swap_ab
         line_bytes = gcd((GROUP_ROWS if swap_ab else self.tile[1]) * self.operands.output.bytes, LINE_BYTES)
         return gcd(GROUP_ROWS, self.tile[0]) if swap_ab else GROUP_ROWS, line_bytes
 
     @property
     def c_boxes(self) -> bool:
-        """Whether C comes in such boxes too."""
+        """True if C is loaded in boxes as well."""
         return self.operands.out_boxes and self.operands.c != "none"
 
     @property
     def computes_late(self) -> bool:
-        """Whether accumulators that are stored in boxes are not only scaled, by warpgroups that have no tiles of their
-        own."""
+        """True if the epilogue of an output in boxes does more than scale, in warpgroups that share tiles."""
         computes = self.operands.c != "none" or self.epilogue is not None
         return self.operands.out_boxes and computes and not self.tiling.pingpong
 
     @property
     def staged_boxes(self) -> int:
-        """How many of them each warpgroup stages at a time, at most."""
+        """The boxes that a warpgroup stages at a time, at most."""
         m, n, _ = self.tile
         rows, line_bytes = self._out_box
         boxes = m // rows if self.tiling.swap_ab else n * self.operands.output.bytes // line_bytes
@@ -131,9 +130,9 @@ class WarpgroupTraits(Traits):
 
     @property
     def boxes_in_ring(self) -> int:
-        """How many boxes a stage of the ring takes where the last tile of a block is staged there, since nobody fills
-        it any more: in the rows of A that this warpgroup alone has read or, in turns, in all of it. 0 where tiles are
-        staged behind the ring alone."""
+        """The boxes that a stage of the ring holds if the last tile of a block is staged there, since no loads follow:
+        in the rows of A that this warpgroup alone has read or, in ping-pong, in all of the stage. 0 if tiles are only
+        staged past the end of the ring."""
         tiling, (rows, line_bytes) = self.tiling, self._out_box
         is_known = self.operands.out_boxes and not self.c_boxes and not tiling.swap_ab
         if not is_known or not (tiling.pingpong or tiling.stagger):
@@ -144,8 +143,8 @@ class WarpgroupTraits(Traits):
 
     @property
     def held_words(self) -> int:
-        """Registers of a thread for the boxes of C that are beside those that are stored first, where warpgroups end a
-        tile one after the other, and others follow."""
+        """The registers of a thread for C of the boxes that are stored first, if warpgroups are staggered and more
+        boxes follow."""
         rows, line_bytes = self._out_box
         staged = self.staged_boxes * line_bytes
         if not (self.c_boxes and self.tiling.stagger) or staged >= self.tile[1] * self.operands.output.bytes:
@@ -154,9 +153,9 @@ class WarpgroupTraits(Traits):
 
     @property
     def deferred_columns(self) -> int:
-        """The last columns of a tile that are stored beside the first products of the next one, where warpgroups end it
-        one after the other: those that are staged last. 0 where all of a tile is stored before, as where operands of
-        the epilogue are more than registers are left for, or it is a caller's, which may take any number of them."""
+        """The last columns of a tile of staggered warpgroups, which are stored during the mainloop of the next tile. 0
+        if all of a tile is stored first: if the operands of the epilogue need more registers than are left, or the
+        epilogue is the caller's, which may need any number."""
         operands, columns = self.operands, self.tile[1]
         if not (operands.out_boxes and self.tiling.stagger and self.schedule.knows_last) or self.tiling.swap_ab:
             return 0
@@ -170,65 +169,65 @@ class WarpgroupTraits(Traits):
 
     @property
     def deferred_sums(self) -> int:
-        """Registers of a thread for these."""
+        """The registers of a thread for the deferred columns."""
         return self.deferred_columns * GROUP_ROWS // WARPGROUP
 
     @property
     def staged_bytes(self) -> int:
-        """What a warpgroup has to stage boxes, or what its warps do where a group of rows ends in a tile."""
+        """The bytes in which a warpgroup stages boxes, or in which its warps stage rows if a group ends in the tile."""
         rows, line_bytes = self._out_box
         return max(self.staged_boxes * rows * line_bytes, WARPGROUP // WARP * self.warp_staged_bytes)
 
     @property
     def shared_bytes(self) -> int:
-        """The ring, and where the output is staged."""
+        """The bytes of shared memory: the ring, and the staged output."""
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + self._staged_by_all)
 
     @property
     def _staged_by_all(self) -> int:
-        """Bytes that all warpgroups stage at a time."""
+        """The bytes that all warpgroups stage at a time."""
         if not self.operands.out_boxes:
             return self.tiling.consumers * WARPGROUP // WARP * self.warp_staged_bytes
         return (1 if self.stages_in_turn else self.tiling.consumers) * self.staged_bytes
 
     @property
     def stages_in_turn(self) -> bool:
-        """Whether warpgroups take turns at the memory in which they stage boxes. Where boxes of C come there while
-        the products run, each has its own."""
+        """True if warpgroups alternate in the memory for staged boxes. If C is loaded there during the mainloop, each
+        has its own."""
         return self.tiling.pingpong and self.operands.out_boxes and not self.c_boxes
 
     @property
     def static_bytes(self) -> int:
-        """The mbarriers of the ring, rounded up to where the tiles behind them may begin."""
+        """The bytes of the mbarriers, rounded up to the alignment of the tiles that follow."""
         return PATTERN_BYTES
 
     @property
     def reuses_ring(self) -> bool:
-        """Whether the output is staged in the ring, which nobody fills any more where a block has one tile. Boxes of C
-        come while it is filled, to memory behind it."""
+        """True if the output is staged in the ring, because a block has one tile. C is loaded while the ring is filled,
+        so that it needs memory of its own."""
         return self.schedule.has_one_tile and not self.tiling.pingpong and not self.c_boxes
 
     @property
     def meets_before_staging(self) -> bool:
-        """Whether warpgroups meet behind their products, since one stages where the other one reads. Of those that end
-        one after the other each has rows of A for its boxes."""
+        """True if warpgroups synchronise after their products, since one stages where the other reads. Staggered
+        warpgroups stage in the rows of A that they alone have read."""
         return self.reuses_ring and self.tiling.consumers > 1 and not self.boxes_in_ring
 
     @property
     def staged_at(self) -> int:
-        """Behind the ring, through which the tiles of the next product go while one is stored; or in it."""
+        """The offset of the staged output: past the end of the ring, which the next tile fills meanwhile, or 0."""
         return self.exchanged_at + self.schedule.exchanged(self.accumulators)
 
     @property
     def exchanged_at(self) -> int:
-        """Where blocks of a cluster bring each other accumulators: behind the ring, which they may be filling yet; or
-        in it."""
+        """The offset at which blocks of a cluster exchange accumulators: past the end of the ring, which may be in use,
+        or in it."""
         return 0 if self.reuses_ring or self.exchanges_in_ring else self.tiling.ring_bytes(self.operands)
 
     @property
     def exchanges_in_ring(self) -> bool:
-        """Whether blocks of a cluster bring each other accumulators in the ring, when all of them have read theirs to
-        the end: where the ring leaves no room behind it."""
+        """True if blocks of a cluster exchange accumulators in the ring, after all of them have read it: if it leaves
+        no room."""
         exchanged = self.schedule.exchanged(self.accumulators)
         behind = self.tiling.ring_bytes(self.operands) + exchanged + self._staged_by_all
         return exchanged > 0 and behind > shared_bytes(ARCH) - self.static_bytes
@@ -238,5 +237,5 @@ class WarpgroupTraits(Traits):
 def warpgroup_traits_of(
     tiling: WarpgroupTiling, operands: Operands, schedule: TileSchedule, epilogue: Callable[..., Any] | None
 ) -> WarpgroupTraits:
-    """The same object for the same kernel, so that what follows from it is worked out once."""
+    """Return the same object for the same kernel, so that its properties are computed once."""
     return WarpgroupTraits(tiling, operands, schedule, epilogue)

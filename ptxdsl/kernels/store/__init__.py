@@ -1,5 +1,5 @@
-"""WarpEpilogue accumulators, with an epilogue of the caller.
+"""Epilogues: accumulators to global memory, through a function of the caller.
 
-- store, readers: `WarpEpilogue`, and the operands an epilogue reads
+- epilogue, readers: `Epilogue`, `WarpEpilogue`, and the reads of its operands
 - function, traced: the caller's function, and its trace
 """

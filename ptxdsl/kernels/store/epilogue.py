@@ -1,4 +1,4 @@
-"""From accumulators to memory: alpha and beta, a function of the caller, rows of whole chunks through shared memory."""
+"""Epilogues: alpha and beta, a function of the caller, and stores of whole chunks through shared memory."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Epilogue(ABC):
 
 
 class WarpEpilogue(Epilogue):
-    """Sends accumulators to memory, a group of a warp's rows at a time, through shared memory in whole chunks.
+    """The epilogue of a warp, on every path: a group of its rows at a time goes through shared memory to global memory.
 
-    A chunk is what a lane sends at a time; as many lanes as a row has chunks send one, and the others the following. Of
-    rows whose chunks are no power of two, lanes send one part after the other.
+    A chunk is what a lane stores at a time. As many neighbouring lanes as a row has chunks store a row, and the next
+    lanes the next row. A row whose chunks are not a power of two is stored in several steps.
     """
 
     def __init__(self, traits: Traits, staging: PointerValue, first_warp: Scalar | None = None) -> None:
-        """`staging` is free for all threads where accumulators are stored; it begins with the memory of the
+        """`staging` is shared memory that is free when accumulators are stored; it begins with that of the
         `first_warp`."""
         operands, layout = traits.operands, traits.accumulators
         self.operands, self.accumulators, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
@@ -64,7 +64,6 @@ class WarpEpilogue(Epilogue):
         self.is_final = operands.staged is operands.output and operands.c == "none" and not operands.extras
 
     def __call__(self, part: OutputTile) -> None:
-        """Stores accumulators that are complete; uses the shared memory."""
         for strip in range(self.accumulators.strips):
             self._store_strip(part, strip)
 
@@ -80,7 +79,7 @@ class WarpEpilogue(Epilogue):
 
 
 class Sending:
-    """A thread's share in storing a part of a tile: the strip of each warp that begins at a column."""
+    """The share of a thread in storing an output tile: the column strip of its warp that begins at `first_column`."""
 
     def __init__(self, store: WarpEpilogue, part: OutputTile, first_column: int) -> None:
         self.store, self.product, layout = store, part.work.product, store.accumulators
@@ -113,8 +112,8 @@ class Sending:
         return self._reader(extra, self.product.c, at)
 
     def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:
-        """The address of a thread's first value; of all pairs of neighbours the distance from it in bytes, and which
-        registers they are. A thread has no neighbours on a row where accumulators are turned."""
+        """Return the address of a thread's first value, and the byte offset and register numbers of each pair of
+        neighbours. Transposed accumulators have no neighbours in a row."""
         type, layout = self.store.operands.staged, self.store.accumulators
         copy = make_tiled_copy_c(f"st.shared.{type.bytes}", layout.mma, type.bits)
         held = composition(self.store.held, layout.order)
@@ -126,7 +125,7 @@ class Sending:
         return corner, [(at, [distances[at + n * type.bytes] for n in range(together)]) for at in first]
 
     def _reads(self, rows: PointerValue) -> tuple[PointerValue, Scalar, Scalar]:
-        """The address of a thread's first chunk, and its row and column."""
+        """Return the address of a thread's first chunk, and its row and column."""
         store, type = self.store, self.store.operands.staged
         width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
         copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, store.chunk), type.bits)
@@ -135,13 +134,13 @@ class Sending:
         return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
 
     def stage(self, registers: Sequence[Scalar]) -> None:
-        """Brings a group to shared memory, in pairs of neighbours on a row."""
+        """Write a group of rows to shared memory, in pairs of neighbours."""
         values, type = [self._scaled(register) for register in registers], self.store.operands.staged
         for distance, neighbours in self.written:
             write_words((self.corner + distance).bitcast(type), pack([values[n] for n in neighbours], type))
 
     def _scaled(self, value: Scalar) -> Scalar:
-        """alpha times a sum; the function too, where it needs nothing else."""
+        """Return alpha times an accumulator, with the function applied if it needs nothing else."""
         scalar = self.store.operands.scalar
         value = (value if value.type is scalar else value.to(scalar)) * self.product.alpha
         return self._apply(value) if self.store.is_final else value
@@ -151,7 +150,7 @@ class Sending:
         return traced(function, value, *extras) if function else value
 
     def send(self, first: int, row: int) -> None:
-        """One chunk a lane, of rows `first` and the following, which are staged from `row` on."""
+        """Store one chunk a lane, of rows `first` and the following, which are staged from `row` on."""
         store, type = self.store, self.store.operands.staged
         for column in store.columns:
             with pd.if_(self.out.exists((self.rows_left > first) & (self.columns_left > column))):
@@ -164,12 +163,12 @@ class Sending:
             running.advance()
 
     def _running(self) -> list[Running]:
-        """The pointers into matrices that lie as the output does."""
+        """Return the pointers to matrices with the layout of the output."""
         readers = [*filter(None, [self.c]), *self.extras]
         return [reader.running for reader in readers if reader.extra.along == "mn"]
 
     def _finished(self, values: Sequence[Scalar], first: int, column: int) -> Iterator[Scalar]:
-        """The elements of a chunk, in the type of alpha."""
+        """Yield the elements of a chunk, in the type of alpha."""
         if self.c:
             before = self.c.read(first, column)
             values = [v + self.product.beta * w for v, w in zip(values, before, strict=True)]

@@ -1,4 +1,4 @@
-"""What a caller gives to an epilogue beside arrays: a function, which may be written anew at each call, and numbers."""
+"""The arguments of an epilogue other than arrays: a function, which may be created anew for each call, and factors."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _known: OrderedDict[Key, tuple[Known, list[object]]] = OrderedDict()
 
 
 def canonical(function: Any, count: int = 0) -> Any:
-    """One function for all that have its code and read what it reads now: a kernel is made for each, once.
+    """Return one function for all that have the same code and read the same values, so that one kernel serves them.
 
-    A lambda in a loop is a new function each time, and one that is not new may read a variable that has changed. Of
-    variables, those that are numbers, text, functions, or lists, tuples and dicts of these are compared. Where a
-    function reads others, as the attribute of an object, it is traced each time, with `count` operands, and known by
-    the instructions. The last ones that were asked for are remembered.
+    A lambda in a loop is a new function each time, and an old function may read a variable that has changed. Variables
+    are compared if they are numbers, text, functions, or lists, tuples and dicts of these. A function that reads
+    anything else, such as an attribute of an object, is traced each time with `count` operands, and identified by its
+    instructions. The last MOST_FUNCTIONS are remembered.
     """
     if function is None:
         return None
@@ -60,8 +60,8 @@ def canonical(function: Any, count: int = 0) -> Any:
 
 
 class _Met(NamedTuple):
-    """A function that reads nothing but what does not change itself: other functions of the same code that read the
-    same objects are known without a key."""
+    """A function whose variables do not change in place. Other functions of the same code that read the same objects
+    match it without a key."""
 
     code: CodeType
     variables: dict[str, object]
@@ -69,7 +69,7 @@ class _Met(NamedTuple):
     known: Known
 
     def is_of(self, function: FunctionType) -> bool:
-        """Whether it is one of these. Raises ValueError for one with a variable that is set later."""
+        """Return whether a function matches. Raises ValueError if one of its variables is not set yet."""
         return (
             self.code is function.__code__
             and _has_nothing_attached(function)
@@ -84,7 +84,7 @@ _by_code: dict[int, _Met] = {}
 
 
 def _met(function: Any) -> Known | None:
-    """What stands for a function that is like one that was met."""
+    """Return the canonical function of one that matches an earlier function."""
     met = _by_code.get(id(function.__code__)) if type(function) is FunctionType else None
     try:
         if met is None or not met.is_of(function):
@@ -96,7 +96,7 @@ def _met(function: Any) -> Known | None:
 
 
 def _meet(function: Any, known: Known) -> None:
-    """Remembers what stands for a function by its code, where that is enough."""
+    """Remember the canonical function of a function by its code, if that identifies it."""
     if type(function) is not FunctionType or not _has_nothing_attached(function):
         return
     variables = {
@@ -117,13 +117,13 @@ def _has_nothing_attached(function: FunctionType) -> bool:
 
 
 def _variable(function: FunctionType, name: str) -> object:
-    """What a name around a function means now, which is no variable of a function around it."""
+    """Return the current value of a global or built-in name in a function."""
     scope = function.__globals__
     return scope[name] if name in scope else _BUILTINS.get(name)
 
 
 def epilogue_of(config: Any, epilogue: Any) -> Any:
-    """The function of a call: its own, else that of its configuration."""
+    """Return the epilogue of a call, or that of its configuration."""
     return getattr(config, "epilogue", None) if epilogue is None else epilogue
 
 
@@ -139,7 +139,8 @@ def _remembered(function: Epilogue, key: Key, alive: list[object]) -> Known:
 
 
 def _instructions(function: Epilogue, count: int) -> Key:
-    """What becomes of a function of so many values in each type; () where that is an error, which the kernel shows."""
+    """Return the instructions of a function of `count` values in each type; () if it cannot be traced, which the kernel
+    reports."""
     texts = [_text(function, (scalar,) * count) for scalar in _SCALARS]
     return (count, *texts) if any(texts) else ()
 
@@ -152,7 +153,7 @@ def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
 
 
 def _elements(types: tuple[Type, ...]) -> Callable[..., pd.Parameters]:
-    """One element of each type."""
+    """Return a parameter group with one element of each type."""
     return pd.Parameters.of("Elements", out=ptr[types[0]], **{f"of_{n}": type for n, type in enumerate(types)})
 
 
@@ -161,7 +162,7 @@ def _applied(p: _elements(types), *, function: Epilogue, types: tuple[Type, ...]
 
 
 def check_function(function: Callable[..., Any] | None, operands: Sequence[Any]) -> None:
-    """Raises LaunchError for an epilogue that is no function of an element and as many operands."""
+    """Raise LaunchError for an epilogue that is not a function of an element and one value of each operand."""
     if operands and function is None:
         raise LaunchError(
             "operands are given, and no epilogue that takes them", help="pass the function, such as epilogue=add_relu"
@@ -192,7 +193,7 @@ def _name(function: Any) -> str:
 
 
 def sequence_of(operands: Any) -> Sequence[Any]:
-    """The operands of an epilogue. Raises LaunchError for one that stands alone."""
+    """Return the operands of an epilogue. Raises LaunchError for a single operand."""
     if isinstance(operands, tuple | list):
         return operands
     one = type(operands).__name__
@@ -204,22 +205,20 @@ def sequence_of(operands: Any) -> Sequence[Any]:
 
 
 def array_of(operand: Any) -> Any:
-    """The array of an operand of an epilogue."""
+    """Return the array of an operand."""
     return operand.array if isinstance(operand, VectorOperand) else operand
 
 
 def factors_of(alpha: Any, beta: Any) -> tuple[Any, Any]:
-    """alpha and beta as `factor` gives them; most calls have neither."""
+    """Return alpha and beta as `factor` does, without a check for the defaults."""
     if type(alpha) is type(beta) is float and alpha == 1.0 and beta == 0.0:
         return UNSCALED
     return factor("alpha", alpha), factor("beta", beta)
 
 
 def factor(name: str, value: Any) -> Any:
-    """alpha or beta as a Python number, an int where it is whole: int32 matrices take no other.
-
-    Raises LaunchError for what is no number.
-    """
+    """Return alpha or beta as a Python number: an int if it is whole, which int32 matrices need. Raises LaunchError for
+    other types."""
     if type(value) is float:
         is_whole = value.is_integer() and abs(value) < 2**31 and (value or math.copysign(1, value) > 0)  # -0.0 stays
         return int(value) if is_whole else value
@@ -246,7 +245,7 @@ def _array(value: Any) -> arrays.Array | None:
 
 
 def check_factor(name: str, value: Any, scalar: Type) -> None:
-    """Raises LaunchError for a number that is none of the type in which the output is computed."""
+    """Raise LaunchError for a number that does not fit the type in which the output is computed."""
     if scalar is s32:
         if not isinstance(value, int):
             raise LaunchError(
@@ -276,6 +275,6 @@ def _fits(value: float, format: str) -> bool:
 
 
 def _written(value: float) -> str:
-    """A number, or of a very long one how long it is."""
+    """Return the text of a number, or the number of its digits if there are many."""
     digits = math.log10(abs(value)) if isinstance(value, int) and value else 0
     return repr(value) if digits < MOST_DIGITS else f"an int of {int(digits) + 1} digits"

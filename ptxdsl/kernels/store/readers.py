@@ -1,4 +1,4 @@
-"""What is read where the output is written: C, and the operands of the epilogue."""
+"""Reads of C and of the operands of an epilogue, next to the elements of the output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ptxdsl.types import Type
 
 
 class Running:
-    """A pointer that goes down the rows of a matrix, `rows` at a time."""
+    """A pointer that advances down the rows of a matrix, `rows` at a time."""
 
     def __init__(self, matrix: View, at: tuple[Scalar, Scalar], rows: int) -> None:
         self.pointer = pd.var(matrix.pointer.type, element(matrix, at))
         self.step = matrix.stride * rows
 
     def exists(self, wanted: Scalar) -> Scalar:
-        """Whether there is such a row, where one is `wanted`."""
+        """Return whether the row exists, if it is `wanted`."""
         return wanted
 
     def advance(self) -> None:
@@ -30,7 +30,7 @@ class Running:
 
 
 class Scattered(Running):
-    """The same of rows in any order: a pointer into one after another, `rows` further down the product each time."""
+    """A pointer to rows that an index names, `rows` further down the product each time."""
 
     def __init__(self, matrix: ScatteredView, at: tuple[Scalar, Scalar], rows: int) -> None:
         self.matrix, self.rows, self.column = matrix, rows, at[1]
@@ -39,7 +39,7 @@ class Scattered(Running):
         self._seek()
 
     def exists(self, wanted: Scalar) -> Scalar:
-        """Whether there is such a row, where one is `wanted`."""
+        """Return whether the row exists, if it is `wanted`."""
         return wanted & (self.number >= 0) & (self.number < self.matrix.rows.to(s32))
 
     def advance(self) -> None:
@@ -53,17 +53,17 @@ class Scattered(Running):
 
 
 def element(matrix: View, at: tuple[Scalar, Scalar]) -> PointerValue:
-    """The address of an element, (line, place on it)."""
+    """Return the address of an element, given as (row, column) of a row-major matrix."""
     return matrix.pointer + (at[0].to(s64) * matrix.stride + at[1].to(s64))
 
 
 class Reader:
-    """Reads the elements that belong to a chunk of the output, converted to `scalar`."""
+    """Reads the elements of an operand for a chunk of the output, converted to `scalar`."""
 
     def __init__(
         self, extra: Extra, values: Any, at: tuple[Scalar, Scalar], out: Running, step: int, chunk: int, scalar: Type
     ) -> None:
-        """`at` is the (row, column) of the chunk that a thread sends first; `step` rows are sent at a time."""
+        """`at` is the (row, column) of the first chunk of a thread; `step` rows are stored at a time."""
         self.extra, self.scalar, self.chunk = extra, scalar, chunk
         if extra.in_place:
             self.running = out
@@ -75,7 +75,7 @@ class Reader:
             self.first = values.pointer + at["mn".index(extra.along)]
 
     def read(self, row: int, column: int) -> list[Scalar]:
-        """The elements beside a chunk `row` rows and `column` columns from the first, in the type of alpha."""
+        """Return the elements for the chunk `row` rows and `column` columns from the first, in the type of alpha."""
         if self.extra.along == "mn":
             return self._read(self.running.pointer + column, self.chunk)
         if self.extra.along == "n":

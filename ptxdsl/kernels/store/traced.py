@@ -1,4 +1,4 @@
-"""A function of the caller, traced into a kernel; its mistakes are shown in the caller's own lines."""
+"""Trace of a caller's function in a kernel. Its errors are reported at the caller's own lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNELS = str(Path(__file__).parents[1])
 
 
 class Known:
-    """One function for all that make the same kernel: the last of these that was given."""
+    """One function in place of all that make the same kernel: it calls the last of them."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.__wrapped__ = function
@@ -30,7 +30,7 @@ class Known:
 
 
 def traced(function: Callable[..., Any], *values: Any) -> Any:
-    """What a function of the caller makes of an element. Its mistakes are shown in the caller's own lines."""
+    """Return the result of the caller's function for an element. Its errors are reported at the caller's own lines."""
     function = function.__wrapped__ if isinstance(function, Known) else function
     try:
         result = function(*values)
@@ -53,7 +53,7 @@ def traced(function: Callable[..., Any], *values: Any) -> Any:
 
 
 def _unknown_name(function: Any, error: NameError | AttributeError) -> TraceError:
-    """A name that the caller's function reads and that is not there."""
+    """Return the error for a name that the caller's function reads and that does not exist."""
     if isinstance(error, AttributeError):
         known = dir(error.obj)
     else:
@@ -69,7 +69,7 @@ def _unknown_name(function: Any, error: NameError | AttributeError) -> TraceErro
 
 
 def _constant(number: Any, scalar: Type) -> Any:
-    """An element that is the same everywhere."""
+    """Return a constant result as a register."""
     if scalar.is_integer and not isinstance(number, int | np.integer):
         raise TraceError(
             f"`epilogue` returns {number!r}, and the output is {scalar}",
@@ -90,7 +90,8 @@ def _converted(result: Any, scalar: Type) -> Any:
 
 
 def _in_own_lines(at: Location | None) -> Location | None:
-    """A place in a function of the caller, as called by the caller: without the lines of this kernel in between."""
+    """Return a location in the caller's function as called by the caller, without the lines of the kernel in
+    between."""
     called_at = caller()
     outer = takewhile(lambda location: not location.file.startswith(KERNELS), at.chain() if at else ())
     for location in reversed(list(outer)):

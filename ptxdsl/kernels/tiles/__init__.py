@@ -4,5 +4,5 @@
 - one_tile, persistent, interleaved, cluster_strips, many: one tile a block, several, several problems
 - split_k, scatter, cluster_split, stream_k, partial_sums: blocks that share the K of a tile
 - visitor, group_visitors: tiles of many problems, and of groups of rows
-- choice: the schedule of `schedule=`, `split_k=` and `reduction=`
+- resolve: the schedule of `schedule=`, `split_k=` and `reduction=`
 """

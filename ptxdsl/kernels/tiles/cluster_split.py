@@ -1,8 +1,10 @@
-"""The blocks of a cluster share the K of one output tile: their accumulators meet in each other's shared memory.
+"""Split-K in a cluster: blocks share the K of an output tile and add up in each other's shared memory.
 
-A block adds up a share of the tile, and stores it. Each brings the accumulators of a share to the block whose that is,
-straight into its memory; when all have done so, the parts are added in the order of K: results never change from run to
-run. That memory lies behind the ring; or in it, which takes one meeting more and leaves room for a longer ring."""
+Each block adds up and stores a share of the tile. It writes the accumulators of every other share straight to the
+shared memory of the block that owns it. After a cluster barrier, the parts are added in the order of K, so results are
+reproducible. The memory is past the end of the ring; or in the ring, which takes one more barrier and leaves room for
+more stages.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ class ClusterSplitK(TileSchedule):
         return Plan(self.order.grid_shape(self.order.tiled_shape(problem.shape, tile, self.slices)))
 
     def exchanged(self, layout: AccumulatorLayout) -> int:
-        """Of each block a share of the tile."""
+        """The bytes of a share of the tile from every block."""
         pieces = self.slices * ceil_div(layout.all_warps * layout.groups, self.slices)
         return pieces * layout.each * layout.lanes * layout.type.bytes
 
@@ -90,8 +92,8 @@ class ClusterSplitKWalk(Walk):
 
 
 def _await_room(exchange: ExchangeMemory) -> None:
-    """Until the other blocks of the cluster may be written to: they have begun, and arrived then; or they have read
-    their rings to the end."""
+    """Wait until the other blocks of the cluster can be written to: they have started, or have read their rings to the
+    end."""
     if exchange.is_in_ring:
         pd.ptx.barrier.cluster.arrive.release.aligned()
         pd.ptx.barrier.cluster.wait.acquire.aligned()
@@ -100,27 +102,27 @@ def _await_room(exchange: ExchangeMemory) -> None:
 
 
 class ClusterShare:
-    """The accumulators that the blocks of a cluster bring to one of them: for each piece of its share those of all
-    blocks, in the order of K."""
+    """The partial accumulators of one block's share of a tile: for each group those of all blocks, in the order of
+    K."""
 
     def __init__(self, layout: AccumulatorLayout, memory: PointerValue, slices: int) -> None:
         self.layout, self.slices = layout, slices
         self.memory = memory.bitcast(layout.type)
 
     def of_block(self, rank: Scalar) -> ClusterShare:
-        """That of another block, for writing."""
+        """Return the share of another block, for writing."""
         address = pd.ptx.mapa.shared__cluster.u32(self.memory, rank)
         memory = pd.pointer(address, self.memory.element, "shared::cluster")
         return ClusterShare(self.layout, memory, self.slices)
 
     def store(self, registers: list[Var], number: Scalar, rank: Scalar) -> None:
-        """Brings a piece, the `number`-th of the share."""
+        """Write a group, the `number`-th of the share."""
         address = self._address(number, rank)
         for first in range(0, len(registers), self.layout.word):
             write_words(address + first * self.layout.lanes, registers[first : first + self.layout.word])
 
     def add(self, rows: TileAccumulators, number: Scalar, rank: int) -> None:
-        """Adds a piece that a block has brought."""
+        """Add a group that a block has written."""
         address = self._address(number, rank)
         for first, word in rows.words():
             others = read_words(address + first * self.layout.lanes, self.layout.word, self.layout.type)
@@ -128,6 +130,6 @@ class ClusterShare:
                 register += other
 
     def _address(self, number: Scalar, rank: Index) -> PointerValue:
-        """Of this lane's first word."""
+        """Return the address of this lane's first word."""
         piece = self.layout.each * self.layout.lanes
         return self.memory + (number * self.slices + rank) * piece + pd.laneid * self.layout.word

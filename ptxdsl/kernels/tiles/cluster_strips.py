@@ -1,7 +1,7 @@
-"""Persistent blocks in clusters, which take neighbouring tiles and share what tensor copies bring of A and B.
+"""Persistent clusters, whose blocks compute neighbouring tiles and share TMA loads of A and B by multicast.
 
-The tiles of a row of blocks have the same rows of A, those of a column the same columns of B: each block brings a part
-of them to all. So a multiprocessor asks the L2 cache for fewer lines, which counts where each line costs two requests.
+Tiles in a row of blocks have the same rows of A, those in a column the same columns of B: each block loads a part of
+them for all. A multiprocessor requests fewer lines from the L2 cache, which matters where a line costs two requests.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MOST_BLOCKS = 8  # of a cluster, on every GPU that has them
 
 @dataclass(frozen=True)
 class ClusterStrips(TileSchedule):
-    """Clusters of `blocks` along M and N, as few as need no more rounds than all resident ones would; they take the
-    groups of so many tiles in the order of a Serpentine. Tiles outside of the problem are multiplied as zeros, that
-    all blocks of a cluster keep step. With `streamed` lines of A are the first to leave the L2 cache, which is for
-    clusters that have all columns of B. Raises ScheduleError for clusters that no GPU has."""
+    """Clusters of `blocks` along M and N, in as few waves as all resident ones would need. They take groups of tiles in
+    the order of a Serpentine. Tiles out of bounds are multiplied as zeros, so that the blocks of a cluster stay in
+    step. With `streamed`, A is loaded with evict_first, for clusters that span all columns of B. Raises ScheduleError
+    for clusters that no GPU supports."""
 
     blocks: tuple[int, int] = (2, 1)
     width: int = 0  # groups of M that a strip has; 0 is the one that clusters at work have least to read with
@@ -89,18 +89,18 @@ class ClusterStrips(TileSchedule):
 
 
 class GroupedSerpentine(NamedTuple):
-    """The groups of tiles of a problem in the order of a Serpentine; in a group down the first column first."""
+    """The groups of tiles of a problem in the order of a Serpentine; within a group, column by column."""
 
     groups: Serpentine
     blocks: tuple[int, int]
 
     @property
     def items(self) -> Computed:
-        """With those outside of the problem."""
+        """The number of tiles, with those out of bounds."""
         return self.groups.items * prod(self.blocks)
 
     def tile(self, item: Number) -> Tile:
-        """The (m, n) of a work item."""
+        """Return the (m, n) of a work item."""
         (rows, columns), size = self.blocks, prod(self.blocks)
         row, column = self.groups.tile(item // size)
         rank = item % size
@@ -108,8 +108,8 @@ class GroupedSerpentine(NamedTuple):
 
 
 class SharedCopies(NamedTuple):
-    """Which part of a tile of A or B this block of a cluster brings, and the mask of the blocks to which it comes. A
-    tile that no other block needs is brought as a whole, without a mask."""
+    """The part of a tile of A or B that this block loads, and the mask of the blocks that receive it. A tile that no
+    other block needs is loaded whole, without a mask."""
 
     part: Index | None
     mask: Index | None
@@ -119,7 +119,7 @@ ALONE = SharedCopies(None, None)
 
 
 def shared_copies(blocks: tuple[int, int]) -> tuple[SharedCopies, SharedCopies]:
-    """Of A, which the blocks of a row share, and of B, which those of a column do; for the copying thread."""
+    """Return the parts of A, shared by a row of blocks, and of B, shared by a column; for the producer thread."""
     rows, columns = blocks
     if blocks == (1, 1):
         return ALONE, ALONE

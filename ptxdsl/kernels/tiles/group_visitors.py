@@ -1,4 +1,4 @@
-"""Tiles of groups of rows whose sizes only the GPU knows: which tile is next, and of which group."""
+"""Visitors of groups of rows whose sizes only the GPU knows: the next tile, and its group."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ STORED = 12.0  # rows that a tile might have had in the time in which it is stor
 
 
 class Division(NamedTuple):
-    """How groups are cut into tiles. With `halves` two tiles of which a group has half of the rows at most may be one;
-    with `shares` all tiles of a group have about as many rows. So many `blocks` take neighbouring tiles together."""
+    """The division of groups into tiles. With `halves`, two tiles of which a group has at most half of the rows may be
+    one; with `shares`, the tiles of a group have about the same number of rows. `blocks` take neighbouring tiles
+    together."""
 
     halves: bool = False
     shares: bool = False
@@ -39,7 +40,7 @@ WHOLE = Division()
 
 
 class CountsVisitor(DeviceVisitor):
-    """Finds groups by how many rows of each count, s32. Its work is (group, tile, 0): each is a matrix of its own."""
+    """Finds groups by their numbers of rows, s32. Its work is (group, tile, 0): each group is a matrix of its own."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class CountsVisitor(DeviceVisitor):
         succeeding: Succeeding | None = None,
         division: Division = WHOLE,
     ) -> None:
-        """`tile` is (rows of a tile, tiles across)."""
+        """`tile` is (rows of a tile, tiles along N)."""
         self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
         self.paired = pd.var(u32, 0) if division.halves else None
         self.shares = Shares(tile, division.blocks) if division.shares else None
@@ -59,18 +60,18 @@ class CountsVisitor(DeviceVisitor):
         self._hold()
 
     def _hold(self) -> None:
-        """Makes the registers of what is held of groups beside their sizes."""
+        """Allocate the registers for further properties of groups."""
 
     def size(self, group: Scalar) -> Scalar:
-        """Of a group, between 0 and the rows that there are."""
+        """Return the size of a group, clamped to the rows that exist."""
         return pd.min(pd.max(self.sizes[group], 0), self.most).to(u32)
 
     def down(self, rows: Scalar) -> Scalar:
-        """How many tiles there are of so many rows of a group."""
+        """Return the number of tiles for the rows of a group."""
         return ceil_div(rows, self.shares.most if self.shares else self.tile[0])
 
     def whole_tiles(self, rows: Scalar) -> Scalar:
-        """How many tiles of so many rows are not halved."""
+        """Return the number of tiles that are not halved."""
         down = self.down(rows)
         return down if self.paired is None else down - _has_half(rows, self.tile[0]) * self.paired
 
@@ -88,7 +89,7 @@ class CountsVisitor(DeviceVisitor):
         self._count(problem, rows)
 
     def _count(self, problem: Scalar, rows: Scalar) -> None:
-        """Sets how many tiles this lane's group has, which has so many rows."""
+        """Set the number of tiles of this lane's group, given its rows."""
         if self.paired is not None:
             self._pair(self.paired, rows)
         if self.shares:
@@ -100,12 +101,12 @@ class CountsVisitor(DeviceVisitor):
             self.shares.sort(problem, rows // pd.max(down, 1), self._of_lane())
 
     def _of_lane(self) -> list[Var]:
-        """What a lane keeps of its group."""
+        """Return the registers that a lane keeps of its group."""
         return [self.count]
 
     def _pair(self, paired: Var, rows: Scalar) -> None:
-        """Decides, of the first window, whether halves are paired: where they are all groups, and their tiles leave few
-        blocks without one in the last round. Dealt one by one, halves fill it better."""
+        """Decide at the first window whether halves are paired: if it has all groups, and their tiles leave few blocks
+        idle in the last wave. Single halves fill it better otherwise."""
         with pd.if_((self.following == 0) & (self.problems <= WARP)):
             (tile_m, across), blocks = self.tile, pd.nctaid.x
             down, half = ceil_div(rows, tile_m), _has_half(rows, tile_m)
@@ -119,25 +120,25 @@ class CountsVisitor(DeviceVisitor):
         return from_lane(self.shares.group, lane) if self.shares else number, tile, self._first(lane)
 
     def _first(self, lane: Scalar) -> Scalar:
-        """The first row of the group that a lane has."""
+        """Return the first row of the group of a lane."""
         return pd.cast(0, u32)
 
 
 class Shares:
-    """Even shares that the tiles of a group have of its rows, and in which order groups are taken.
+    """Even shares of the rows of a group for its tiles, and the order of groups.
 
-    Of so many rows a tile has at `most`, less than it might have where rounds of tiles come out better then: where the
-    groups of a warp are all there are. The largest shares are taken first, so that the last round is a short one.
+    A tile has at `most` this many rows, fewer than it could have if that makes the waves fit better; this is decided if
+    the groups of a warp are all there are. Groups with the largest shares come first, so that the last wave is short.
     """
 
     def __init__(self, tile: tuple[int, Scalar], blocks: int) -> None:
-        """So many `blocks` take tiles together."""
+        """`blocks` take tiles together."""
         (self.tile_m, self.across), self.blocks = tile, blocks
         self.most: Var = pd.var(u32, self.tile_m)
         self.group: Var = pd.var(u32, 0)  # that a lane has
 
     def choose(self, rows: Scalar) -> None:
-        """By the rounds that there are, each of which takes as long as a tile of average height."""
+        """Choose by the number of waves, each as long as a tile of average height."""
         takers, least = pd.nctaid.x // self.blocks, pd.var(f32, inf)
         all_rows = (_in_warp(rows) * self.across).to(f32)
         for most in range(self.tile_m, self.tile_m * 3 // 4 - 1, -STEP):
@@ -149,7 +150,7 @@ class Shares:
                 self.most.set(most)
 
     def sort(self, group: Scalar, share: Scalar, values: Sequence[Var]) -> None:
-        """Exchanges what lanes have of groups, so that the first ones have those with the largest shares."""
+        """Permute the groups of the lanes so that the first lanes have those with the largest shares."""
         self.group.set(group)
         key, rank, source = share * WARP + (WARP - 1 - pd.laneid), pd.var(u32, 0), pd.var(u32, 0)
         for lane in range(WARP):
@@ -161,21 +162,21 @@ class Shares:
 
 
 def _has_half(rows: Scalar, tile_m: int) -> Scalar:
-    """1 where the last tile has half of its rows at most, else 0."""
+    """Return 1 if the last tile has at most half of its rows, else 0."""
     return ceil_div(rows, tile_m) - (rows + (tile_m // 2 - 1)) // tile_m
 
 
 def _in_warp(count: Scalar) -> Scalar:
-    """The sum over all lanes."""
+    """Return the sum over all lanes."""
     total: Scalar = pd.ptx.redux.sync.add.u32(count, EVERY_LANE)
     return total
 
 
 class OffsetsVisitor(CountsVisitor):
-    """Finds groups by where each ends, s32. Its work is (group, tile, first row); its size is where the group ends.
+    """Finds groups by their end offsets, s32. Its work is (group, tile, first row); its size is the end of the group.
 
-    An offset below one before it is taken for that one, so that no row is of two groups. A group that has rows then has
-    the largest offset up to its own, and ends there: what one before it has left is all that must be kept.
+    An offset below an earlier one counts as that one, so that no row belongs to two groups. A group with rows then has
+    the largest offset so far, and ends there: only the maximum must be kept.
     """
 
     def _hold(self) -> None:
@@ -202,8 +203,8 @@ VISITORS = {"ragged": OffsetsVisitor, "masked": CountsVisitor}
 
 
 def check_sizes(sizes: PointerValue, groups: Scalar, rows: Scalar, form: str, unit: int = 1) -> None:
-    """Stops the kernel at sizes that make no sense, before any block has written. Where groups begin at multiples of a
-    `unit`, only the last row may be the end of one at another number."""
+    """Trap at invalid sizes, before any block has written. If groups begin at multiples of a `unit`, only the end of
+    the last row may be another number."""
     for first in pd.range(pd.cast(0, u32), groups, WARP):
         group = first + pd.laneid
         wrong = pd.var(u32, 0)

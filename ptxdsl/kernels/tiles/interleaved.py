@@ -1,9 +1,9 @@
-"""Clusters for batches whose rows take turns in one matrix, of an A whose lines begin in the midst of L2 lines.
+"""Clusters for batches whose rows alternate in one matrix, for an A whose rows are not aligned to L2 lines.
 
-Row after row lies `step` elements further on, so that the rows of a batch, every eighth one, begin at the same part of
-an L2 line. Their tiles come by whole L2 lines where K begins as many elements before the first: the zeros that tensor
-copies bring from there count nothing. Blocks of a cluster share columns of B, and therefore where K begins. Where two
-have rows of different batches, these begin whole sectors apart, since batches of even numbers come first.
+Each row begins `step` elements further on in its L2 line, so that the rows of a batch, every eighth row, begin at the
+same offset. Their tiles are loaded by whole L2 lines if K begins that many elements earlier: the zeros that TMA returns
+there do not count. Blocks of a cluster share columns of B, and therefore the start of K. If two have rows of different
+batches, these begin whole sectors apart, since batches with even numbers come first.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ CLASSES = 8  # of rows, by the multiple of 16 bytes of an L2 line at which they 
 
 @dataclass(frozen=True)
 class InterleavedStrips(ClusterStrips):
-    """ClusterStrips of batches that have one B, as if their tiles of M lay below each other. A row of A begins `step`
-    elements behind that of the batch before, modulo an L2 line. A single product of which the rows of A can be taken so
-    is cut into such batches."""
+    """ClusterStrips of batches with one B, as if their tiles were stacked along M. A row of A begins `step` elements
+    after that of the previous batch, modulo an L2 line. A single product is cut into such batches if its rows of A
+    allow it."""
 
     step: int = 0
 
@@ -59,13 +59,13 @@ class InterleavedStrips(ClusterStrips):
 
 
 def even_first(number: Index) -> Index:
-    """Which of the CLASSES comes at this number, where those of even numbers come first, then those of odd ones."""
+    """Return the class at this position: even ones first, then odd ones."""
     half = CLASSES // 2
     return number % half * 2 + number // half
 
 
 class InterleavedWalk(PersistentWalk):
-    """Through the tiles of all batches, by the rows of which they are below each other."""
+    """The walk over the tiles of all batches, stacked along M."""
 
     def __init__(self, context: KernelContext, blocks: tuple[int, int]) -> None:
         (tiles_m, tiles_n), count = context.products.tiles, context.products.count
@@ -78,17 +78,18 @@ class InterleavedWalk(PersistentWalk):
         self.last = None if count is None else count - 1
 
     def _located(self) -> tuple[Index, Tile]:
-        """Tiles that the last clusters have more lie below the rows of the last batch, where nothing is stored."""
+        """Return the tile; those that the last clusters have in excess are below the last batch, where nothing is
+        stored."""
         row, column = self.raster.tile(self.item)
         number = 0 if self.last is None else pd.min(row // self.tiles_m, self.last)
         return self._batch(number), (row - number * self.tiles_m, column)
 
     def _batch(self, number: Index) -> Index:
-        """The one whose tiles are below those of so many others."""
+        """Return the batch at a position in the stack."""
         return 0 if self.last is None else pd.select(self.even_first, even_first(number), number)
 
     def located_by(self, who: Scalar) -> Self:
-        """All of it is found when it is asked for."""
+        """Return this walk: its tiles are located on demand."""
         return self
 
     def work(self) -> WorkTile:

@@ -1,4 +1,4 @@
-"""Tiles of many products, one after another: which they are is found by a visitor."""
+"""Tiles of many products, one after another, which a visitor finds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ptxdsl.trace.memory import PointerValue
 
 @dataclass(frozen=True)
 class Dealt(TileSchedule):
-    """Tiles of many products, dealt to persistent blocks. With `ahead` there is memory to stage one beside the ring of
-    the next; parts of tiles are no faster with it, and wide staging leaves room for fewer blocks. So many `blocks` are
-    a cluster, and take neighbouring tiles of the same rows together, of which each brings a part to all."""
+    """Tiles of many products, dealt to persistent blocks. With `ahead`, the output is staged outside of the ring, so
+    that loads of the next tile can start; partial tiles gain nothing from that, and wide staging reduces occupancy.
+    Clusters have `blocks`, which compute neighbouring tiles of the same rows, and load a part of them each."""
 
     ahead: bool
     blocks: int = 1
@@ -47,7 +47,7 @@ class Dealt(TileSchedule):
         raise self._not_single()
 
     def _not_single(self) -> ScheduleError:
-        """Visitors find the tiles of many products, in kernels of their own."""
+        """Return the error of a schedule that only kernels of many products support."""
         return ScheduleError(
             f"schedule is {self!r}, which deals the tiles of many products; this is a single one",
             help="pass a schedule of single products, such as PersistentScheduler(), or call grouped_gemm()",
@@ -58,10 +58,8 @@ AHEAD, IN_TURN, IN_PAIRS = Dealt(True), Dealt(False), Dealt(True, 2)
 
 
 class Slice(NamedTuple):
-    """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `parts`.
-
-    The accumulators of the parts lie side by side in the workspace, from `slot` on.
-    """
+    """A part of a tile's K, from the `begin`-th to before the `end`-th iteration: the `number`-th of `parts`. Partial
+    accumulators are adjacent in the workspace, from `slot` on."""
 
     begin: Scalar
     end: Scalar
@@ -71,8 +69,8 @@ class Slice(NamedTuple):
 
 
 class VisitorWalk(TileAfterTile):
-    """Takes the tiles that a visitor finds. `locate` makes what its `work` gives a WorkTile: anew where that is needed,
-    so that the loop need not keep it in registers."""
+    """The walk over the tiles of a visitor. `locate` makes a WorkTile of its `work`: again after the mainloop, so that
+    the coordinates need no registers in it."""
 
     def __init__(self, visitor: Visitor, locate: Callable[..., WorkTile], ahead: bool) -> None:
         self.visitor, self.locate, self.ahead = visitor, locate, ahead
@@ -92,7 +90,7 @@ class VisitorWalk(TileAfterTile):
 
 
 class PartsWalk(VisitorWalk):
-    """The same of tiles in parts: an item is the problem, the tile, and the words of a Slice."""
+    """The walk over tiles in parts: an item is the problem, the tile, and the words of a Slice."""
 
     def __init__(
         self,
@@ -107,7 +105,7 @@ class PartsWalk(VisitorWalk):
         self.memory, self.scratch = memory, scratch
 
     def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        """The block that comes last has the accumulators of all parts."""
+        """Yield the tile in the block that comes last, with the sum of all parts."""
         part = Slice(*work.item[2:])
         located = self.locate(*work.item)
         with pd.if_(self._is_complete(accumulators, part)):

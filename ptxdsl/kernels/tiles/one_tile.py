@@ -1,4 +1,4 @@
-"""One block a tile, in the order of a threadblock swizzle."""
+"""One tile a block, in the order of a threadblock swizzle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ptxdsl.trace.instruction import Scalar
 
 @dataclass(frozen=True)
 class OneTile(TileSchedule):
-    """z of the grid is the batch."""
+    """One tile a block; z of the grid is the batch."""
 
     order: ThreadblockSwizzle
     has_one_tile = True
@@ -39,14 +39,14 @@ class OneTileWalk(Walk):
 
 
 def located(order: ThreadblockSwizzle, products: Products) -> tuple[Tile, Scalar, Scalar]:
-    """The tile of this block, its slice of K or its batch (z of the grid), and how many of these there are."""
+    """Return the tile of this block, its slice of K or batch (z of the grid), and the number of these."""
     depth = pd.nctaid.z if products.count is None else products.count
     i, j, z = order.tile_offset(pd.ctaid, tiled_shape=(*products.tiles, depth))
     return (i, j), z, depth
 
 
 def leave_without(products: Products, tile: Tile, z: Scalar, depth: Scalar) -> None:
-    """Ends blocks that have no tile."""
+    """Return from the kernel in blocks without a tile."""
     outside = ~products.has(tile)
     with pd.if_(outside if products.count is None else outside | (z >= depth)):
         pd.return_()

@@ -24,15 +24,15 @@ class SumSlots(NamedTuple):
 
 
 class PartialSums:
-    """Slots in memory, each with room for the accumulators of a tile: 16 bytes of each thread side by side."""
+    """Slots in memory for the accumulators of a tile, interleaved by 16 bytes of each thread."""
 
     def __init__(self, layout: AccumulatorLayout, memory: PointerValue, thread: Scalar | None = None) -> None:
-        """`thread` is the one whose accumulators are meant, if not this one's."""
+        """`thread` owns the accumulators; this thread by default."""
         self.layout = layout
         self.memory = memory + (pd.tid.x if thread is None else thread) * layout.word
 
     def _address(self, slot: Index, accumulators: TileAccumulators, group: Index) -> PointerValue:
-        """Of the first word; `accumulators` are the `group`-th of as many. In shared memory 0 is the only slot."""
+        """Return the address of the first word of a `group`. Shared memory has one slot, 0."""
         tile_m, tile_n = self.layout.tile
         distance = group * (len(accumulators.registers) * self.layout.holders)
         if isinstance(slot, int):
@@ -46,7 +46,7 @@ class PartialSums:
                 write_words(address + number * self.layout.holders, word)
 
     def add(self, accumulators: TileAccumulators, slot: Index, group: Index = 0) -> None:
-        """Adds the accumulators of a slot to these, which are the `group`-th of as many."""
+        """Add a slot to accumulators, which are a `group` of the tile."""
         with self.layout.holding():
             address = self._address(slot, accumulators, group)
             for number, word in accumulators.words():
@@ -55,14 +55,14 @@ class PartialSums:
                     register += other
 
     def add_all(self, accumulators: TileAccumulators, slots: SumSlots, group: Index = 0) -> None:
-        """Adds those of all slots in their order; several are read before the first is added."""
+        """Add all slots in order; several are read before the first is added."""
         end = slots.first + slots.size * slots.apart
         for slot in pd.range(slots.first, end, slots.apart, unroll=max(1, IN_FLIGHT // len(accumulators.registers))):
             self.add(accumulators, slot, group)
 
 
 def wait_for(layout: AccumulatorLayout, semaphore: PointerValue, value: Index) -> None:
-    """Until a semaphore has this value; all threads of a layout then see what was written before it got that."""
+    """Wait until a semaphore has a value, and make the writes before it visible to all threads with accumulators."""
     with pd.if_(pd.tid.x == 0):
         seen = pd.var(u32, pd.ptx.ld.acquire.gpu.global_.u32(semaphore))
         with pd.while_(lambda: seen != value):
@@ -71,7 +71,7 @@ def wait_for(layout: AccumulatorLayout, semaphore: PointerValue, value: Index) -
 
 
 def announce(layout: AccumulatorLayout, semaphore: PointerValue, value: Index) -> None:
-    """Sets a semaphore, behind all that the threads of a layout have written."""
+    """Set a semaphore after all writes of the threads with accumulators."""
     layout.meet()
     with pd.if_(pd.tid.x == 0):
         pd.ptx.st.release.gpu.global_.u32(semaphore, value)

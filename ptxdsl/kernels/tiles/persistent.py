@@ -29,7 +29,7 @@ HILBERT = HilbertThreadblockSwizzle(3)
 
 @dataclass(frozen=True)
 class Persistent(TileSchedule):
-    """As many blocks as are resident, which take tile after tile."""
+    """The resident blocks compute tile after tile."""
 
     knows_last = True
     scheduler: PersistentScheduler
@@ -64,8 +64,8 @@ class Persistent(TileSchedule):
 
 @dataclass(frozen=True)
 class Strips(TileSchedule):
-    """As few persistent blocks as need no more rounds than all resident ones would, since others only share memory and
-    power in the last round; they take the tiles of a Serpentine whose strips are as wide as saves most reads."""
+    """As few persistent blocks as need no more waves than all resident ones: others would only share memory and power
+    in the last wave. Tiles are in the order of a Serpentine, whose strip width minimises reads."""
 
     knows_last = True
     width: int = 0  # tiles of M that a strip has; 0 is the one that blocks at work have least to read with
@@ -89,7 +89,7 @@ class Strips(TileSchedule):
 
 @dataclass(frozen=True)
 class Rastered(TileSchedule):
-    """The same blocks, which take the tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
+    """Persistent blocks, with tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
 
     knows_last = True
     raster: Raster = HILBERT
@@ -111,7 +111,7 @@ class Rastered(TileSchedule):
 
 
 def _filled_rounds(problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> tuple[TiledShape, int]:
-    """The tiles of all batches, and as few blocks as need no more rounds than all resident ones would."""
+    """Return the tiles of all batches, and the fewest blocks that need no more waves than all resident ones."""
     m, n, _ = problem.shape
     tiled = TiledShape(ceil_div(m, tile[0]), ceil_div(n, tile[1]), 1 if problem.batches is None else problem.batches)
     tiles = max(1, prod(tiled))
@@ -121,23 +121,23 @@ def _filled_rounds(problem: ProblemShape, tile: Extents, resident: Callable[[], 
 
 
 class RasteredTiles(NamedTuple):
-    """The tiles of one problem, so many along m and n, in the order of a raster."""
+    """The tiles of a problem along m and n, in the order of a raster."""
 
     raster: Raster
     tiles: tuple[Index, Index]
 
     @property
     def items(self) -> Computed:
-        """With those outside of the problem."""
+        """The number of tiles, with those out of bounds."""
         return self.raster.items(TiledShape(*self.tiles, 1))
 
     def tile(self, item: Number) -> Tile:
-        """The (m, n) of a work item."""
+        """Return the (m, n) of a work item."""
         return self.raster.tile(item, TiledShape(*self.tiles, 1))
 
 
 class RasterOfTiles(Protocol):
-    """In which order the tiles of a problem are taken: `items` of them, with those outside of it."""
+    """An order of the tiles of a problem: `items` of them, with those out of bounds."""
 
     @property
     def items(self) -> Computed: ...
@@ -146,7 +146,7 @@ class RasterOfTiles(Protocol):
 
 
 class PersistentWalk(TileAfterTile):
-    """Block b of G takes the work items b, b + G, b + 2G, …"""
+    """Block b of G computes the work items b, b + G, b + 2G, …"""
 
     def __init__(self, context: KernelContext, raster: RasterOfTiles) -> None:
         self.ahead, self.products, self.raster, self.of_batch = context.ahead, context.products, raster, raster.items
@@ -171,14 +171,14 @@ class PersistentWalk(TileAfterTile):
         return self.products.work((row, column), batches[0] if batches else 0)
 
     def _find(self, where: Scalar) -> None:
-        """What is known is of this item from here on, in these threads."""
+        """Locate the current item in the threads of a predicate."""
         with pd.if_(where):
             batch, (row, column) = self._located()
             for known, number in zip(self.known, (row, column, batch), strict=False):
                 known.set(number)
 
     def _located(self) -> tuple[Index, Tile]:
-        """The batch and the tile of this item, which may be none."""
+        """Return the batch and the tile of the current item, which may be out of bounds."""
         batch = 0 if self.products.count is None else self.item // self.of_batch
         return batch, self.raster.tile(self.item - batch * self.of_batch)
 
@@ -192,15 +192,15 @@ class PersistentWalk(TileAfterTile):
         yield OutputTile(work, accumulators, is_last=self._is_done if self.ahead else None)
 
     def _is_done(self) -> Scalar:
-        """Whether this block takes no more tiles, where it has gone on to the next one."""
+        """Return whether this block has no more tiles, after it has advanced."""
         return ~self.has_tile()
 
 
 class ClusterWalk(PersistentWalk):
-    """The same of items of which some are outside of the problem: they are passed over."""
+    """The walk over items of which some are out of bounds: they are skipped."""
 
     def located_by(self, who: Scalar) -> Self:
-        """The first one is passed over to when it is asked for."""
+        """Return this walk: its tiles are located on demand."""
         return self
 
     def seek(self) -> None:

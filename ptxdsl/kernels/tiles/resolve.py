@@ -1,6 +1,6 @@
-"""From what a caller says, schedule=, split_k= and reduction=, to the schedule of tiles that a kernel is made for.
+"""Resolve the arguments schedule=, split_k= and reduction= to a tile schedule.
 
-A class of one's own is a TileSchedule, and needs no line here.
+A class of the caller's own is a TileSchedule, and needs no line here.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ REDUCTIONS = ("serial", "parallel", "scatter", "cluster")
 
 
 class Misfit(Exception):
-    """A schedule is none, or does not go with a split of K."""
+    """A schedule is not one, or does not support split-K."""
 
 
 @singledispatch
 def tile_schedule(schedule: object, split_k: int, reduction: str) -> TileSchedule:
-    """The schedule of tiles. Raises Misfit for what is none, or cannot split K."""
+    """Return the tile schedule. Raises Misfit for other objects, and for schedules that cannot split K."""
     name = "the base of all swizzles" if type(schedule) is ThreadblockSwizzle else repr(schedule)
     raise Misfit(
         f"schedule is {name}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
@@ -57,7 +57,7 @@ for other in (
 
 
 def check_whole(split_k: int, why: str) -> None:
-    """Raises Misfit where blocks should share the K of a tile."""
+    """Raise Misfit if blocks should share the K of a tile."""
     if split_k > 1:
         raise Misfit(f"split_k is {split_k}, and {why}")
 

@@ -1,9 +1,10 @@
-"""A reduce-scatter for split K: blocks that share the K of an output tile add up a share of the tile each.
+"""Reduce-scatter for split-K: each of the blocks that share the K of an output tile adds up a share of the tile.
 
-A block leaves its accumulators in global memory, waits until all blocks of the tile have done so, adds up the pieces
-that are its share and writes them. It waits only for blocks that run, so that they need not all be resident: where one
-of them begins after another one has left its accumulators, the last one adds up everything. Parts are added in the
-order of K, whoever adds them: results never change from run to run."""
+A block stores its accumulators to global memory, waits until all blocks of the tile have done so, adds up the groups of
+its share and stores them. It waits only for blocks that are running, so that they need not all be resident: if one
+starts after another has stored its accumulators, the last block adds up everything. Parts are always added in the order
+of K, so results are reproducible.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ EVERYTHING, NOTHING = 1, 0
 
 
 class TileSemaphore:
-    """The `blocks` of one tile, each with threads that `meet`. Their semaphore, of 64 bits, is 0 before and after; one
-    thread of each block counts."""
+    """The 64-bit semaphore of the `blocks` of one tile, 0 before and after; one thread of each block counts, and all
+    threads `meet`."""
 
     def __init__(self, semaphore: PointerValue, blocks: Scalar, meet: Callable[[], None]) -> None:
         self.semaphore, self.blocks, self.meet = semaphore, blocks, meet
@@ -38,21 +39,20 @@ class TileSemaphore:
         self.seen = pd.var(u64, 0)  # what that thread has seen of the semaphore
 
     def begin(self) -> None:
-        """From now on others may wait for this block."""
+        """Announce that this block has started, so that others may wait for it."""
         with pd.if_(self.is_counter):
             self._count(BEGUN)
             with pd.if_(left(self.seen) > 0):
                 self._count(LATE)
 
     def _count(self, event: int, order: str = "relaxed") -> None:
-        """Counts this block; `seen` is then what was counted before it."""
+        """Count this block; `seen` is the count before."""
         pd.ptx(f"atom.{order}.gpu.global.add.u64", self.semaphore, event, out=self.seen)
 
     def share(self, scratch: PointerValue) -> Scalar:
-        """The share of this block, for all its threads, when all of them have left their accumulators: each `blocks`-th
-        piece if all blocks of the tile run, else EVERYTHING for the last one and NOTHING for the others.
-
-        `scratch` is free shared memory, through which the counting thread tells the others."""
+        """Return the share of this block to all its threads, when all blocks have stored their accumulators: each
+        `blocks`-th group if all blocks are running, else EVERYTHING for the last one and NOTHING for the others.
+        `scratch` is free shared memory."""
         self.meet()
         with pd.if_(self.is_counter):
             self._count(LEFT, "acq_rel")
@@ -72,26 +72,25 @@ class TileSemaphore:
         return share
 
     def end(self) -> None:
-        """The last block sets the semaphore back."""
+        """Reset the semaphore, in the last block."""
         with pd.if_(self.is_counter & (self.seen.to(u32) & COUNT == self.blocks - 1)):
             pd.ptx.st.relaxed.gpu.global_.u64(self.semaphore, 0)  # others have read it as loosely
 
 
 def left(seen: Scalar) -> Scalar:
-    """How many blocks have left their accumulators."""
+    """Return how many blocks have stored their accumulators."""
     return (seen >> 16).to(u32) & COUNT
 
 
 def begun(seen: Scalar) -> Scalar:
-    """How many blocks have begun, if none came late; else, with the count of those above it, more than there are."""
+    """Return how many blocks have started, if none was late; else, with the late ones in the upper bits, more than
+    there are."""
     return (seen >> 32).to(u32)
 
 
 class ScatterWalk(Walk):
-    """A slice of the K of a tile, and a share of the tile.
-
-    The tile is located anew where it is needed, so that the loop need not keep it in registers.
-    """
+    """A slice of the K of a tile, and a share of the tile. The tile is located again after the mainloop, so that its
+    coordinates need no registers in it."""
 
     def __init__(self, order: ThreadblockSwizzle, context: KernelContext) -> None:
         self.order, self.context, self.products = order, context, context.products
@@ -126,8 +125,7 @@ class ScatterWalk(Walk):
     def _pieces(
         self, work: WorkTile, accumulators: TileAccumulators, slots: SumSlots, first: Index, step: Scalar
     ) -> Iterator[OutputTile]:
-        """Each `step`-th piece from the `first` on, none if `step` is 0: groups of a warp's accumulators, which any
-        warp may add up."""
+        """Yield each `step`-th group from the `first` on, none if `step` is 0. Any warp can add up any group."""
         layout = accumulators.layout
         warps = layout.warps[0] * layout.warps[1]
         with layout.holding(), pd.if_(step > 0):

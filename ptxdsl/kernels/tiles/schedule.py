@@ -1,6 +1,6 @@
-"""What a schedule of tiles is: it plans a launch on the host, and in the kernel it walks through the tiles of a block.
+"""The interface of a tile schedule: it plans a launch on the host, and walks over the tiles of a block in the kernel.
 
-A new one is a class with `plan` and `walk`; what its kernel must be told are its `fields`. It is passed as schedule=.
+A new schedule is a class with `plan` and `walk`, passed as schedule=; `fields` are the parameters of its kernel.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ StartLoads: TypeAlias = Callable[[WorkTile], None]
 
 
 def loaded_elsewhere(work: WorkTile) -> None:
-    """Copies are the work of other warps."""
+    """Do nothing: other warps issue the loads."""
 
 
 class ProblemShape(NamedTuple):
-    """What is computed: the (M, N, K) of a product, and how many of it; no batches are None."""
+    """The (M, N, K) of a product, and the number of batches, or None for a single product."""
 
     shape: GemmShape
     batches: int | None = None
@@ -38,8 +38,8 @@ class ProblemShape(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """A launch: the grid; `numbers`, the fields of the schedule in the kernel; and the memory in which blocks meet:
-    room for `accumulators`, and semaphores of 32 bits, which are 0 before and after."""
+    """A launch: the grid; `numbers`, the values of the schedule's fields; and the workspace in which blocks meet: room
+    for `sums`, and 32-bit semaphores, which are 0 before and after."""
 
     grid: tuple[int, int, int]
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Plan:
 
 
 class TileSchedule(ABC):
-    """Which tiles a block computes, and how blocks share one: a hashable value, for which a kernel is made."""
+    """The assignment of tiles to blocks: a hashable value that kernels are specialised for."""
 
     has_one_tile = False  # whether a block computes one tile at most, so that its ring is free behind the products
     knows_last = False  # whether its walk tells which tile of a block is the last one
@@ -58,70 +58,73 @@ class TileSchedule(ABC):
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
-        """How many blocks along each axis are a cluster, where some are."""
+        """The shape of a cluster of blocks, or None."""
         return None
 
     @property
     def multicast(self) -> tuple[int, int]:
-        """How many blocks of a cluster, along M and N, take neighbouring tiles and share what is copied of A and B."""
+        """The blocks of a cluster along M and N that compute neighbouring tiles and share loads of A and B."""
         return 1, 1
 
     @property
     def joins_batches(self) -> bool:
-        """Whether blocks that share copies of one B may have tiles of different batches."""
+        """True if blocks that share loads of B may compute tiles of different batches."""
         return False
 
     @property
     def streams_a(self) -> bool:
-        """Whether tensor copies of A are the first to leave the L2 cache: where they bring each line once."""
+        """True if A is loaded with evict_first, because each of its lines is loaded once."""
         return False
 
     @property
     def has_whole_tiles(self) -> bool:
-        """Whether a block that stores a tile has multiplied all of it."""
+        """True if a block that stores a tile has multiplied all of it."""
         return not self.shares and (self.cluster is None or self.multicast != (1, 1))
 
     def interleaved(self, step: int) -> TileSchedule | None:
-        """The same for a product whose rows of A are taken as batches in turn, each row `step` elements further on in
-        its L2 line than the one before; None where products are taken as they are."""
+        """Return the schedule of a product whose rows of A are taken as alternating batches, each row `step` elements
+        further on in its L2 line than the one before; None if it does not support that."""
         return None
 
     def exchanged(self, layout: AccumulatorLayout) -> int:
-        """Bytes of shared memory to which other blocks of a cluster bring accumulators."""
+        """Return the bytes of shared memory to which other blocks of a cluster write accumulators."""
         return 0
 
     def general(self) -> TileSchedule:
-        """The schedule that the kernel is made for: without the numbers that a launch tells it."""
+        """Return the schedule that the kernel is specialised for: without the numbers that are parameters of a
+        launch."""
         return self
 
     def is_ahead(self, operands: Operands) -> bool:
-        """Whether the copies of the next tile begin before one is stored, which takes memory beside the ring."""
+        """Return whether the loads of the next tile start before a tile is stored, which needs memory outside of the
+        ring."""
         return False
 
     def fields(self) -> Mapping[str, Type]:
-        """What the kernel is told: names and types."""
+        """Return the names and types of the parameters of the kernel."""
         return {}
 
     def parameters(self, sum: Type) -> Callable[..., pd.Parameters]:
-        """The fields as a group of parameters."""
+        """Return the fields as a group of parameters."""
         memory = {"sums": ptr[sum], "semaphores": ptr[u32]} if self.shares else {}
         return pd.Parameters.of(type(self).__name__, **memory, **self.fields())
 
     @abstractmethod
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
-        """The launch for a problem that is cut into such tiles, of a kernel of which so many blocks can be resident.
+        """Return the launch for a problem cut into tiles of these extents; `resident` returns the number of resident
+        blocks.
 
-        Raises ScheduleError for one that cannot be made, or whose blocks would wait for others that cannot run.
+        Raises ScheduleError if there is none, or blocks would wait for others that cannot run.
         """
 
     @abstractmethod
     def walk(self, context: KernelContext) -> Walk:
-        """What this block does, in a kernel."""
+        """Return the walk over the tiles of this block, in a kernel."""
 
 
 class ExchangeMemory(NamedTuple):
-    """Shared memory to which other blocks of a cluster bring accumulators: at any time, but where it lies in the ring
-    only when this block has read that to the end."""
+    """Shared memory to which other blocks of a cluster write accumulators: at any time or, if it is in the ring, only
+    after this block has read its operands."""
 
     memory: PointerValue
     is_in_ring: bool
@@ -129,9 +132,9 @@ class ExchangeMemory(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelContext:
-    """What a walk may use in a kernel: its products, the fields of its schedule, the layout of accumulators, whether it
-    goes `ahead`, and `scratch`, a pointer to shared memory that is free when the accumulators of a tile are complete;
-    `exchange` is where other blocks of a cluster may bring accumulators."""
+    """The parts of a kernel that a walk may use: its products, the fields of the schedule, the layout of accumulators,
+    `scratch`, shared memory that is free when the accumulators of a tile are complete, `ahead`, true if loads run ahead
+    of the epilogue, and `exchange`, the memory to which blocks of a cluster write accumulators."""
 
     products: Products
     fields: Any
@@ -142,38 +145,39 @@ class KernelContext:
 
 
 class Walk(ABC):
-    """What one block does. The kernel multiplies each tile, and stores what `complete` makes of its accumulators."""
+    """The tiles of one block. The kernel multiplies each tile and stores the output tiles of `complete`."""
 
     def located_by(self, who: Scalar) -> Self:
-        """This walk, whose first tile is found already, where that can be done, in those threads that will ask for it:
-        beside what other threads do to begin."""
+        """Return this walk with its first tile located in advance, in the threads that will need it, while other
+        threads set up."""
         return self
 
     @abstractmethod
     def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
-        """The tiles of this block, each with its copies begun: a loop of the kernel, or a single round."""
+        """Yield the tiles of this block, each with its loads started by `start`: a loop of the kernel, or a single
+        round."""
 
     def along_k(self, iterations: Index) -> Iterator[object]:
-        """So many iterations along K of a tile: a loop of the kernel. Of warpgroups that take turns at the tensor
-        cores, each has its own here, which it passes on behind the last product that it begins."""
+        """Iterate over K in a loop of the kernel. Warpgroups that alternate at the tensor cores wait for their turn
+        here, and pass it on after the last wgmma."""
         yield from pd.range(iterations, unroll=1)
 
     def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        """What can be stored when the accumulators of a tile are there: the tile, where no other block has a part in
+        """Yield what can be stored when the accumulators of a tile are complete: the tile, if no other block shares
         it."""
         yield OutputTile(work, accumulators)
 
     def skip(self, work: WorkTile) -> None:  # noqa: B027 — most walks have nothing to do for it
-        """Goes on behind a tile that others multiply and store."""
+        """Advance past a tile that others multiply and store."""
 
     def leftovers(self) -> Iterator[OutputTile]:
-        """What is to be stored at the end, of tiles that others have multiplied."""
+        """Yield what must be stored at the end, of tiles that other blocks have multiplied."""
         return iter(())
 
 
 class TileAfterTile(Walk):
-    """A block that takes tile after tile. Where it goes `ahead`, the copies of the next one are under way while one is
-    stored: this is done here alone."""
+    """A block that computes tile after tile. If it runs `ahead`, the loads of the next tile start before one is
+    stored."""
 
     ahead = False
     start: StartLoads = staticmethod(loaded_elsewhere)
@@ -210,24 +214,24 @@ class TileAfterTile(Walk):
             self.start(self.work())
 
     def seek(self) -> None:
-        """Goes to the first tile, where there is one."""
+        """Advance to the first tile, if there is one."""
 
     @abstractmethod
     def has_tile(self) -> Scalar:
-        """Whether there is a tile left for this block. For the condition of a loop, in which all threads meet."""
+        """Return whether this block has a tile left. For the condition of a loop in which all threads take part."""
 
     @abstractmethod
     def work(self) -> WorkTile:
-        """The tile at which the walk is."""
+        """Return the current tile."""
 
     def kept(self, work: WorkTile) -> WorkTile:
-        """The tile, as it is needed when the walk has gone on."""
+        """Return the tile as it is needed after the walk has advanced."""
         return work
 
     @abstractmethod
     def advance(self) -> None:
-        """Goes on to the next tile, where there is one."""
+        """Advance to the next tile, if there is one."""
 
     def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        """What can be stored; as `complete` of a Walk."""
+        """Yield what can be stored, as `Walk.complete` does."""
         yield OutputTile(work, accumulators)

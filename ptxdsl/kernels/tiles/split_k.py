@@ -1,5 +1,4 @@
-"""Several blocks share the K of one output tile: partial accumulators meet in global memory, in an order that never
-changes."""
+"""Split-K: blocks share the K of an output tile and add up in global memory, in a fixed order."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ class SplitK(TileSchedule):
 
 
 class SplitKWalk(Walk):
-    """A slice of the K of a tile. The last block of each tile has its accumulators complete, and stores it."""
+    """A slice of the K of a tile. The last block of a tile has the complete accumulators, and stores it."""
 
     def __init__(self, order: ThreadblockSwizzle, context: KernelContext) -> None:
         self.order, self.context = order, context
@@ -78,7 +77,7 @@ class SplitKWalk(Walk):
         number: Scalar,
         tiles: Index,
     ) -> Scalar:
-        """Whether this block is the last of its tile, whose accumulators are then those of all."""
+        """Return whether this block is the last of its tile, whose accumulators are then complete."""
 
 
 class ParallelWalk(SplitKWalk):
@@ -130,11 +129,10 @@ def sums_in_last(
     number: Scalar,
     slots: SumSlots,
 ) -> Scalar:
-    """Each block leaves its accumulators in the slot of its number; the one that comes last adds up those of all, the
-    first slot first. Whether this block is the last.
+    """Store the accumulators of each block in the slot of its number, and add up all in the block that comes last, the
+    first slot first. Return whether this block is the last.
 
-    The semaphore is 0 before and after. `scratch` is free for all threads: an array of its own would move the ring off
-    its alignment.
+    The semaphore is 0 before and after. `scratch` is free for all threads: an array of its own would misalign the ring.
     """
     order = scratch.bitcast(u32)
     partial.store(accumulators, number * slots.apart + slots.first)

@@ -1,8 +1,9 @@
-"""Stream-K: blocks that share tiles leave their parts in a workspace, and the one that ends a tile adds them up.
+"""Stream-K: blocks that share tiles leave partial accumulators in a workspace, and the block that ends a tile adds them
+up.
 
-A block walks its tiles from the last one back, so that what it leaves to others is done first: the part that begins a
-tile belongs to a block whose first piece of work that is. Only blocks with higher numbers wait for it. Parts are added
-in the order of K, so that results never change from run to run.
+A block walks its tiles from the last one back, so that its contribution to other blocks comes first: a block begins
+with the end of its range, which is the beginning of a tile that a later block ends. Only blocks with higher numbers
+wait for it. Parts are added in the order of K, so results are reproducible.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class StreamK(TileSchedule):
         return StreamKWalk(context)
 
     def _check_resident(self, plan: StreamKPlan, resident: int) -> None:
-        """Blocks wait for parts that others leave: all that share tiles must be able to run at the same time."""
+        """Raise ScheduleError unless all blocks that share tiles can run at the same time: they wait for each other's
+        parts."""
         if plan.sk_blocks > resident:
             raise ScheduleError(
                 f"{self.swizzle.name}: {plan.sk_blocks} blocks would wait for each other's parts, and {resident} of "
@@ -69,10 +71,10 @@ class StreamK(TileSchedule):
 
 
 class StreamKWalk(TileAfterTile):
-    """The work of one block, from its last tile back.
+    """The tiles of one block, from its last one back.
 
-    A stream-K block has a slot of the workspace and a semaphore for the part of a tile that it does not end; where
-    other blocks do the reduction, a second one, `sk_blocks` further, for the part that ends a tile.
+    A stream-K block has a slot of the workspace and a semaphore for the part of a tile that it does not end. If
+    separate blocks do the reduction, it has a second slot, `sk_blocks` further, for the part that ends a tile.
     """
 
     def __init__(self, context: KernelContext) -> None:
@@ -96,7 +98,7 @@ class StreamKWalk(TileAfterTile):
         return WorkTile(self.product, self.plan.tile_offset(self.tile), begin, end, self.products.extents, tile)
 
     def kept(self, work: WorkTile) -> WorkTile:
-        """Located anew, so that the loop need not keep it in registers."""
+        """Return the tile located again, so that the loop need not keep it in registers."""
         return self.work()
 
     def seek(self) -> None:
@@ -112,7 +114,7 @@ class StreamKWalk(TileAfterTile):
         self.left -= 1
 
     def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        """The block that ends a tile stores it, with the parts that others have left; all others leave theirs."""
+        """Yield the tile in the block that ends it, with the parts of the others; all others store their parts."""
         begins, ends, partial = (
             work.begin == 0,
             work.end == self.plan.iterations,
@@ -128,7 +130,7 @@ class StreamKWalk(TileAfterTile):
             yield OutputTile(work, accumulators)
 
     def _add_peers(self, accumulators: TileAccumulators, partial: PartialSums, tile: Index) -> None:
-        """The parts that blocks before this one have left, when they have."""
+        """Add the parts of the blocks before this one, when they are stored."""
         first = self.plan.block_of(tile * self.plan.iterations)
         for peer in pd.range(first, self.number):
             wait_for(self.layout, self.semaphores + peer, 1)
@@ -137,13 +139,13 @@ class StreamKWalk(TileAfterTile):
         partial.add_all(accumulators, SumSlots(first, self.number - first, 1))
 
     def leftovers(self) -> Iterator[OutputTile]:
-        """What a reduction block adds up."""
+        """Yield the output tiles of a reduction block."""
         plan = self.plan
         with pd.if_((self.number >= plan.first_reduction_block) & (self.number < plan.active_blocks)):
             yield from self._reduced(self.layout)
 
     def _reduced(self, layout: AccumulatorLayout) -> Iterator[OutputTile]:
-        """One fragment of a tile: a group of each warp's accumulators, and those `fragments` further."""
+        """Yield one fragment of a tile: a group of each warp's accumulators, and those `fragments` further."""
         plan, partial = self.plan, PartialSums(layout, self.memory)
         tile, fragment = plan.reduction(self.number)
         first, last = plan.peers(tile)
@@ -158,11 +160,11 @@ class StreamKWalk(TileAfterTile):
         self._clear(tile, first, last)
 
     def _slot(self, peer: Scalar, last: Scalar) -> Scalar:
-        """Where a peer of a tile has left its part."""
+        """Return the slot of a peer's part of a tile."""
         return peer + pd.select(peer == last, self.plan.sk_blocks, 0)
 
     def _clear(self, tile: Index, first: Index, last: Scalar) -> None:
-        """The last of a tile's reduction blocks sets the semaphores back."""
+        """Reset the semaphores, in the last of a tile's reduction blocks."""
         done = self.semaphores + (self.plan.sk_blocks * 2 + tile)
         self.layout.meet()
         with pd.if_(pd.tid.x == 0):

@@ -1,4 +1,4 @@
-"""The visitor of grouped problems in a kernel: which tile a persistent block computes next, and of which problem.
+"""Visitors of grouped problems in a kernel, which find the next tile of a persistent block, and its problem.
 
     visitor = DeviceVisitor(problems, tiles_of)
     with pd.while_(visitor.next_tile):
@@ -31,11 +31,12 @@ Succeeding: TypeAlias = Callable[[], Scalar]
 
 
 def seat(counters: PointerValue) -> Scalar:
-    """A number for this block: the first blocks on their multiprocessors have the lowest ones, the others the highest.
+    """Return a number for this block: the lowest for the first block of each multiprocessor, the highest for the
+    others.
 
-    A GPU may give a multiprocessor its second block before another has its first one. Where the longest tiles have the
-    lowest numbers, two of them would be computed there at half the speed, by the numbers that the blocks have. Takes
-    COUNTERS u32, all 0; on a GPU with more multiprocessors than they count, numbers differ all the same.
+    A GPU may give a multiprocessor its second block before another has its first. If the longest tiles have the lowest
+    numbers, two of them would then share a multiprocessor, at half the speed. Takes COUNTERS u32, all 0. On a GPU with
+    more multiprocessors than that, numbers are still unique.
     """
     seats = pd.dynamic_shared(u32, 1)
     with pd.if_(pd.tid.x == 0):
@@ -51,7 +52,7 @@ def seat(counters: PointerValue) -> Scalar:
 
 
 def _count(counter: PointerValue) -> Scalar:
-    """How many came before this thread."""
+    """Return how many came before this thread."""
     return pd.ptx.atom.relaxed.gpu.global_.add.u32(counter, 1)
 
 
@@ -59,13 +60,13 @@ class Visitor(Protocol):
     """Finds the tiles of a block, one after another."""
 
     def next_tile(self) -> Scalar:
-        """Whether there is a tile left for this block. For the condition of a loop."""
+        """Return whether this block has a tile left. For the condition of a loop."""
 
     def work(self) -> Sequence[Scalar]:
-        """Which tile it is: the words from which its kernel locates it."""
+        """Return the words from which the kernel locates the tile."""
 
     def advance(self) -> None:
-        """Goes on to the next one."""
+        """Advance to the next tile."""
 
 
 class DeviceVisitor:
@@ -78,10 +79,11 @@ class DeviceVisitor:
         block: Scalar = pd.ctaid.x,
         succeeding: Succeeding | None = None,
     ) -> None:
-        """`tiles_of(problem)` is how many tiles a problem has along m and n, each a u32; lanes ask for different ones.
+        """`tiles_of(problem)` returns the number of tiles along m and n, each a u32, for a different problem in each
+        lane.
 
-        Problems past the last one are not asked for. `block` is the number of this one, and of its first tile; without
-        `succeeding` each block takes one of as many neighbouring tiles as there are blocks.
+        It is not called for problems past the last one. `block` is the number of this block and of its first tile.
+        Without `succeeding`, the next tile of a block is as many tiles further as there are blocks.
         """
         self.problems, self.tiles_of, self.succeeding = problems, tiles_of, succeeding
         self.index = pd.var(u32, block)
@@ -91,7 +93,7 @@ class DeviceVisitor:
         self.count = pd.var(u32, 0)
 
     def next_tile(self) -> Scalar:
-        """Whether there is a tile left for this block. For the condition of a loop."""
+        """Return whether this block has a tile left. For the condition of a loop."""
         with pd.while_(lambda: (self.index >= self.last) & (self.following < self.problems)):
             self._next_window()
         return self.index < self.last
@@ -103,14 +105,14 @@ class DeviceVisitor:
         self.following += WARP
 
     def _measure(self, problem: Scalar) -> None:
-        """Sets how many tiles this lane's problem has."""
+        """Set the number of tiles of this lane's problem."""
         self.count.set(0)
         with pd.if_(problem < self.problems):
             down, across = self.tiles_of(problem)
             self.count.set(down * across)
 
     def work(self) -> Sequence[Scalar]:
-        """The problem of this round, and the number of the tile in it."""
+        """Return the problem of this round, and the number of the tile in it."""
         before = pd.ptx.popc.b32(pd.ptx.vote.sync.ballot.b32(self.end <= self.index, EVERY_LANE)).to(u32)
         return self.following - WARP + before, self.index - from_lane(self.end - self.count, before)
 
@@ -122,7 +124,7 @@ class DeviceVisitor:
 
 
 def prefix_sum(value: Scalar) -> Scalar:
-    """The sum of this lane's u32 and those of all lanes before it."""
+    """Return the sum of this lane's u32 and those of all lanes before it."""
     total = pd.var(u32, value)
     for distance in DISTANCES:
         before = from_before(total, distance)
@@ -131,7 +133,7 @@ def prefix_sum(value: Scalar) -> Scalar:
 
 
 def prefix_max(value: Scalar) -> Scalar:
-    """The largest of this lane's u32 and those of all lanes before it."""
+    """Return the largest of this lane's u32 and those of all lanes before it."""
     largest = pd.var(u32, value)
     for distance in DISTANCES:
         largest.set(pd.max(largest, from_before(largest, distance)))
@@ -139,26 +141,26 @@ def prefix_max(value: Scalar) -> Scalar:
 
 
 def from_before(value: Scalar, distance: int) -> Scalar:
-    """The u32 of the lane so far before this one; its own, where there is none."""
+    """Return the u32 of the lane `distance` before this one, or its own if there is none."""
     return pd.ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE)
 
 
 def from_lane(value: Scalar, lane: Index) -> Scalar:
-    """The u32 of another lane."""
+    """Return the u32 of another lane."""
     return pd.ptx.shfl.sync.idx.b32(value, lane, WARP - 1, EVERY_LANE)
 
 
 class TableVisitor:
-    """The host has worked out what a block does; the block brings its entries to shared memory, `threads` at a time."""
+    """Tiles that the host has assigned; the block loads its entries to shared memory, `threads` at a time."""
 
     def __init__(self, row: PointerValue, count: Scalar, words: int, threads: int) -> None:
-        """`row` points at this block's `count` entries of `words` s32 each."""
+        """`row` points at the `count` entries of this block, of `words` s32 each."""
         self.row, self.count, self.words, self.threads = row, count, words, threads
         self.number = pd.var(u32, 0)
         self.held = pd.dynamic_shared(s32, threads * words)
 
     def next_tile(self) -> Scalar:
-        """Whether there is an entry left for this block. For the condition of a loop, in which all threads meet."""
+        """Return whether this block has an entry left. For the condition of a loop in which all threads take part."""
         with pd.if_((self.number % self.threads == 0) & (self.number < self.count)):
             self._refill()
         return self.number < self.count
@@ -172,7 +174,7 @@ class TableVisitor:
         pd.ptx.bar.sync(0)
 
     def work(self) -> Sequence[Scalar]:
-        """The words of this round's entry, as u32."""
+        """Return the words of the current entry, as u32."""
         first = self.number % self.threads * self.words
         return [self.held[first + word].bitcast(u32) for word in range(self.words)]
 

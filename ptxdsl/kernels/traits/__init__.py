@@ -1,5 +1,1 @@
-"""The properties that a kernel is specialised for.
-
-- traits: `Traits`: tiling, operands, schedule, epilogue
-- parameters: the parameters of kernels
-"""
+"""The traits that kernels are specialised for, and their parameters."""

@@ -1,4 +1,4 @@
-"""What a kernel takes, by name: the product, and what its schedule, batches and epilogue need beside it."""
+"""Kernel parameters by name: the product, and those of its schedule, batches and epilogue."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Group: TypeAlias = Callable[..., pd.Parameters]
 
 
 def view(type: Type) -> Group:
-    """A matrix: its first element, and the elements between rows or columns."""
+    """Return the parameters of a matrix: its first element, and the elements between rows or columns."""
     return pd.Parameters.of("View", pointer=ptr[type], stride=s64)
 
 
 @lru_cache(maxsize=1024)
 def parameters(traits: Traits) -> Group:
-    """Those of `gemm_kernel`: A is m×k, B is k×n, C and out are m×n and row-major."""
+    """Return the parameters of `gemm_kernel`: A is m×k, B is k×n, C and out are m×n and row-major."""
     inputs = view(traits.operands.inputs)
     return pd.Parameters.of("Gemm", **gemm_fields(traits, inputs, inputs))
 
 
 def gemm_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
-    """The fields of a kernel that computes products, which takes A and B as such fields."""
+    """Return the fields of a kernel for products, given the types of A and B."""
     output, added = view(traits.operands.output), view(traits.operands.added)
     matrices = {"a": a, "b": b, "c": added, "out": output}
     numbers = {"m": u32, "n": u32, "k": u32, **factor_fields(traits)}
@@ -40,7 +40,7 @@ def gemm_fields(traits: Traits, a: Any, b: Any) -> dict[str, Any]:
 
 
 def shared_parameters(traits: Traits) -> dict[str, Group]:
-    """What kernels take for the schedule, to find batches, and for the epilogue."""
+    """Return the parameters for the schedule, the batches and the epilogue."""
     return {
         "schedule": traits.schedule.parameters(traits.operands.sum),
         "batches": BATCHES[traits.operands.batches],
@@ -49,11 +49,11 @@ def shared_parameters(traits: Traits) -> dict[str, Group]:
 
 
 class Nothing(pd.Parameters):
-    """A single product."""
+    """The parameters of a single product: no batches."""
 
 
 class StridedBatches(pd.Parameters):
-    """How many batches there are, and the elements between their matrices."""
+    """The number of batches, and the elements between their matrices."""
 
     count: u32
     a: s64
@@ -63,7 +63,7 @@ class StridedBatches(pd.Parameters):
 
 
 class ListedBatches(pd.Parameters):
-    """How many batches there are, and a table of addresses: all of A, all of B, then C and out."""
+    """The number of batches, and a table of addresses: all of A, all of B, then C and out."""
 
     count: u32
     table: ptr[u64]
@@ -73,24 +73,24 @@ BATCHES: dict[str, Group] = {"none": Nothing, "strided": StridedBatches, "listed
 
 
 def extras(operands: Operands) -> Group:
-    """The operands of the epilogue, by their number; the output itself is none."""
+    """Return the operands of the epilogue, by number, without the output itself."""
     groups = {f"of_{n}": extra_view(extra) for n, extra in enumerate(operands.extras) if not extra.in_place}
     return pd.Parameters.of("Extras", **groups)
 
 
 def extra_view(extra: Extra) -> Group:
-    """An operand of the epilogue; `batch` is the elements between the matrices of batches."""
+    """Return the parameters of an operand of the epilogue; `batch` is the elements between the matrices of batches."""
     stride, batch = {"stride": s64} if extra.is_matrix else {}, {"batch": s64} if extra.is_batched else {}
     return pd.Parameters.of("Extra", pointer=ptr[extra.type], **stride, **batch)
 
 
 def extra_values(p: Any, operands: Operands) -> tuple[Any, ...]:
-    """The operands of the epilogue in a kernel, None for the output itself."""
+    """Return the operands of the epilogue in a kernel, None for the output itself."""
     return tuple(None if e.in_place else getattr(p.extras, f"of_{n}") for n, e in enumerate(operands.extras))
 
 
 def products_of(p: Any, traits: Traits) -> Products:
-    """What a kernel with the parameters of `parameters` computes."""
+    """Return the products of a kernel with the parameters of `parameters`."""
     operands = traits.operands
     product = product_of(p, operands, p.a, p.b)
     if operands.batches == "none":
@@ -99,12 +99,12 @@ def products_of(p: Any, traits: Traits) -> Products:
 
 
 def product_of(p: Any, operands: Operands, a: Any, b: Any) -> Product:
-    """The product, or the first of a batch, of these A and B."""
+    """Return the product of these A and B, or the first of a batch."""
     return Product(p.m, p.n, p.k, a, b, p.c, p.out, p.alpha, p.beta, extra_values(p, operands))
 
 
 def batch(p: Any, product: Product, operands: Operands, number: Scalar, moving: tuple[str, ...] = MATRICES) -> Product:
-    """The product of one batch, of which `product` is the first; `moving` are the matrices that lie by addresses."""
+    """Return the product of one batch, given the first; `moving` are the matrices that are addressed by pointers."""
     moved: dict[str, Any] = {name: _moved(p.batches, operands, name, getattr(product, name), number) for name in moving}
     extras = tuple(
         View(value.pointer + number.to(s64) * value.batch, value.stride) if extra.is_batched else value
@@ -114,7 +114,7 @@ def batch(p: Any, product: Product, operands: Operands, number: Scalar, moving: 
 
 
 def _moved(batches: Any, operands: Operands, name: str, matrix: View, number: Scalar) -> View:
-    """A matrix of a batch: by their distance, or by the table of their addresses."""
+    """Return a matrix of a batch, by stride or by the table of addresses."""
     row = MATRICES.index(name)
     if operands.batches == "strided":
         return View(matrix.pointer + number.to(s64) * getattr(batches, name), matrix.stride)
@@ -122,10 +122,10 @@ def _moved(batches: Any, operands: Operands, name: str, matrix: View, number: Sc
 
 
 class Geometry(pd.Parameters):
-    """The numbers of a convolution.
+    """The geometry of a convolution.
 
-    As a GEMM it is m×n×k: N·P·Q, K and R·S·C. Lengths of steps in memory are in elements where they belong to an array,
-    and in bytes where they belong to the walk along k.
+    As a GEMM it is m×n×k: N·P·Q, K and R·S·C. Steps in memory are in elements of an array, and in bytes if they belong
+    to the walk along k.
     """
 
     m: u32
@@ -159,15 +159,15 @@ class Geometry(pd.Parameters):
 
 @lru_cache(maxsize=1024)
 def conv2d_parameters(traits: Traits) -> Group:
-    """Those of `conv2d_kernel`: images, filters and the output, and how the windows lie in them."""
+    """Return the parameters of `conv2d_kernel`: images, filters and the output, and the geometry of the windows."""
     inputs, output = ptr[traits.operands.inputs], ptr[traits.operands.output]
     return pd.Parameters.of("Conv2d", x=inputs, w=inputs, out=output, geometry=Geometry, **shared_parameters(traits))
 
 
 @lru_cache(maxsize=1024)
 def grouped_parameters(traits: Traits, mode: str) -> Group:
-    """Those of `grouped_kernel`: `table` describes `problems` problems of `total` tiles, `schedule` says what the host
-    has worked out; parts of tiles meet in `accumulators`."""
+    """Return the parameters of `grouped_kernel`: `table` describes `problems` problems of `total` tiles, `schedule` is
+    what the host has planned; partial tiles meet in `sums`."""
     scalar = traits.operands.scalar
     shared = {"sums": ptr[traits.operands.sum], "semaphores": ptr[u32]} if mode == "parts" else {}
     return pd.Parameters.of(
@@ -177,18 +177,18 @@ def grouped_parameters(traits: Traits, mode: str) -> Group:
 
 @lru_cache(maxsize=1024)
 def ragged_parameters(traits: Traits, gathers: bool = False, scatters: bool = False) -> Group:
-    """Those of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes of the groups;
-    `rows` is how many there are of a, or of each of its matrices. Where it `gathers`, `index` says which of the
-    `a_rows` rows of a each of these is."""
+    """Return the parameters of `ragged_kernel`: matrices, with the elements from one group's to the next, and the sizes
+    of the groups. `rows` is the number of rows of a, or of each of its matrices. If it `gathers`, `index` names the row
+    of a, of `a_rows`, for each of these."""
     inputs = group_view(traits.operands.inputs)
     gathered = {"index": ptr[s32], "a_rows": u32} if gathers else {}
     return pd.Parameters.of("Ragged", **ragged_fields(traits, inputs, inputs, scatters), **gathered)
 
 
 def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dict[str, Any]:
-    """The fields of a kernel for groups of rows, which takes A and B as such fields. Where it `scatters`, `out_index`
-    says which of the `out_rows` rows of out each row of the product is. The operands of an epilogue, where it has some,
-    have a value for each row of the product, for each column, or for each row or column of each group."""
+    """Return the fields of a kernel for groups of rows, given the types of A and B. If it `scatters`, `out_index` names
+    the row of out, of `out_rows`, for each row of the product. Operands of an epilogue have a value for each row of the
+    product, for each column, or for each row or column of each group."""
     numbers = {"groups": u32, "rows": u32, "n": u32, "k": u32}
     scattered = {"out_index": ptr[s32], "out_rows": u32} if scatters else {}
     beside = {"extras": extras(traits.operands)} if traits.operands.extras else {}
@@ -198,18 +198,18 @@ def ragged_fields(traits: Traits, a: Any, b: Any, scatters: bool = False) -> dic
 
 @lru_cache(maxsize=1024)
 def ragged_k_parameters(traits: Traits) -> Group:
-    """Those of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and of C where there is one
-    beside it, and where their rows end."""
+    """Return the parameters of `ragged_k_kernel`: A and B of all rows, a matrix of out for each group, and of C if
+    there is a separate one, and the ends of the groups."""
     return pd.Parameters.of("RaggedK", **ragged_k_fields(traits))
 
 
 def factor_fields(traits: Traits) -> dict[str, Any]:
-    """The numbers by which products and C are multiplied."""
+    """Return the fields of alpha and beta."""
     return {"alpha": traits.operands.scalar, "beta": traits.operands.scalar}
 
 
 def ragged_k_fields(traits: Traits) -> dict[str, Any]:
-    """The fields of a kernel for groups of rows that are the K of products."""
+    """Return the fields of a kernel for groups along K."""
     a, b = map(group_view, traits.operands.input_types)
     numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
     c = {"c": group_view(traits.operands.added)} if traits.operands.c == "separate" else {}
@@ -218,5 +218,5 @@ def ragged_k_fields(traits: Traits) -> dict[str, Any]:
 
 
 def group_view(type: Type) -> Group:
-    """Matrices of groups, `apart` elements from each other."""
+    """Return the parameters of the matrices of groups, `apart` elements from each other."""
     return pd.Parameters.of("GroupView", pointer=ptr[type], stride=s64, apart=s64)

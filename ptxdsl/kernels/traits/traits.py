@@ -1,4 +1,5 @@
-"""What a kernel is made for, and what follows from it: shared memory, registers, types on the way."""
+"""The traits of a kernel, on every path: tiling, operands, schedule, epilogue, and the resources that follow from
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ PAD = 8  # elements between the rows of the staged output: rows begin in differe
 
 
 class Tiling(Protocol):
-    """How a path cuts a product: all that schedules, the store, calls and the choice of tiles ask of it.
+    """The tiling of a path, as schedules, epilogues, calls and the choice of tiles see it.
 
     A hashable value. `tile` is the (M, N, K) of a thread block, `stages` the length of the ring in shared memory.
     """
@@ -34,36 +35,36 @@ class Tiling(Protocol):
 
     @property
     def threads(self) -> int:
-        """Of a thread block."""
+        """The threads of a block."""
 
     def tiles(self, m: int, n: int) -> tuple[int, int]:
-        """How many tiles an m×n output has along M and N."""
+        """Return the number of tiles of an m×n output along M and N."""
 
     def accumulators(self, operands: Operands) -> AccumulatorLayout:
-        """Which elements of a tile the registers of a thread hold."""
+        """Return the layout of the accumulators of a tile."""
 
     def stage_bytes(self, inputs: Type) -> int:
-        """Shared memory of one stage."""
+        """Return the bytes of a stage of the ring."""
 
     def ring_bytes(self, operands: Operands) -> int:
-        """Shared memory of the ring, and of all that meets in it."""
+        """Return the bytes of the ring."""
 
     def registers(self, operands: Operands) -> int:
-        """Of a thread: at least so many are held at the same time."""
+        """Return a lower bound on the registers of a thread."""
 
     def misfits(self, inputs: Type) -> Iterator[str]:
-        """What is wrong with it for such inputs."""
+        """Yield messages about a tiling that does not support inputs of a type."""
 
     def shortages(self, operands: Operands, arch: str) -> Iterator[tuple[str, str]]:
-        """What a GPU lacks for it beside shared memory, and how to mend that."""
+        """Yield a message and a remedy for each resource, apart from shared memory, that a GPU lacks."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """A kernel is made for its tiling, the facts about its operands, a schedule of tiles and an epilogue, which is a
-    function on each element of alpha·a@b + beta·c and those of `operands.extras`. All else follows from these.
+    """A kernel is specialised for its tiling, the properties of its operands, a tile schedule and an epilogue, a
+    function of each element of alpha·a@b + beta·c and of `operands.extras`. Everything else follows from these.
 
-    A path derives from it what its own tiling adds. Raises LaunchError for a tiling that the types do not take.
+    Each path derives from it what its tiling adds. Raises LaunchError if the tiling does not support the types.
     """
 
     tiling: Tiling
@@ -79,17 +80,17 @@ class Traits:
             raise LaunchError(f"epilogue is {epilogue!r}; it takes a function of one element, such as relu")
 
     def check(self, arch: str = "sm_80") -> None:
-        """Raises LaunchError for an atom that a GPU has not, and for more registers or shared memory than it has."""
+        """Raise LaunchError if a GPU lacks the MMA atom, or enough registers or shared memory."""
         for message, help in self._shortages(arch):
             raise LaunchError(f"GemmConfig: {message}", help=help)
 
     def fits(self, arch: str) -> bool:
-        """Whether a GPU has the atom, and enough registers and shared memory."""
+        """Return whether a GPU has the MMA atom and enough registers and shared memory."""
         return next(self._shortages(arch), None) is None
 
     @cached_property
     def general(self) -> Traits:
-        """Of the kernel that serves all launches by this schedule."""
+        """The traits of the kernel that serves all launches with this schedule."""
         return replace(self, schedule=self.schedule.general())
 
     @property
@@ -102,7 +103,7 @@ class Traits:
 
     @cached_property
     def accumulators(self) -> AccumulatorLayout:
-        """Which elements of a tile the registers of a thread hold."""
+        """The layout of the accumulators of a tile."""
         return self.tiling.accumulators(self.operands)
 
     @property
@@ -121,37 +122,37 @@ class Traits:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether blocks start the copies of their next tile before they write one."""
+        """True if the loads of the next tile start before a tile is stored."""
         return self.schedule.is_ahead(self.operands)
 
     @property
     def staged_at(self) -> int:
-        """Where in shared memory the output is staged, in bytes: in the ring, or behind it where its copies go on."""
+        """The offset of the staged output, in bytes: past the end of the ring if loads run ahead, else 0."""
         return self.tiling.ring_bytes(self.operands) if self.is_ahead else 0
 
     @property
     def shared_bytes(self) -> int:
-        """The ring, and where the output is staged: a group of each warp's rows."""
+        """The bytes of shared memory: the ring, and a group of rows of each warp."""
         m, n = self.accumulators.warps
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + m * n * self.warp_staged_bytes)
 
     @property
     def warp_staged_bytes(self) -> int:
-        """What a warp stages at a time."""
+        """The bytes that a warp stages at a time."""
         return self.accumulators.rows * (self.accumulators.strip + PAD) * self.operands.staged.bytes
 
     @property
     def static_bytes(self) -> int:
-        """Shared memory that the kernel declares beside it."""
+        """The bytes of shared memory that the kernel declares in addition."""
         return 0
 
     @property
     def registers(self) -> int:
-        """Of a thread: at least so many are held at the same time."""
+        """A lower bound on the registers of a thread."""
         return self.tiling.registers(self.operands)
 
     def _shortages(self, arch: str) -> Iterator[tuple[str, str]]:
-        """What is wrong, and how to mend it."""
+        """Yield a message and a remedy for each resource that a GPU lacks."""
         yield from self.tiling.shortages(self.operands, arch)
         most = shared_bytes(arch) - self.static_bytes
         if self.shared_bytes > most:

@@ -63,7 +63,7 @@ class GatheredRows:
         self.left = pd.var(u32, 0)
 
     def seek(self, work: WorkTile) -> None:
-        """Asks for the numbers of the rows of some work."""
+        """Read the indices of the rows of a work tile."""
         first = work.first[0]
         self.left.set(work.product.m - first)
         begin = work.product.a.line(first)
@@ -73,7 +73,7 @@ class GatheredRows:
             number.set(pd.select((line < self.left) & (named < self.p.a_rows), named, NOWHERE))
 
     def fetch(self, iteration: Scalar, slot: Slot) -> None:
-        """Begins to copy the rows of an iteration along K to a slot of the ring."""
+        """Start the loads of the rows of an iteration along K to a slot of the ring."""
         k = iteration * self.depth + self.column
         source, row_bytes = (self.p.a.pointer + k).bitcast(b8), (self.p.a.stride * self.type.bytes).to(u32)
         target, left = self.target + slot.index * self.stage, self._left(k)
@@ -83,13 +83,14 @@ class GatheredRows:
                     self._fetch(line // TOGETHER, target, source, row_bytes, left)
 
     def _left(self, k: Scalar) -> Scalar:
-        """How much of a chunk that begins at k is before the end of rows: all or nothing, a predicate, or bytes."""
+        """Return what part of a chunk at k is before the end of its row: a predicate if it is all or nothing, else
+        bytes."""
         if self.is_whole:
             return k < self.p.k
         return pd.min(self.p.k - pd.min(k, self.p.k), self.each) * self.type.bytes
 
     def _fetch(self, turn: int, target: Any, source: Any, row_bytes: Scalar, left: Scalar) -> None:
-        """Of the lines that all warps bring at a turn, that of this lane."""
+        """Load this lane's part of the rows that all gathering warps load in one turn."""
         named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
         exists = named != NOWHERE
         row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)

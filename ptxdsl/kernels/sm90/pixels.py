@@ -141,7 +141,7 @@ class WindowCopies(TmaLoads):
         self._advance()
 
     def _advance(self) -> None:
-        """Over the channels, then along a line of the window, then down."""
+        """Advance over the channels, then along a row of the window, then down."""
         g = self.geometry
         self.channel += self.depth
         with pd.if_(self.channel >= g.channels):

@@ -152,9 +152,9 @@ class TestCandidates:
         assert {each.config.atom for _, each in known} == {each.config.atom for _, each in shared} == {WGMMA}
 
     def test_lists_go_by_either_path(self):
-        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, (1.0, 0.0))
+        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, (1.0, 0.0)).row_major
         with settings.using(arch="sm_90a"):
-            by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
+            by_warps = candidates_of(list_calls.selection_of(batch, Choice()))
             by_wgmma = list_calls.candidates_by_wgmma(batch, Choice())
             said = list_calls.candidates_by_wgmma(batch, Choice(schedule=PersistentScheduler()))
         assert by_warps and all(each.config.atom != WGMMA for _, each in by_warps)
@@ -171,8 +171,8 @@ class TestCandidates:
         rights = [rng.integers(-3, 4, (n, 64)).astype(type).T for _ in range(3)]
         expected = [a.astype(np.float64) @ b.astype(np.float64) for a, b in zip(lefts, rights, strict=True)]
         a, b = ([where.array(each) for each in many] for many in (lefts, rights))
-        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), (1.0, 0.0))
-        by_warps = candidates_of(Selection(batch.problem, Choice(), False, batch.facts))
+        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), (1.0, 0.0)).row_major
+        by_warps = candidates_of(list_calls.selection_of(batch, Choice()))
         known = promising(by_warps + list_calls.candidates_by_wgmma(batch, Choice()))
         firsts = {each.kind: each for each in reversed(known)}
         assert any(each.config.atom == WGMMA for each in firsts.values())

@@ -115,13 +115,14 @@ class Matrix(ArrayArgument):
             return self
         return replace(self, major="column", stride=max(1, self.shape[0]))
 
-    def mapped(self, kind: TensorMap) -> MappedMatrix:
-        """Return the matrix or batch as the tensor of a tensor map."""
+    def mapped(self, kind: TensorMap) -> MappedMatrix | bytes:
+        """Return the argument of a kernel that loads the matrix or batch by a tensor map."""
         lines, length = self.shape if self.major == "row" else self.shape[::-1]
         if kind.l2_promotion > L2_LINE_BYTES and not self.is_in_sectors:
             kind = _by_lines(kind)  # else the L2 cache fetches lines in vain
         planes, apart = ((self.batches or 1,), (self.batch_stride,)) if kind.rank > 2 else ((), ())
-        return MappedMatrix(self.name, self.owner, self.array, kind, (*planes, lines, length), (*apart, self.stride, 1))
+        shape, strides = (*planes, lines, length), (*apart, self.stride, 1)
+        return MappedMatrix(self.name, self.owner, self.array, kind, shape, strides).argument
 
     @property
     def is_mappable(self) -> bool:
@@ -169,6 +170,11 @@ class MappedMatrix(ArrayArgument):
     kind: TensorMap
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+
+    @property
+    def argument(self) -> MappedMatrix | bytes:
+        """The argument of a kernel: this, or the tensor map itself of memory of a workspace, whose address stays."""
+        return self if self.owner is not None else self.encoder()(self.array.pointer)
 
     @property
     def lines(self) -> Any:

@@ -205,19 +205,14 @@ def images_of(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | byte
     x, (lower, upper), (down, right) = problem.product.a, corners_of(problem.sizes), problem.sizes.stride
     promotion = LINE_BYTES if x.array.strides[2] < problem.sizes.C else L2_PROMOTION  # where pixels overlap
     kind = columns.map_of(lower, upper, (down, right), promotion)
-    return _argument(MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides))
+    return MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides).argument
 
 
 def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     w, sizes = problem.product.b, problem.sizes
     filters, channels = (sizes.K, sizes.C) if w.major == "column" else (sizes.C, sizes.K)
     shape, strides = (filters, sizes.window_size, channels), (w.stride, channels, 1)
-    return _argument(MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides))
-
-
-def _argument(mapped: MappedMatrix) -> MappedMatrix | bytes:
-    """What a launch takes; of memory in a workspace the tensor map itself: the address stays."""
-    return mapped if mapped.owner is not None else mapped.encoder()(mapped.array.pointer)
+    return MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides).argument
 
 
 def geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:

@@ -6,7 +6,7 @@ On sm_90a, large lists and types that only wgmma multiplies run as a grouped GEM
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,6 @@ import numpy as np
 
 from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST
-from ptxdsl.cached import cached_property
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups import grouped
@@ -49,7 +48,6 @@ from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.traits.parameters import BATCHES
 from ptxdsl.kernels.traits.traits import Traits
 
@@ -61,33 +59,20 @@ def is_list(operand: Any) -> bool:
     return isinstance(operand, LISTS)
 
 
-@dataclass(frozen=True)
-class ListedBatch:
-    """Products of one size, whose matrices have the same strides: as `listed`, and as a row-major `group`."""
+def selection_of(group: ProblemGroup, choice: Choice) -> Selection:
+    """Return what decides about the configuration of a row-major batch on the sm_80 path; its first product stands for
+    all."""
+    a, b, c, out = group.a, group.b, group.c, group.out
+    first = GemmProblem(_first(a), _first(b), _first(c) if c else None, _first(out))
+    widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, first.n)
+    operands = facts(a, b, c, out, widths, in_place=group.in_place, batches="listed")
+    return Selection(first, choice, takes_warpgroups=False, all_operands=operands)
 
-    listed: ProblemGroup
 
-    @cached_property
-    def group(self) -> ProblemGroup:
-        return self.listed.row_major
-
-    @property
-    def count(self) -> int:
-        return len(self.group.shapes)
-
-    @property
-    def problem(self) -> GemmProblem:
-        """The first product, which stands for all."""
-        a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
-        return GemmProblem(_first(a), _first(b), _first(c) if c else None, _first(out))
-
-    @property
-    def facts(self) -> Operands:
-        """The operand facts of the kernel."""
-        a, b, c, out = self.group.a, self.group.b, self.group.c, self.group.out
-        columns = int(self.group.shapes[0, 1])
-        widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, columns)
-        return facts(a, b, c, out, widths, in_place=self.group.in_place, batches="listed")
+def _first(operand: Matrices) -> Matrix:
+    rows, columns = operand.shapes[0].tolist()
+    stride, count = int(operand.strides[0]), len(operand.shapes)
+    return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)
 
 
 def lists_of(a: Any, b: Any, c: Any, out: Any) -> dict[str, Sequence[object]]:
@@ -117,8 +102,8 @@ def _check_single(name: str, owner: object, listed: str) -> None:
         )
 
 
-def batch_of(lists: Mapping[str, Sequence[object]], factors: tuple[float, float]) -> ListedBatch | None:
-    """Check the lists of a call; None if they are empty.
+def batch_of(lists: Mapping[str, Sequence[object]], factors: tuple[float, float]) -> ProblemGroup | None:
+    """Check the lists of a call, whose products have one size; None if they are empty.
 
     Raises LaunchError for lists whose matrices differ in shape or strides.
     """
@@ -132,7 +117,7 @@ def batch_of(lists: Mapping[str, Sequence[object]], factors: tuple[float, float]
             "lists of numpy arrays run on the emulator, and PTXDSL_DEVICE asks for a GPU",
             help="stack them: arrays of three dimensions are copied to the GPU and back",
         )
-    return ListedBatch(group)
+    return group
 
 
 def _check_alike(operand: Matrices) -> None:
@@ -144,12 +129,6 @@ def _check_alike(operand: Matrices) -> None:
             f"`{operand.name}[0]` {tuple(first[:2])} with {first[2]}; gemm takes lists of matrices that lie alike",
             help="grouped_gemm of ptxdsl.kernels.grouped takes problems of any sizes",
         )
-
-
-def _first(operand: Matrices) -> Matrix:
-    rows, columns = operand.shapes[0].tolist()
-    stride, count = int(operand.strides[0]), len(operand.shapes)
-    return Matrix(operand.name, operand.owners[0], operand.array(0), (rows, columns), operand.major, stride, count)
 
 
 class BatchCall(CheckedCall):
@@ -167,45 +146,46 @@ class BatchCall(CheckedCall):
             )
         lists = lists_of(a, b, c, out)
         self.lists = lists.get("out"), lists["a"], lists["b"], lists.get("c")
-        batch = batch_of(lists, (call.alpha, call.beta))
-        self.out, self.is_empty = lists.get("out", batch.group.out.owners) if batch else [], batch is None
-        if batch:
-            self.batch, self.problem = batch, batch.group
-            self.selection = Selection(batch.problem, self.choice, takes_warpgroups=False, all_operands=batch.facts)
+        listed = batch_of(lists, (call.alpha, call.beta))
+        self.out, self.is_empty = lists.get("out", listed.out.owners) if listed else [], listed is None
+        if listed:
+            self.listed, self.problem = listed, listed.row_major
+            self.selection = selection_of(self.problem, self.choice)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
-        choice, batch = self.choice._replace(config=config), self.batch
-        by_wgmma = _traits_by_wgmma(batch.group, choice)
+        selection = replace(self.selection, choice=self.choice._replace(config=config))
+        first, choice = selection.problem, selection.choice
+        by_wgmma = _traits_by_wgmma(self.problem, choice)
         if by_wgmma is not None:
             check_factors(self.factors, by_wgmma)
-            return list_plan(_group_kernels(), batch.listed, by_wgmma, self.lists)
-        traits = configure(replace(self.selection, choice=choice).config(), batch.facts, self.device_stream[0])
+            return list_plan(_group_kernels(), self.listed, by_wgmma, self.lists)
+        traits = configure(selection.config(), selection.operands, self.device_stream[0])
         check_factors(self.factors, traits)
-        if not batch.problem.m or not batch.problem.n:
+        if not first.m or not first.n:
             return None
         kernel = self.kernels.warps
-        launch = scheduled.schedule(batch.problem, traits, kernel)
-        addresses = np.stack([operand.pointers for operand in batch.group.operands]).view(np.uint64)
+        launch = scheduled.schedule(first, traits, kernel)
+        addresses = np.stack([operand.pointers for operand in self.problem.operands]).view(np.uint64)
         table = ProblemTable(addresses.T, (0, 1, 2, 3), by_column=True)
-        values, constants = partial(_values, batch, launch), {"traits": launch.traits}
+        values, constants = partial(_values, first, launch), {"traits": launch.traits}
         return ListPlan(
-            kernel, launch.grid, traits.threads, constants, batch.listed, self.lists, table, values, NO_SCHEDULE,
+            kernel, launch.grid, traits.threads, constants, self.listed, self.lists, table, values, NO_SCHEDULE,
             stream=launch.stream,
         )  # fmt: skip
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        return f"{describe_class(self.selection)}, {class_of_lists(self.batch)}"
+        return f"{describe_class(self.selection)}, {class_of_lists(self.problem)}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return candidates_of(self.selection) + candidates_by_wgmma(self.batch, self.choice)
+        return candidates_of(self.selection) + candidates_by_wgmma(self.problem, self.choice)
 
 
 def _values(
-    batch: ListedBatch,
+    first: GemmProblem,
     launch: Scheduled,
     table: Any,
     schedule: Any,
@@ -214,8 +194,8 @@ def _values(
     stream: int,
 ) -> Parameters:
     """Return the parameters of the kernel of the sm_80 path."""
-    batches, (alpha, beta) = BATCHES["listed"](count=batch.count, table=table), factors
-    return gemm_values(batch.problem, launch, (alpha, beta), batches)
+    batches, (alpha, beta) = BATCHES["listed"](count=first.batches, table=table), factors
+    return gemm_values(first, launch, (alpha, beta), batches)
 
 
 def _group_kernels() -> Kernels:
@@ -249,20 +229,20 @@ def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
     return faster_by_wgmma(group, epilogue=choice.epilogue)
 
 
-def class_of_lists(batch: ListedBatch) -> str:
+def class_of_lists(group: ProblemGroup) -> str:
     """Return what the path of lists depends on besides the shape class of their products."""
-    return f"listed mapped {are_lists_mappable(batch.group)}, boxed {are_lists_boxed(batch.group)}"
+    return f"listed mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
 
 
-def candidates_by_wgmma(batch: ListedBatch, choice: Choice) -> list[tuple[float, TuningCandidate]]:
+def candidates_by_wgmma(group: ProblemGroup, choice: Choice) -> list[tuple[float, TuningCandidate]]:
     """Return the candidates on sm_90a with the expected microseconds; none if the caller sets a schedule."""
-    known = grouped.candidates_of(batch.group, "device", False)
-    return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(batch, choice, each.config)]
+    known = grouped.candidates_of(group, "device", False)
+    return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(group, choice, each.config)]
 
 
-def _goes(batch: ListedBatch, choice: Choice, config: GemmConfig) -> bool:
+def _goes(group: ProblemGroup, choice: Choice, config: GemmConfig) -> bool:
     """Return True if a configuration suits the options of the caller and the GPU."""
     try:
-        return _traits_by_wgmma(batch.group, choice._replace(config=config)) is not None
+        return _traits_by_wgmma(group, choice._replace(config=config)) is not None
     except Error:
         return False

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
 
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.launching.workspace import memory
-from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, matrix
-from ptxdsl.kernels.call.products.lines import LinedMatrix
+from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix
+from ptxdsl.kernels.call.products.lines import room_for_copy
 from ptxdsl.kernels.choose.model import CostModel
 from ptxdsl.kernels.reorder.lines import WORD_BYTES
 from ptxdsl.kernels.reorder.rows import WARP, WARPS, rows_kernel, rows_parameters
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 
@@ -25,18 +20,11 @@ def copied_rows(
     """The rows of a row-major matrix that an index names, as a matrix in the workspace of a stream for a `use` (numpy
     memory on the emulator, where `device` is None), and the launch that copies them there."""
     (rows,), length, type = index.array.shape, a.length, a.type
-    stride = ceil_div(length * type.bytes, LINE_BYTES) * LINE_BYTES // type.bytes
-    target: Any
-    if device is None:
-        room = np.empty((rows, stride), a.owner.dtype)
-        copy, target = matrix(a.name, room[:, :length]), matrix(a.name, room)
-    else:
-        target = memory(device, stream, use, rows * stride * type.bytes)
-        array = replace(a.array, pointer=target, shape=(rows, length), strides=(stride, 1), owner=None)
-        copy = LinedMatrix(a.name, None, array, (rows, length), "row", stride)
+    like = replace(a, array=replace(a.array, shape=(rows, length)), shape=(rows, length))
+    copy, target = room_for_copy(like, "row", device, stream, use)
     values = rows_parameters(type)(
         source=view(type)(pointer=a, stride=a.stride),
-        target=view(type)(pointer=target, stride=stride),
+        target=view(type)(pointer=target, stride=copy.stride),
         index=index,
         rows=rows,
         source_rows=a.shape[0],

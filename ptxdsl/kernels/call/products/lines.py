@@ -12,7 +12,7 @@ swapped, B: it may lie along M or N, and is rounded there, so that of one alone 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -33,20 +33,10 @@ from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
-from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type, f32
 
 MOST_WORDS = 1 << 31  # which 32 bits count
 ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
-
-
-@dataclass(frozen=True)
-class LinedMatrix(Matrix):
-    """A copy in the workspace of a GPU."""
-
-    def mapped(self, kind: TensorMap) -> Any:
-        """The tensor map itself: the address stays."""
-        return super().mapped(kind).encoder()(self.array.pointer)
 
 
 def takes_copies(problem: GemmProblem) -> bool:
@@ -115,7 +105,7 @@ def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
     if device is None:
         return matrix(old.name, address.view(old.owner.dtype).reshape(lines, each)[:, :1])
     array = replace(old.array, pointer=address, shape=(lines, 1), strides=(each, 1), owner=None)
-    return LinedMatrix(old.name, None, array, (lines, 1), "row", each)
+    return Matrix(old.name, None, array, (lines, 1), "row", each)
 
 
 def as_wgmma_reads(
@@ -245,7 +235,7 @@ def _copied(
 ) -> tuple[Matrix, LaunchPlan]:
     """A copy that tensor copies bring as wgmma reads it, and the launch that makes it."""
     device, stream = device_stream
-    copy, target = _workspace(operand, _major(operand, along_k), device, stream)
+    copy, target = room_for_copy(operand, _major(operand, along_k), device, stream, operand.name)
     launch = (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
     if rounds and is_rounded(operand.type):
         launch = replace(launch, constants={**launch.constants, "rounded": True})
@@ -263,9 +253,9 @@ def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
     return replace(copy, owner=owner, array=array, batches=operand.batches)
 
 
-def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> tuple[Matrix, Any]:
-    """Room for a copy of an operand that lies so, as a matrix and as all that the copy writes: numpy memory on the
-    emulator, else the workspace of a stream, by its address."""
+def room_for_copy(operand: Matrix, major: str, device: int | None, stream: int, use: str) -> tuple[Matrix, Any]:
+    """Return memory for a copy of an operand, as a matrix and as all that the copy writes: numpy memory on the
+    emulator, else the memory of a stream for a use, by its address."""
     lines, length = _lines(operand, major)
     elements = ceil_div(length * operand.type.bytes, LINE_BYTES) * LINE_BYTES // operand.type.bytes
     batches = operand.batches if operand.batch_stride else None
@@ -275,10 +265,10 @@ def _workspace(operand: Matrix, major: str, device: int | None, stream: int) -> 
         rows = room[..., :length]
         copy = matrix(operand.name, rows if major == "row" else rows.swapaxes(-1, -2), batched=True)
         return replace(copy, **lies), matrix(operand.name, room, batched=True)
-    address = memory(device, stream, operand.name, (batches or 1) * lines * elements * operand.type.bytes)
+    address = memory(device, stream, use, (batches or 1) * lines * elements * operand.type.bytes)
     strides = (elements, 1) if major == "row" else (1, elements)
     array = replace(operand.array, pointer=address, strides=strides, owner=None)
-    return LinedMatrix(operand.name, None, array, operand.shape, **lies), address
+    return Matrix(operand.name, None, array, operand.shape, **lies), address
 
 
 def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:

@@ -878,6 +878,14 @@ class Pair(ctypes.Structure):
     _fields_ = (("a", ctypes.c_int),)
 
 
+class Tensor(io.BytesIO):
+    """An array of another library: attributes in Python, data in a base class written in C."""
+
+    def __init__(self, data):
+        super().__init__(data)
+        self.requires_grad = False
+
+
 OPAQUE = {
     "threading.local": (threading.local(), "a _thread._local"),
     "queue.SimpleQueue": (queue.SimpleQueue(), "a _queue.SimpleQueue"),
@@ -885,6 +893,7 @@ OPAQUE = {
     "a structure of ctypes": (Pair(1), "a tests.test_captured.Pair"),
     "bytes of io": (io.BytesIO(b"1"), "a _io.BytesIO"),
     "text of io": (io.StringIO("1"), "a _io.StringIO"),
+    "an array of another library": (Tensor(b"1"), "a tests.test_captured.Tensor"),
     "mapped memory": (mmap.mmap(-1, 8), "a mmap.mmap"),
     "an iterator of numpy": (np.zeros(4).flat, "a numpy.flatiter"),
     "a context of decimal": (decimal.Context(), "a decimal.Context"),

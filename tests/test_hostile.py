@@ -489,6 +489,13 @@ REFUSED = {
         "                            ^^^^\n"
         "  help: write generic(name) or 0xff(name)",
     ),
+    "two results in .param space": (
+        module(".func (.param .b32 a, .param .b32 b) f();"),
+        "line 4, column 38: `f` returns 2 values, and ptxas takes one in .param space\n"
+        "  <ptx>:4 | .func (.param .b32 a, .param .b32 b) f();\n"
+        "                                                 ^\n"
+        "  help: return them as one array: .param .align 8 .b8 results[16]",
+    ),
     "an array without length": (
         module(".global .b32 x[];"),
         "line 4, column 14: `x` has no length\n"

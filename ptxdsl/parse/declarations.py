@@ -48,11 +48,15 @@ class Declarations:
     def signature(self, parts: list[Any], kind: str) -> Function:
         """Create a function without its body from `results name parameters properties`."""
         results, name, parameters, *properties = parts
+        returns = [p for tree in results.children for p in parameter(self.operands, tree)]
+        if len(returns) > 1 and any(isinstance(p, Variable) for p in returns):
+            message = f"`{name}` returns {len(returns)} values, and ptxas takes one in .param space"
+            raise self.source.mistake(name, message, "return them as one array: .param .align 8 .b8 results[16]")
         return Function(
             str(name),
             kind,
             parameters=[p for tree in parameters.children for p in parameter(self.operands, tree)],
-            returns=[p for tree in results.children for p in parameter(self.operands, tree)],
+            returns=returns,
             directives=[d for p in properties for d in self._property(p)],
             body=None,
         )

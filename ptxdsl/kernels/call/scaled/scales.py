@@ -22,19 +22,19 @@ from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import f32
 
-MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with scales of blocks: beside whose sums products are in registers
+MOST_COLUMNS, TWO_HALVES = 192, 256  # of a tile with block scales, which holds products next to its accumulators
 BY_EPILOGUE = "call gemm with an epilogue that multiplies by operands of per_row(…) and per_column(…)"
 
 
 class ScaleShapes(NamedTuple):
-    """What shapes scales of a and b have, by how they are said."""
+    """The shapes of the scales of a and b for each granularity but that of tensors, which have one scale each."""
 
     rows: tuple[tuple[int, ...], tuple[int, ...]]
     blocks: tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def check_type(a: ArrayArgument, otherwise: str = BY_EPILOGUE) -> None:
-    """Raises LaunchError for matrices of other than 8-bit floats; `otherwise` is what to do with them."""
+    """Raise LaunchError for matrices of other types than 8-bit floats; `otherwise` is the help text."""
     if a.type not in FP8:
         raise LaunchError(
             f"`a` and `b` are {describe_type(a.type)}; scales are of {describe_types(FP8)} matrices", help=otherwise
@@ -68,8 +68,8 @@ def scales_of(
 
 
 def check_side_by_side(scales: ArrayArgument, is_turned: bool = False) -> None:
-    """Raises LaunchError for scales of columns, or of rows of a product that `is_turned`, that kernels cannot read
-    so."""
+    """Raise LaunchError for scales of columns that are not contiguous; for those of rows if `is_turned`, since the
+    kernel computes the transposed product."""
     axis, lines = (-2, "rows, with a column-major `out`,") if is_turned else (-1, "columns")
     if scales.array.size and scales.array.shape[axis] > 1 and scales.array.strides[axis] != 1:
         raise LaunchError(
@@ -100,7 +100,7 @@ def traits_of(
     schedule: TileSchedule,
     epilogue: Callable[..., Any] | None = None,
 ) -> WarpgroupTraits:
-    """What the kernel of groups of rows is made for."""
+    """Return the traits of the kernel of groups of rows."""
     config = config if epilogue is None else specialise(config, epilogue=epilogue)
     check_config(config, operands, device)
     if operands.scaling is Scaling.BLOCKS:
@@ -109,7 +109,7 @@ def traits_of(
 
 
 def check_config(config: GemmConfig, operands: Operands, device: int | None) -> None:
-    """Raises LaunchError for a configuration, or a GPU, of which there are no kernels of groups with scales."""
+    """Raise LaunchError for a configuration or a GPU without kernels of scaled groups."""
     check_path(config, operands, device)
     if config.swap_ab and operands.scaling not in (None, Scaling.TENSORS):
         raise LaunchError(
@@ -121,7 +121,7 @@ def check_config(config: GemmConfig, operands: Operands, device: int | None) -> 
 
 
 def check_path(config: GemmConfig, operands: Operands, device: int | None) -> None:
-    """Raises LaunchError for a configuration of another path, and for a GPU that has not this one."""
+    """Raise LaunchError for a configuration of another path, and for a GPU without this path."""
     if config.atom != WGMMA:
         raise LaunchError(
             f"`config` has atom={config.atom!r}; scaled 8-bit floats are multiplied by wgmma, on {ARCH}",
@@ -136,7 +136,7 @@ def check_path(config: GemmConfig, operands: Operands, device: int | None) -> No
 
 
 def check_warpgroups(config: GemmConfig) -> None:
-    """Raises LaunchError for tiles that three warpgroups share."""
+    """Raise LaunchError for tiles that three warpgroups share."""
     shared = "N" if config.swap_ab else "M"
     if config.tile[config.swap_ab] > GROUP_ROWS * IN_TURN:
         raise LaunchError(
@@ -147,7 +147,7 @@ def check_warpgroups(config: GemmConfig) -> None:
 
 
 def check_columns(config: GemmConfig) -> None:
-    """Raises LaunchError for tiles that are too wide for scales of blocks."""
+    """Raise LaunchError for tiles that are too wide for block scales."""
     if MOST_COLUMNS < config.tile[1] != TWO_HALVES:
         raise LaunchError(
             f"tile is {config.tile}; with scales of blocks its N is {MOST_COLUMNS} at most, or {TWO_HALVES}, of which "
@@ -157,7 +157,7 @@ def check_columns(config: GemmConfig) -> None:
 
 
 def configured(config: GemmConfig, operands: Operands, device: int | None, schedule: TileSchedule) -> WarpgroupTraits:
-    """What a kernel is made for, by a checked configuration."""
+    """Return the traits of a kernel with a checked configuration."""
     traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)
     return traits

@@ -32,7 +32,7 @@ from ptxdsl.kernels.call.products.configure import (
     facts,
 )
 from ptxdsl.kernels.call.products.plan import Kernels
-from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, is_same, vector_operand
+from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
 from ptxdsl.kernels.choose.grouped import (
@@ -65,11 +65,11 @@ from ptxdsl.kernels.store.function import check_function
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, group_view, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
-from ptxdsl.runtime.arguments import overlap
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import Type, f32, u32
 
+APART = "give the output memory of its own"
 HELP_OF_SIZES = {
     "ragged": "pass where each group ends: an empty one ends where the one before it does",
     "masked": "pass how many rows of each matrix count: of an empty group, 0",
@@ -219,7 +219,7 @@ def groups_of(
     arguments = (operand.argument for operand in beside)
     others = [left, right, counted, *filter(None, (gathered, scattered)), *arguments]
     check_devices([*others, written])
-    check_written(written, others)
+    check_written(written, others, help=APART)
     return Groups(left, right, written, counted, gathered, scattered, beside, epilogue)
 
 
@@ -311,17 +311,6 @@ def check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
             f"`out` has strides of {operand.array.strides} elements; its rows lie without gaps, one behind the other",
             help="make a row-major output",
         )
-
-
-def check_written(out: Matrix, others: Sequence[ArrayArgument]) -> None:
-    """Raises LaunchError for an output that may not be written, or shares memory with what is read."""
-    if out.array.readonly:
-        raise LaunchError("`out` is read-only", help="pass an array that may be written")
-    for other in others:
-        if overlap(out.array, other.array):
-            raise LaunchError(
-                f"`out` is written and shares memory with `{other.name}`", help="give the output memory of its own"
-            )
 
 
 def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "rows") -> None:

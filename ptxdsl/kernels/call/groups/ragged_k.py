@@ -10,12 +10,12 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
+    APART,
     Groups,
     GroupsCall,
     check_output,
     check_size_array,
     check_values,
-    check_written,
     group_values,
     help_of_types,
     in_boxes,
@@ -36,7 +36,7 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.call.products.problem import check_added, check_devices
+from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.choose.grouped import (
     choose_tiles,
@@ -143,7 +143,7 @@ def groups_along_k(
     groups = Groups(a, b, written, ends, c=_addend_of(c, written, beta), depth=k)
     added = [] if groups.c is None else [groups.c]
     check_devices([a, b, written, ends, *added])
-    check_written(written, [a, b, ends, *([] if groups.in_place else added)])
+    check_written(written, [a, b, ends, *([] if groups.in_place else added)], help=APART)
     return groups
 
 

@@ -182,13 +182,14 @@ def _where(device: int | None) -> str:
     return "on a GPU" if device is None else "in host memory" if device == arrays.HOST else f"on cuda:{device}"
 
 
-def check_written(out: ArrayArgument, others: Sequence[ArrayArgument]) -> None:
-    """Raise LaunchError for an output that is read-only or overlaps an input."""
+def check_written(out: ArrayArgument, others: Sequence[ArrayArgument], help: str = "") -> None:
+    """Raise LaunchError for an output that is read-only or, with this help text, for one that overlaps an input."""
     if out.array.readonly:
         raise LaunchError(f"`{out.name}` is read-only", help="pass an array that may be written")
     for other in others:
         if overlap(out.array, other.array):
-            raise LaunchError(f"`{out.name}` is written and shares memory with `{other.name}`", help=_apart(other.name))
+            message = f"`{out.name}` is written and shares memory with `{other.name}`"
+            raise LaunchError(message, help=help or _apart(other.name))
 
 
 def _apart(name: str) -> str:

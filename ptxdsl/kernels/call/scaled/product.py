@@ -55,11 +55,6 @@ class ScaledCall(CheckedCall):
         self.is_empty = not problem.out.array.size
 
     @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.problem.device_stream
-
-    @property
     def facts(self) -> ProductFacts:
         """The facts on which the choice of a configuration depends."""
         return product_facts(self.problem, self.epilogue is not None)

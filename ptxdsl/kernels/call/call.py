@@ -136,8 +136,8 @@ class PublicCall:
 
     @property
     def choice(self) -> Choice:
-        """What a call says of its kernel, if its last options are a schedule, a split of K and a reduction. Raises
-        LaunchError for values that these never have."""
+        """The options of a call that decide about its kernel, if the last ones are a schedule, a split of K and a
+        reduction. Raises LaunchError for values that these never have."""
         *_, schedule, split_k, reduction, _ = self.options
         config: Any = None if wants_tuning(self.config) else self.config
         choice = Choice(config, schedule, split_k, reduction, self.epilogue)

@@ -35,7 +35,8 @@ def _epilogues(called: str) -> dict[str, str]:
 
 
 def _launcher(function: Callable[P, R], **mends: str) -> Callable[P, R]:
-    """Decorate a public function; `mends` explains arguments that it does not have."""
+    """Decorate a public function. Each keyword names an argument that the function does not have, and its value is the
+    help text."""
     name = function.__name__
     if "beta" in inspect.signature(function).parameters:
         mends["accumulate"] = _ADDED

@@ -63,7 +63,7 @@ class DgradCall(CheckedCall):
 
 
 def plan_of(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:
-    """The launch: `config` gives the tiles, else they are chosen."""
+    """Return the launch: `config` gives the tiles, else they are chosen."""
     device, _ = problem.product.device_stream
     check_target("conv2d_dgrad", device)
     check_windows(problem)
@@ -82,7 +82,8 @@ def takes_dgrad(
     moves: Window,
     device: int | None,
 ) -> bool:
-    """Whether there is a kernel for contiguous arrays of such elements and shapes, on a GPU or on the emulator."""
+    """Return True if there is a kernel for contiguous arrays with these types and shapes, on a GPU or on the
+    emulator."""
     if type not in TURNED or target(device) != ARCH or not all(gradient) or not all((*filters, *size)):
         return False
     (n, p, q, k), (_, r, s, c), words = gradient, filters, WIDEST_ACCESS // type.bytes
@@ -93,8 +94,8 @@ def takes_dgrad(
 
 
 def problem_of(dy: object, w: object, size: tuple[int, int], out: object, moves: Window) -> Convolution:
-    """The arrays of a call, as the convolution of dy that they are; out is made where it is not given. Raises
-    LaunchError for what does not fit."""
+    """Check the arrays of a call, and return the convolution of dy that computes the gradient; out is allocated if it
+    is None. Raises LaunchError for arrays that do not fit."""
     check_extents("size", size, "(H, W)")
     gradient = gradient_of_output(dy)
     filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
@@ -129,8 +130,8 @@ def problem_of(dy: object, w: object, size: tuple[int, int], out: object, moves:
 def transposed_pads(
     extents: tuple[int, int], shape: tuple[int, int], size: tuple[int, int], moves: Window
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """What is added to a gradient of so many lines and columns, that windows of a shape give images of a size; less
-    than 0 where some of it would have to be cut off."""
+    """Return the padding of a gradient with these extents for which windows of a shape give images of a size; negative
+    if rows or columns would have to be cut off."""
     each = zip(extents, shape, size, moves.pad, moves.dilation, strict=True)
     down, right = (
         ((across - 1) * apart - before, whole + before - extent) for extent, across, whole, (before, _), apart in each

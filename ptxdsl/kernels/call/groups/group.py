@@ -176,7 +176,7 @@ def _check_writable(out: Matrices) -> None:
 
 
 def alike(c: Matrices, out: Matrices) -> tuple[Matrices, Matrices]:
-    """Return C and out in a major order that both have. Raises LaunchError if there is none."""
+    """Return C and out in a major order that both have. Raises LaunchError if no order fits both."""
     if c.type is not out.type:
         raise LaunchError(
             f"`c` is {describe_type(c.type)} and `out` {describe_type(out.type)}; they are of one type",

@@ -115,7 +115,7 @@ class ListLaunch:
 
     `lengths` are those of the lists, SINGLE for one matrix that is shared by all `products`, None for an argument that
     is not given. `bytes` are the sizes of the arrays, and `written` marks the outputs; `repeats` are the positions of
-    arrays that occur before. `make` allocates outputs that are not given. `zeros` tells which of alpha and beta are 0.
+    arrays that occur before. `make` allocates outputs that are not given. `zeros` marks which of alpha and beta are 0.
     A launch with a workspace is bound to its `stream`.
     """
 
@@ -217,7 +217,7 @@ def _are_zero(factors: tuple[float, ...]) -> tuple[bool, ...]:
 class TableSender:
     """Upload a table and launch a kernel with it, as a `Send`.
 
-    `parts` returns the arrays to upload for the rows of a table, `is_changed` tells that the kernel writes them, and
+    `parts` returns the arrays to upload for the rows of a table, `is_changed` means that the kernel writes them, and
     `arguments` returns the kernel's arguments for a table address, the factors and the stream. Arguments are cached;
     they change with the factors, and when the memory of a stream moves.
     """

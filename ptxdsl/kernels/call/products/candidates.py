@@ -1,4 +1,4 @@
-"""What may be timed for a product: candidates of its shape class, which all products of the class have."""
+"""The candidates that are timed for a product: those of its shape class, the same for all products of the class."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ def _traits_of(selection: Selection, candidate: TuningCandidate, operands: Opera
 
 
 def _operands_of(selection: Selection, candidate: TuningCandidate) -> Operands:
-    """What the kernel reads: copies, where a candidate has some made."""
+    """Return the operand facts of the kernel of a candidate: of the copies that it makes."""
     if not candidate.copied:
         return selection.operands
     return facts_with(LineCopies.named(candidate.copied), selection.facts, selection.problem).operands
 
 
 def _is_launchable(selection: Selection, candidate: TuningCandidate) -> bool:
-    """Whether it goes with what the caller says, and the GPU has enough for it."""
+    """Return True if a candidate agrees with the options of the caller and fits the GPU."""
     try:
         _traits_of(selection, candidate, _operands_of(selection, candidate))
     except Error:

@@ -1,4 +1,4 @@
-"""From the checked arrays of a product to its launch: what its kernel is made for, and all that it is given."""
+"""From the checked arrays of a product to its launch."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Kernels(NamedTuple):
 
 
 def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
-    """The launch of a row-major problem, with copies of operands before where the choice is the model's and these are
-    worth their time; None where there is nothing to write."""
+    """Return the launch of a row-major problem, after copies of operands if the model chooses and these are worth their
+    time; None if there is nothing to write."""
     problem, before, config = _with_lines(problem, choice)
     return _planned(kernels, problem, choice._replace(config=config), factors, before)
 
@@ -42,7 +42,7 @@ def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tup
 def plan_with_copies(
     kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float], copies: LineCopies
 ) -> LaunchPlan | None:
-    """The same with these copies, by the configuration of the choice."""
+    """Return the launch with these copies and the configuration of the choice."""
     problem, before = copies.carry_out(problem)
     return _planned(kernels, problem, choice, factors, before)
 
@@ -54,7 +54,7 @@ def _planned(
     factors: tuple[float, float],
     before: tuple[LaunchPlan, ...],
 ) -> LaunchPlan | None:
-    """The launch of a row-major problem behind those that write what it reads."""
+    """Return the launch of a row-major problem after those that write its operands."""
     traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
     return planned_with(kernels, problem, traits, factors, before)
@@ -81,9 +81,9 @@ def planned_with(
 
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
-    """The problem with copies of operands where wgmma needs them or that should take less time, the launches that make
-    them, and the configuration for them; else the problem as it is, and the configuration of the caller: also where a
-    GPU has no memory for copies that another path does without."""
+    """Return the problem with copies of operands that wgmma needs or that save time, the launches that make them, and
+    the configuration for them. Else, also if a GPU has no memory for copies that another path does without, return the
+    problem as it is and the configuration of the caller."""
     selection = Selection(problem, choice)
     copies = selection.line_copies
     config = selection.config_with(copies) if copies else None
@@ -97,9 +97,9 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
 
 
 def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
-    """What the kernel for a row-major problem is made for, on the sm_80 path unless it `takes_warpgroups`.
+    """Return the traits of the kernel for a row-major problem, on the sm_80 path unless it `takes_warpgroups`.
 
-    Raises LaunchError for what its GPU has not enough of.
+    Raises LaunchError if the GPU lacks resources.
     """
     selection = Selection(problem, choice, takes_warpgroups)
     config, operands = selection.config(), selection.operands
@@ -114,7 +114,7 @@ def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = Fal
 
 
 def _check_shared_copies(problem: GemmProblem, config: GemmConfig) -> None:
-    """Raises LaunchError for clusters whose blocks have tiles of several batches, each with a B of its own."""
+    """Raise LaunchError for clusters whose blocks share loads of B, if each batch has its own B."""
     if problem.batches is not None and config.tile_schedule.joins_batches and problem.b.batch_stride != 0:
         raise LaunchError(
             f"schedule is {config.schedule!r}, whose blocks share what is copied of one B, and each batch has its own",
@@ -123,13 +123,13 @@ def _check_shared_copies(problem: GemmProblem, config: GemmConfig) -> None:
 
 
 def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Whether tensor copies can store the output: what is staged is what is written."""
+    """Return True if TMA can store the output from whole tiles of a configuration."""
     is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
     return is_whole and are_boxed(problem)
 
 
 def are_boxed(problem: GemmProblem) -> bool:
-    """The same of whole tiles, as far as the arrays say it: C comes in such boxes too, and no other matrix does."""
+    """Return True if the arrays allow TMA stores: TMA loads C too, and the epilogue has no other matrix."""
     out = problem.out
     c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
     beside = all(not operand.extra.is_matrix for operand in problem.operands)
@@ -137,12 +137,13 @@ def are_boxed(problem: GemmProblem) -> bool:
 
 
 def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Whether tiles that are swapped are turned on their way to boxes: of a single product that has more rows."""
+    """Return True if swapped tiles are transposed on their way to TMA stores: for a single product with several tiles
+    along M."""
     is_single = problem.c is None and problem.batches is None and config.tile_schedule.cluster is None
     return is_single and problem.m > config.tile[0] and not config.tile[0] % WARP_ROWS
 
 
 def check_factors(factors: tuple[float, float], traits: Traits) -> None:
-    """Raises LaunchError for an alpha or beta that is no number of the type in which the output is computed."""
+    """Raise LaunchError for an alpha or beta that the type in which the output is computed does not have."""
     for name, number in zip(("alpha", "beta"), factors, strict=True):
         check_factor(name, number, traits.scalar)

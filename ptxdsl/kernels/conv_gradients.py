@@ -14,7 +14,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.convolutions.dgrad import DgradCall
 from ptxdsl.kernels.call.convolutions.wgrad import WgradCall
-from ptxdsl.kernels.call.elsewhere import public_gradient
+from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
@@ -43,7 +43,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
         compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
 
 
-@public_gradient
+@public_convolution
 def conv2d_wgrad(
     dy: Any,
     x: Any,
@@ -88,7 +88,7 @@ def conv2d_wgrad(
     return launch(WgradCall, wgrad_kernel, (out, dy, x), config, (out is None, repr(moves)), verbatim=moves)
 
 
-@public_gradient
+@public_convolution
 def conv2d_dgrad(
     dy: Any,
     w: Any,

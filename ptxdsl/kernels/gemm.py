@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
-from ptxdsl.kernels.call.elsewhere import public_gemm
+from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.gemm import product
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
@@ -153,7 +153,7 @@ def multiply_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk,
 KERNELS = Kernels(gemm_kernel, warpgroup_gemm_kernel)
 
 
-@public_gemm
+@public_product
 def gemm(
     a: Any,
     b: Any,

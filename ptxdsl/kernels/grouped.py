@@ -12,7 +12,7 @@ from typing import Any, Literal
 import ptxdsl as pd
 from ptxdsl import s64, u32
 from ptxdsl.kernels.call.call import flag, launch
-from ptxdsl.kernels.call.elsewhere import public_group
+from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.groups.grouped import GroupedCall
 from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.call.products.plan import Kernels
@@ -155,7 +155,7 @@ KERNELS = Kernels(grouped_kernel, warpgroup_grouped_kernel)
 VISITORS: dict[str, Any] = {"device": of_device, "host": RoundsVisitor, "parts": PartsVisitor, "dealt": DealtVisitor}
 
 
-@public_group
+@public_product
 def grouped_gemm(
     a: Sequence[Any],
     b: Sequence[Any],

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
 from ptxdsl.kernels.call.call import flag, launch
-from ptxdsl.kernels.call.elsewhere import public_fused
+from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.groups.ragged import RaggedCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
@@ -391,7 +391,7 @@ def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | 
 KERNELS = Kernels(ragged_kernel, warpgroup_ragged_kernel)
 
 
-@public_fused
+@public_product
 def grouped_gemm_ragged(
     a: Any,
     b: Any,
@@ -454,7 +454,7 @@ def grouped_gemm_ragged(
     return launch(RaggedCall, KERNELS, arrays, config, options, (), epilogue, operands)
 
 
-@public_fused
+@public_product
 def grouped_gemm_masked(
     a: Any,
     b: Any,

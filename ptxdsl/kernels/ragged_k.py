@@ -11,7 +11,7 @@ from typing import Any, Literal
 import ptxdsl as pd
 from ptxdsl import s64, u32
 from ptxdsl.kernels.call.call import flag, launch
-from ptxdsl.kernels.call.elsewhere import public_group
+from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.groups.ragged_k import RaggedKCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
@@ -211,7 +211,7 @@ def walk_along_k(
 KERNELS = Kernels(ragged_k_kernel, warpgroup_ragged_k_kernel)
 
 
-@public_group
+@public_product
 def grouped_gemm_ragged_k(
     a: Any,
     b: Any,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from ptxdsl.kernels.call.call import flag, launch
-from ptxdsl.kernels.call.elsewhere import public_fused, public_group
+from ptxdsl.kernels.call.elsewhere import public_product
 from ptxdsl.kernels.call.scaled.along_k import ScaledRaggedKCall
 from ptxdsl.kernels.call.scaled.groups import ScaledRaggedCall
 from ptxdsl.kernels.call.scaled.product import ScaledCall
@@ -19,7 +19,7 @@ from ptxdsl.kernels.ragged import KERNELS as RAGGED
 from ptxdsl.kernels.ragged_k import KERNELS as RAGGED_K
 
 
-@public_fused
+@public_product
 def scaled_gemm(
     a: Any,
     b: Any,
@@ -71,7 +71,7 @@ def scaled_gemm(
     return launch(ScaledCall, KERNELS, arrays, config, options, (alpha, beta), epilogue, operands)
 
 
-@public_fused
+@public_product
 def scaled_gemm_ragged(
     a: Any,
     b: Any,
@@ -120,7 +120,7 @@ def scaled_gemm_ragged(
     return launch(ScaledRaggedCall, RAGGED, arrays, config, options, (), epilogue, operands)
 
 
-@public_fused
+@public_product
 def scaled_gemm_masked(
     a: Any,
     b: Any,
@@ -167,7 +167,7 @@ def scaled_gemm_masked(
     return launch(ScaledRaggedCall, RAGGED, arrays, config, options, (), epilogue, operands)
 
 
-@public_group
+@public_product
 def scaled_gemm_ragged_k(
     a: Any,
     b: Any,

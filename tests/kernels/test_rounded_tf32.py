@@ -364,7 +364,7 @@ class TestChoice:
         assert "copies ['b', 'a', 'ab']" in describe_class(chosen)
         for names, left in (("a", "b"), ("b", "a"), ("ab", "none")):
             choice = Choice(next(each for each in timed if each.copied == names).config)
-            plan = call.plan_with_copies(KERNELS, problem, choice, (1.0, 0.0), LineCopies.named(names))
+            plan = call.plan_of(KERNELS, problem, choice, (1.0, 0.0), LineCopies.named(names))
             assert [each.constants.get("rounded") for each in plan.before] == [True] * len(names)
             assert plan.constants["traits"].operands.rounded == left
 

@@ -23,49 +23,33 @@ _PRODUCTS = {
 }
 _ADDED = "pass the array that is added to as `c=` and `out=`, with beta=1"
 _OF_THE_EPILOGUE = "{}(…, epilogue=add, operands=[per_column(bias)]) adds one; both are in ptxdsl.kernels.epilogue"
+_ACTIVATION = "it is the epilogue: {}(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours"
 _PADDED = "use `pad=`: one number, or one for height and one for width"
 _GROUPED = "grouped convolution is not supported; call conv2d once per group"
 _STRIDED = "windows move by single pixels here: of a stride s pass `dy` with s - 1 zeros between its pixels"
 
 
-def _epilogues(called: str) -> dict[str, str]:
-    """Return what replaces a bias and an activation in functions with an epilogue."""
-    activation = f"it is the epilogue: {called}(…, epilogue=relu), with relu of ptxdsl.kernels.epilogue or one of yours"
-    return {"bias": _OF_THE_EPILOGUE.format(called), **dict.fromkeys(("activation", "act"), activation)}
-
-
-def _launcher(function: Callable[P, R], **mends: str) -> Callable[P, R]:
-    """Decorate a public function. Each keyword names an argument that the function does not have, and its value is the
-    help text."""
-    name = function.__name__
-    if "beta" in inspect.signature(function).parameters:
-        mends["accumulate"] = _ADDED
-    if name in _OPERATORS:
-        mend = f"call `{name}` of ptxdsl.torch, which is an operator"
-    else:
-        mend = 'make an operator of the call, `f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…)'
-    sentence = f"torch cannot look into `{name}` of ptxdsl.kernels; {mend}; {_BETWEEN}"
-    return public(untraceable(sentence)(called_elsewhere(**mends)(function)))
-
-
-def public_gemm(function: Callable[P, R]) -> Callable[P, R]:
-    return _launcher(function, **_PRODUCTS, **_epilogues("gemm"))
-
-
-def public_group(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of groups without an epilogue."""
+def public_product(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a public function that multiplies matrices."""
     return _launcher(function, **_PRODUCTS)
 
 
-def public_fused(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a function of groups of rows, or of scaled matrices, with an epilogue."""
-    return _launcher(function, **_PRODUCTS, **_epilogues(function.__name__))
-
-
 def public_convolution(function: Callable[P, R]) -> Callable[P, R]:
-    return _launcher(function, padding=_PADDED, groups=_GROUPED, **_epilogues("conv2d"))
-
-
-def public_gradient(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorate a gradient of a convolution."""
+    """Decorate a convolution, or a gradient of one."""
     return _launcher(function, padding=_PADDED, groups=_GROUPED, stride=_STRIDED)
+
+
+def _launcher(function: Callable[P, R], **helps: str) -> Callable[P, R]:
+    """Decorate a public function. `helps` has the help text for each argument that only other libraries have."""
+    name, parameters = function.__name__, inspect.signature(function).parameters
+    if "beta" in parameters:
+        helps["accumulate"] = _ADDED
+    if "epilogue" in parameters:
+        helps["bias"] = _OF_THE_EPILOGUE.format(name)
+        helps["activation"] = helps["act"] = _ACTIVATION.format(name)
+    if name in _OPERATORS:
+        fix = f"call `{name}` of ptxdsl.torch, which is an operator"
+    else:
+        fix = 'make an operator of the call, `f = ptxdsl.torch.op("my::f", launcher, fake=…)`, and call f(…)'
+    sentence = f"torch cannot look into `{name}` of ptxdsl.kernels; {fix}; {_BETWEEN}"
+    return public(untraceable(sentence)(called_elsewhere(**helps)(function)))

@@ -7,7 +7,7 @@ from ptxdsl.kernels.call.groups.batched import BatchCall, is_list
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.lines import LineCopies, with_k
-from ptxdsl.kernels.call.products.plan import plan_of, plan_with_copies
+from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.promising import TuningCandidate
@@ -37,9 +37,8 @@ class GemmCall(CheckedCall):
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
         problem, choice = self.problem, self.choice._replace(config=config)
-        if copied:
-            return plan_with_copies(self.kernels, problem, choice, self.factors, LineCopies.named(copied))
-        return plan_of(self.kernels, problem, choice, self.factors)
+        copies = LineCopies.named(copied) if copied else None
+        return plan_of(self.kernels, problem, choice, self.factors, copies)
 
     @property
     def shape_class(self) -> str:

@@ -7,18 +7,16 @@ from functools import lru_cache
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
-from ptxdsl.kernels.call.convolutions.gradients import (
-    check_by_wgmma,
-    check_extents,
-    check_target,
-    gradient_of_output,
-)
 from ptxdsl.kernels.call.convolutions.problem import (
     FILTERS,
     Convolution,
     Pixels,
     Window,
+    check_by_wgmma,
     check_channels_last,
+    check_extents,
+    check_target,
+    gradient_of_output,
     rows_of_filters,
     rows_of_pixels,
     sizes_of,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, describe_types, empty
+from ptxdsl.kernels.call.products.configure import check_is_config
 from ptxdsl.kernels.call.products.problem import (
     EpilogueOperand,
     GemmProblem,
@@ -18,11 +19,13 @@ from ptxdsl.kernels.call.products.problem import (
     types_read,
     vector_operand,
 )
+from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.kernels.store.function import check_function
+from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import is_int
 from ptxdsl.types import Type
@@ -261,3 +264,37 @@ def _operand(name: str, operand: object, shape: tuple[int, ...], out: Matrix) ->
     if isinstance(operand, VectorOperand):
         return vector_operand(name, operand, out)
     return matrix_operand(rows_of_pixels(name, operand, shape, "the output has", types_read(out.type)), out)
+
+
+def gradient_of_output(dy: object) -> ArrayArgument:
+    """Check the gradient of an output. Raises LaunchError for anything but an array of four dimensions."""
+    return array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
+
+
+def check_extents(name: str, extents: object, letters: str) -> None:
+    """Raise LaunchError for anything but a height and a width."""
+    if not isinstance(extents, tuple | list) or len(extents) != 2 or not all(is_int(n) and n > 0 for n in extents):
+        raise LaunchError(f"{name} is {extents!r}", help=f"it takes {letters}, two ints of 1 or more")
+
+
+def check_target(name: str, device: int | None) -> None:
+    """Raise LaunchError for a function that needs another GPU."""
+    if target(device) != ARCH:
+        raise LaunchError(
+            f"{name} is for {ARCH}; the kernel is for {target(device)}",
+            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+
+
+def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
+    """Raise LaunchError for a configuration of another path, or with an epilogue."""
+    check_is_config(config)
+    if config is not None and config.atom != WGMMA:
+        raise LaunchError(
+            f'GemmConfig: atom is "{config.atom}"; {name} multiplies by wgmma alone', help='pass atom="wgmma"'
+        )
+    if config is not None and config.epilogue is not None:
+        raise LaunchError(
+            f"GemmConfig: it has an epilogue; {name} writes the gradient as it is",
+            help="leave epilogue out, and apply the function to what is returned",
+        )

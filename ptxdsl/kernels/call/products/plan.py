@@ -32,29 +32,20 @@ class Kernels(NamedTuple):
         return self.warpgroups if isinstance(traits, WarpgroupTraits) else self.warps
 
 
-def plan_of(kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float]) -> LaunchPlan | None:
-    """Return the launch of a row-major problem, after copies of operands if the model chooses and these are worth their
-    time; None if there is nothing to write."""
-    problem, before, config = _with_lines(problem, choice)
-    return _planned(kernels, problem, choice._replace(config=config), factors, before)
-
-
-def plan_with_copies(
-    kernels: Kernels, problem: GemmProblem, choice: Choice, factors: tuple[float, float], copies: LineCopies
-) -> LaunchPlan | None:
-    """Return the launch with these copies and the configuration of the choice."""
-    problem, before = copies.carry_out(problem)
-    return _planned(kernels, problem, choice, factors, before)
-
-
-def _planned(
+def plan_of(
     kernels: Kernels,
     problem: GemmProblem,
     choice: Choice,
     factors: tuple[float, float],
-    before: tuple[LaunchPlan, ...],
+    copies: LineCopies | None = None,
 ) -> LaunchPlan | None:
-    """Return the launch of a row-major problem after those that write its operands."""
+    """Return the launch of a row-major problem after `copies`, or after those that the model finds worth their time;
+    None if there is nothing to write."""
+    if copies is not None:
+        problem, before = copies.carry_out(problem)
+    else:
+        problem, before, config = _with_lines(problem, choice)
+        choice = choice._replace(config=config)
     traits = traits_of(problem, choice, takes_warpgroups=True)
     check_factors(factors, traits)
     return planned_with(kernels, problem, traits, factors, before)

@@ -23,26 +23,18 @@ def gemm_values(
     pointers are null."""
     traits = scheduled.traits
     group = tensor_parameters(traits) if isinstance(traits, WarpgroupTraits) else parameters(traits)
-    return group(**product_values(problem, scheduled, factors, batches))
-
-
-def product_values(
-    problem: GemmProblem, scheduled: Scheduled, factors: tuple[float, float], batches: Parameters | None = None
-) -> dict[str, Any]:
-    """Return the parameters that all kernels of products share, by name."""
-    operands = scheduled.traits.operands
-    return {
-        **_matrices(scheduled.traits, problem, listed=batches is not None),
-        "m": problem.m,
-        "n": problem.n,
-        "k": problem.k,
-        "alpha": factors[0],
-        "beta": factors[1],
-        "schedule": scheduled.fields,
-        "batches": batches or _batches(problem, operands),
-        "extras": extra_values(problem.operands, operands),
+    return group(
+        **_matrices(traits, problem, listed=batches is not None),
+        m=problem.m,
+        n=problem.n,
+        k=problem.k,
+        alpha=factors[0],
+        beta=factors[1],
+        schedule=scheduled.fields,
+        batches=batches or _batches(problem, traits.operands),
+        extras=extra_values(problem.operands, traits.operands),
         **scale_values(problem.scales),
-    }
+    )
 
 
 def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ri
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_parameters, tensor_products_of, tensors_of
-from ptxdsl.kernels.sm90.scaled import Mainloop, scaled_context, scaled_mainloop
+from ptxdsl.kernels.sm90.scaled import scaled_context, scaled_mainloop
+from ptxdsl.kernels.sm90.scales import Mainloop
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue, WarpEpilogue
 from ptxdsl.kernels.tiles.persistent import Strips

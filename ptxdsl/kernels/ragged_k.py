@@ -37,6 +37,7 @@ from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
+from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -89,7 +90,7 @@ def warpgroup_ragged_k_kernel(
             lambda work: (work.item[0], 0),
             SCALES_OF_SPANS,
         )
-        walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
+        walk: Walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
         if tiling.stagger:
             walk = StaggeredWalk(walk, tiling, consumer, epilogue)
         else:

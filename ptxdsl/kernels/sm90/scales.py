@@ -1,7 +1,7 @@
-"""Scales of 8-bit floats of rows and columns, on their way into accumulators at the end of a tile.
+"""Scales of the rows of A and the columns of B, by which accumulators are multiplied at the end of a tile.
 
-A thread holds four of each 16×8 accumulators: columns 2·(lane % 4) and the next, of rows lane / 4 and eight further
-down."""
+A thread holds four accumulators of each 16×8: columns 2·(lane % 4) and the next, in rows lane / 4 and lane / 4 + 8.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-GROUP_UNIT = 16  # of K: a tensor map of 8-bit floats begins at a multiple of it
-BLOCK = 128  # of K, and of columns of B, that share a scale; that much of K is one stage of the ring
-MATRIX = 8  # rows and columns of a matrix of accumulators
-ROWS = 2  # of a thread, in 64 of a warpgroup
-LANES = 4  # that have the same rows
+GROUP_UNIT = 16  # elements along K: tensor maps of 8-bit floats start at a multiple of it
+BLOCK = 128  # elements along K, and columns of B, that share a scale; along K, one stage of the ring
+MATRIX = 8  # rows and columns of an accumulator matrix
+ROWS = 2  # of a thread, among the 64 of its warpgroup
+LANES = 4  # with the same rows
 
 Mainloop: TypeAlias = "Callable[[pd.Ring, StageMma, Epilogue, Walk, WorkTile], TileAccumulators]"
 """Return the accumulators of a tile, as `gemm.multiply_tiles`."""
 
 
 class ScaleLine(NamedTuple):
-    """Scales along rows of A or columns of B: those of a matrix, `apart` elements from each other, up to before `last`;
-    `first` is that of a tile."""
+    """The scales of the rows of A or the columns of B: the first scale of the matrix, the elements between scales, and
+    the numbers of the first scale of a tile and of the end."""
 
     pointer: PointerValue
     apart: Index
@@ -49,11 +49,12 @@ class ScaleLine(NamedTuple):
 
 
 class Scales:
-    """Where the scales of a warpgroup's rows and columns are. `p` has `scale_a` and `scale_b`; `located(work)` is the
-    group of a tile and the first of its rows among all that lie with them, of which there are `rows`.
+    """The addresses of the scales of a thread's accumulators.
 
-    Of the 64 lines of its product, and of those that cross them, a thread has `down` and `across` and the next ones:
-    rows and columns of a tile, or the other way round where it is swapped."""
+    `p` has `scale_a` and `scale_b`. `located(work)` returns the group of a tile, and the number of the first row of the
+    group among all `rows` of its matrix of scales. `down` and `across` are the thread's first row and column in a
+    product of wgmma, which are a column and a row of a swapped tile.
+    """
 
     def __init__(
         self,
@@ -74,35 +75,35 @@ class Scales:
     def multiply(
         self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
     ) -> TileAccumulators:
-        """Return the accumulators of a tile, by the mainloop of unscaled products. Scales of tensors are a part of
+        """Return the accumulators of a tile by the mainloop of unscaled products: the scales of tensors are part of
         alpha."""
         return plain(ring, mma, epilogue, walk, work)
 
     def rows_of(self, work: WorkTile) -> list[Any]:
-        """Pointers to the first scales of a thread's two rows."""
+        """Return pointers to the first scales of a thread's two rows."""
         line = self.along_m(work)
         rows = [pd.min(line.first + self.down + further, line.last - 1) for further in (0, MATRIX)]
         return [line.pointer + row.to(s64) * line.apart for row in rows]
 
     def along_m(self, work: WorkTile) -> ScaleLine:
-        """The first scales of the rows of a tile."""
+        """Return the first scales of the rows of a tile."""
         group, first = self.located(work)
         matrix = self.a.pointer + pd.cast(group, s64) * self.a.apart
         return ScaleLine(matrix, self.a.line, first + work.first[0], self.rows)
 
     def columns_of(self, work: WorkTile) -> Any:
-        """A pointer to the scales of B, or of the matrix of B of a group."""
+        """Return a pointer to the scales of B, or of the group's matrix of B."""
         group, _ = self.located(work)
         return self.b.pointer + pd.cast(group, s64) * self.b.apart
 
     def along_n(self, work: WorkTile) -> ScaleLine:
-        """The scales of the columns of a tile, which lie side by side."""
+        """Return the scales of the columns of a tile, which are contiguous."""
         return ScaleLine(self.columns_of(work), 1, work.first[1], work.product.n)
 
 
 class RowScales(Scales):
-    """One for each row of A and column of B; those of columns lie side by side. Where accumulators leave registers for
-    them, `fetch` begins to read those of a tile before its products, which hide the time that takes."""
+    """One scale for each row of A and each column of B. If registers are left next to the accumulators, all are loaded
+    before the mainloop, which hides the latency; otherwise those across are loaded after it."""
 
     may_be_ahead = True
 
@@ -122,7 +123,7 @@ class RowScales(Scales):
         return self.scaled(plain(ring, mma, epilogue, walk, work), work)
 
     def fetch(self, work: WorkTile) -> None:
-        """Begins to read the scales of a tile: those across too, where they are read ahead."""
+        """Load the scales of a tile; those across only if they are loaded before the mainloop."""
         line, _ = self._lines(work)
         offsets = [piece * GROUP_ROWS + further for piece in range(self.pieces) for further in (0, MATRIX)]
         self._read(self.of_down, line, self.down, offsets)
@@ -130,7 +131,7 @@ class RowScales(Scales):
             self._read_across(self.of_across, work, range(0, self.width, MATRIX))
 
     def scaled(self, accumulators: TileAccumulators, work: WorkTile) -> TileAccumulators:
-        """The accumulators, each times both of its scales, where those were asked for."""
+        """Multiply each accumulator by its two scales, after `fetch`."""
         for first in range(0, self.width, MATRIX):
             across = self.of_across[first // LANES :][:2]
             if not self.is_ahead:
@@ -143,7 +144,7 @@ class RowScales(Scales):
         return accumulators
 
     def _lines(self, work: WorkTile) -> tuple[ScaleLine, ScaleLine]:
-        """Down and across."""
+        """Return the scales down and across a product of wgmma."""
         along_m, along_n = self.along_m(work), self.along_n(work)
         return (along_n, along_m) if self.tiling.swap_ab else (along_m, along_n)
 
@@ -152,7 +153,7 @@ class RowScales(Scales):
         self._read(scales, self._lines(work)[1], self.across, offsets)
 
     def _read(self, scales: Sequence[Var], line: ScaleLine, begin: Scalar, offsets: Sequence[int]) -> None:
-        """Reads those that are so far from the one at which a thread begins; none behind the last one."""
+        """Load the scales at these offsets from number `begin` of the tile, none past the end."""
         first = line.first + begin
         pointer, left = line.pointer + first.to(s64) * line.apart, (line.last - first).to(s32)
         for scale, offset in zip(scales, offsets, strict=True):
@@ -160,8 +161,8 @@ class RowScales(Scales):
 
 
 def _registers_left(traits: WarpgroupTraits) -> int:
-    """Of a thread, for what is read ahead of accumulators: none beside operands of an epilogue, which may be too. Where
-    roles have what a launch gives, a multiprocessor shall hold two blocks."""
+    """Return the number of a thread's registers for scales loaded before the mainloop: 0 with epilogue operands, which
+    may be loaded early too. Without setmaxnreg, two blocks must fit a multiprocessor."""
     if traits.operands.extras:
         return 0
     most = traits.tiling.role_registers[1] or REGISTER_FILE // (2 * traits.threads)

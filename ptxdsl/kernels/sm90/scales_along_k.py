@@ -1,5 +1,7 @@
-"""Scales of 8-bit floats along K on their way into accumulators: products of a stage are scaled and added up, of 128 of
-K."""
+"""Scales along K: the products of each stage, of 128 elements of K, are scaled and added to the accumulators.
+
+This also keeps the precision of float32 over a long K, where the tensor cores lose low bits of 8-bit products.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,15 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-MOST_PRODUCTS = 192  # columns of a tile whose products are in registers beside its accumulators
-MOST_SCALED = 128  # the same, and scales of columns
+MOST_PRODUCTS = 192  # columns of a tile whose products fit registers next to its accumulators
+MOST_SCALED = 128  # the same, next to scales of columns too
 EVERY_LANE = 0xFFFFFFFF
-LINE, LINES = 32, 8  # scales in 128 bytes, of the L2 cache; so many lines may those of the columns of a tile lie in
-PREFETCHED = WARPGROUP // LINES  # iterations of which each thread of a warpgroup brings a line
+LINE, LINES = 32, 8  # scales in an L2 line of 128 bytes; the most lines of the scales of the columns of a tile
+PREFETCHED = WARPGROUP // LINES  # iterations, of which each thread of a warpgroup prefetches a line
 
 
 class SameLines(NamedTuple):
-    """Lanes that have the same lines of accumulators: how many, and how far they are from each other."""
+    """Lanes whose accumulators are in the same rows or columns: their number, and the distance between them."""
 
     lanes: int
     apart: int
@@ -42,13 +44,11 @@ IN_QUADS, EVERY_FOURTH = SameLines(LANES, 1), SameLines(WARP // LANES, LANES)  #
 
 
 class BlockScales(Scales):
-    """One for 128 of K of each row of A, and for 128 of K by 128 columns of B. The products of a stage have
-    accumulators of their own, which are scaled and added to those of the tile: nothing is lost to what the tensor cores
-    keep of 8-bit floats over a long K. Of a wide tile each half of the columns is multiplied alone, since registers
-    have no room for all twice.
+    """One scale for each row of A and each block of 128 columns of B, per 128 elements of K.
 
-    All products of a warpgroup end before the next begin; the other warpgroup has the tensor cores meanwhile. With
-    halves of tiles they begin in turn.
+    The two halves of the columns of a wide tile are multiplied one after the other, since products and accumulators of
+    all columns would not fit the registers. The products of a warpgroup end before the next begin; the other warpgroup
+    uses the tensor cores in the meantime. With halves the warpgroups issue wgmma in turns.
     """
 
     sharing = IN_QUADS
@@ -84,32 +84,32 @@ class BlockScales(Scales):
         return accumulators
 
     def _scales(self, work: WorkTile) -> ScalesAhead:
-        """Those of a thread's two rows, and of the columns of a tile, from where its part of K begins."""
+        """Return the scales of a thread's two rows and of the columns of a tile, from the start of its slice of K."""
         columns = self.columns_of(work)
         chunks = [columns + self._chunk(work, first) for first in range(0, self.tile_n, self.width)]
         return self._ahead(work, self.rows_of(work), chunks)
 
     def _ahead(self, work: WorkTile, rows: Iterable[PointerValue], chunks: Iterable[PointerValue]) -> ScalesAhead:
-        """The scales of rows and of columns that begin there, of its part of K."""
+        """Return the scales of a slice of K, given pointers to those of the whole K."""
         lines = [(row, self.a.step) for row in rows] + [(chunk, self.b.step) for chunk in chunks]
         if isinstance(work.begin, int):
             return ScalesAhead(lines, pd.cast(work.iterations, u32), self.sharing)
         lines = [(pointer + work.begin.to(s64) * step, step) for pointer, step in lines]
-        end = pd.min(work.end, ceil_div(work.product.k, BLOCK))  # a part that would be empty lies behind all blocks
+        end = pd.min(work.end, ceil_div(work.product.k, BLOCK))  # an empty slice is past the last block
         return ScalesAhead(lines, pd.max(end, work.begin) - work.begin, self.sharing)
 
     @property
     def width(self) -> int:
-        """Columns of a tile that have one scale, wherever the tile begins."""
+        """The number of columns that share a scale, wherever the tile starts."""
         return gcd(self.tile_n, BLOCK)
 
     def _chunk(self, work: WorkTile, first: int) -> Scalar:
-        """Where the scales of some columns of the tile are."""
+        """Return the offset of the scales of the columns of a tile from number `first` on."""
         column = pd.min(work.first[1] + first, work.product.n - 1)
         return (column // BLOCK).to(s64) * self.b.line
 
     def _factors(self, scales: Sequence[Scalar]) -> list[list[Scalar]]:
-        """What products of both rows are multiplied by, for all columns with one scale."""
+        """Return the factors of products in both rows, for each block of columns."""
         rows, columns = scales[:ROWS], scales[ROWS:]
         return [[row * column for row in rows] for column in columns]
 
@@ -125,8 +125,8 @@ class BlockScales(Scales):
 
 
 class TurnedBlockScales(BlockScales):
-    """The same of a tile whose A and B are swapped: the 64 columns of a warpgroup have one scale, and a thread has two
-    neighbouring rows of each eight."""
+    """Block scales of a swapped tile: the 64 columns of a warpgroup share a scale, and a thread holds two neighbouring
+    rows of each eight."""
 
     sharing = EVERY_FOURTH
 
@@ -142,7 +142,7 @@ class TurnedBlockScales(BlockScales):
         return self._ahead(work, pointers, [self.columns_of(work) + chunk])
 
     def _factors(self, scales: Sequence[Scalar]) -> list[list[Scalar]]:
-        """What products of two rows are multiplied by, of each eight."""
+        """Return the factors of products in two rows of each eight."""
         *rows, column = scales
         return [[row * column for row in rows[first : first + ROWS]] for first in range(0, len(rows), ROWS)]
 
@@ -154,11 +154,11 @@ class TurnedBlockScales(BlockScales):
 
 
 class SpanScales(Scales):
-    """One for 128 of K of each row of A, and of each column of B, of groups that are ranges of K. Products of a stage
-    are scaled and added up as by BlockScales, those of columns by what lanes read before the products begin.
+    """One scale for each row of A and each column of B, per 128 elements of K, of groups that are ranges of K.
 
-    The K of a product is that of the blocks of 128 that its group reaches into, 0 of an empty one, whose scales are not
-    read. The item of some work says in its third place which of all blocks is the first.
+    The K of a product is that of the blocks of 128 that its group overlaps. It is 0 for an empty group, whose scales
+    are not loaded. The third word of a tile's item is the number of the first block. The scales of columns are loaded
+    one iteration ahead, after a prefetch to the L2 cache.
     """
 
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
@@ -201,20 +201,20 @@ class SpanScales(Scales):
         return accumulators
 
     def _rows_ahead(self, work: WorkTile) -> ScalesAhead:
-        """Those of a thread's two rows."""
+        """Return the scales of a thread's two rows."""
         begin = work.item[2].to(s64) * self.a.step
         return ScalesAhead([(row + begin, self.a.step) for row in self.rows_of(work)], work.product.k // BLOCK)
 
     def _columns(self, work: WorkTile) -> tuple[PointerValue, Scalar]:
-        """Where those of a thread's first column are, and how many columns there are from it on; of an empty group
-        none."""
+        """Return a pointer to the scale of a thread's first column, and the number of columns from it on, 0 for an
+        empty group."""
         column, first = work.first[1] + self.across, work.item[2].to(s64)
         left = pd.select(work.product.k == 0, pd.cast(0, s32), (work.product.n - column).to(s32))
         return self.columns_of(work) + (column.to(s64) + first * self.b.step), left
 
     def _prefetch(self, work: WorkTile, first: Scalar) -> None:
-        """Brings the scales of columns of PREFETCHED iterations to the L2 cache: an iteration takes less time than a
-        line takes from DRAM."""
+        """Prefetch the scales of columns of PREFETCHED iterations to the L2 cache: a load from DRAM takes longer than
+        an iteration."""
         column = work.first[1] + self.thread % LINES * LINE
         iteration = first + self.thread // LINES
         pointer = self.columns_of(work) + (column.to(s64) + (work.item[2] + iteration).to(s64) * self.b.step)
@@ -223,7 +223,7 @@ class SpanScales(Scales):
             pd.ptx.prefetch.global_.L2(pointer)
 
     def _read(self, columns: Sequence[Var], pointer: PointerValue, left: Scalar) -> None:
-        """Reads those of a thread's columns; nothing behind the last one."""
+        """Load the scales of a thread's columns, none past the last one."""
         for number, first in enumerate(range(0, self.columns, MATRIX)):
             pair = columns[number * 2 :][:2]
             if self.in_pairs:
@@ -241,8 +241,8 @@ class SpanScales(Scales):
 
 
 class GroupScales(RowScales):
-    """The scales of the rows and columns of a group that is a range of K. The product of an empty group stays 0,
-    whatever its scales are."""
+    """The scales of the rows and columns of groups that are ranges of K. The product of an empty group stays 0 whatever
+    its scales are."""
 
     may_be_ahead = False
 
@@ -258,8 +258,7 @@ class GroupScales(RowScales):
 
 
 def promote_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile) -> TileAccumulators:
-    """Return the accumulators of a tile, to which the products of each stage are added in float32: over a long K the
-    tensor cores would lose low bits of the accumulators of 8-bit floats."""
+    """Return the accumulators of a tile, to which the products of each stage are added in float32."""
     accumulators, products = TileAccumulators(mma.layout), TileAccumulators(mma.layout)
     for _ in pd.range(work.iterations, unroll=1):
         mma.multiply(products, ring.wait(), accumulate=False)
@@ -271,16 +270,16 @@ def promote_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, 
 
 
 class HalfTurns:
-    """Turns of two warpgroups that share tiles: each begins products when those of the other one have begun, also those
-    of the tile before. A tile of which one has no rows is the other one's alone."""
+    """Turns of two warpgroups that share tiles: each issues wgmma after the other has, across tiles too. There are no
+    turns in a tile in which one has no rows."""
 
     def __init__(self, consumer: pd.warpgroup) -> None:
         self.barrier = OrderedBarrier(PRODUCTS_BARRIER, consumer)
-        self.follows = pd.var(u32, consumer.index)  # whether the other warpgroup has had a turn
+        self.follows = pd.var(u32, consumer.index)  # 1 if the other warpgroup has had a turn
 
     @contextmanager
     def turn(self, work: WorkTile) -> Iterator[None]:
-        """The body is a turn."""
+        """Wait for this warpgroup's turn, and pass it on after the body."""
         both = work.product.m > work.first[0] + GROUP_ROWS
         with pd.if_(both & (self.follows == 1)):
             self.barrier.wait()
@@ -291,13 +290,13 @@ class HalfTurns:
 
 
 class ScalesAhead:
-    """Scales along K, read some iterations ahead: of as many lanes with the same lines each reads those of one of the
-    iterations, so that a warp asks for lines of memory more seldom."""
+    """Scales along K, loaded some iterations ahead: lanes with the same rows load the scales of different iterations
+    and exchange them by shuffles, so that a warp issues fewer loads."""
 
     def __init__(
         self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar, sharing: SameLines = IN_QUADS
     ) -> None:
-        """`pointers` are to the scales of the first iteration, with the elements from one iteration to the next."""
+        """`pointers` to the scales of the first iteration come with the number of elements between iterations."""
         self.pointers, self.iterations, (self.lanes, self.apart) = pointers, iterations, sharing
         self.lane = pd.laneid // self.apart % self.lanes
         self.first_lane = pd.laneid - self.lane * self.apart
@@ -306,7 +305,7 @@ class ScalesAhead:
         self._read(self.lane)
 
     def of(self, iteration: Scalar) -> list[Scalar]:
-        """Those of an iteration: of the first one, then of each next."""
+        """Return the scales of an iteration; iterations are asked for in order."""
         number = iteration % self.lanes
         with pd.if_(number == 0):
             for held, following in zip(self.held, self.following, strict=True):

@@ -155,7 +155,7 @@ def _list_facts(groups: Groups) -> ListFacts:
         groups.a, groups.b, c, out, (16, 16, narrower(out, c, n)), in_place=groups.in_place, batches="strided"
     )
     sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / count)
-    layout = {"a_major": "k", "b_major": "k", "out_boxes": are_boxed(groups)}
+    layout: dict[str, Any] = {"a_major": "k", "b_major": "k", "out_boxes": are_boxed(groups)}
     return ListFacts(sizes, replace(operands, **layout, **_scale_facts(groups.scales)))
 
 

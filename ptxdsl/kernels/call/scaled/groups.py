@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import PublicCall
@@ -97,7 +98,7 @@ def _known(groups: Groups, form: str) -> GroupFacts:
     extras = tuple(operand.extra for operand in groups.operands)
     operands = facts(groups.a, groups.b, None, groups.out, (WIDEST, WIDEST, groups.out.widest(n)), extras=extras)
     average = rows if form == "masked" else rows / count
-    layout = {"a_major": "k", "b_major": "k", "batches": "strided", "out_boxes": is_boxed(groups.out)}
+    layout: dict[str, Any] = {"a_major": "k", "b_major": "k", "batches": "strided", "out_boxes": is_boxed(groups.out)}
     return GroupFacts(average, n, k, count, replace(operands, **layout, scaling=groups.scales.scaling))
 
 

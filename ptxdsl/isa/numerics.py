@@ -30,6 +30,9 @@ class Format:
     largest: float
 
 
+E2M1, E2M3, E3M2 = (Type(name, 8, "f") for name in ("e2m1", "e2m3", "e3m2"))
+"""Floats of 4 and 6 bits, in bytes of their own."""
+
 FORMATS = {
     f16: Format(11, -14, 65504.0),
     bf16: Format(8, -126, float.fromhex("0x1.fep127")),
@@ -38,6 +41,9 @@ FORMATS = {
     f64: Format(53, -1022, float(np.finfo(np.float64).max)),
     e4m3: Format(4, -6, 448.0),
     e5m2: Format(3, -14, 57344.0),
+    E2M1: Format(2, 0, 6.0),
+    E2M3: Format(4, 0, 7.5),
+    E3M2: Format(3, -2, 28.0),
 }
 
 NAN: dict[np.dtype, Any] = {

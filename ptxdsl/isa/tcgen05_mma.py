@@ -21,7 +21,6 @@ from .tensor_product import products
 
 KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
 SCALABLE = "kind::f16 kind::tf32"
-EMULATED = "kind::f16 kind::tf32"
 MOST_SCALE = 15  # accumulators are scaled by 2^-scale
 USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS_A = [f"collector::a::{use}" for use in USES]
@@ -123,7 +122,7 @@ class Tcgen05Mma(TensorMemoryProduct):
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        if i.sp or i.block_scale or i.ashift or i.kind not in EMULATED:
+        if i.sp or i.block_scale or i.ashift:
             refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
         for which, product in products(m, i, named):

@@ -10,6 +10,7 @@ import numpy as np
 from ..layout.descriptors import ADDRESS_MASK, CHUNK_BYTES, Fields, chunk_offset, decode, swizzled
 from ..layout.swizzle import Swizzle
 from ..types import Type, bf16, e4m3, e5m2, f16, f32, s8, s32, tf32, u8
+from .numerics import E2M1, E2M3, E3M2
 
 K_BYTES = 32  # of one row of A, or one column of B
 START_MASK = np.uint64((1 << 14) - 1)
@@ -21,7 +22,9 @@ WIDE_SWIZZLE = Swizzle(2, 5, 2)
 WIDE_ROWS = 4  # of a swizzle atom of 32-byte atoms
 SATURATE, RESERVED = 1 << 3, 1 << 6 | 1 << 23 | 1 << 29
 F16_INPUTS: dict[int, Type] = {0: f16, 1: bf16}
-F8_INPUTS: dict[int, Type] = {0: e4m3, 1: e5m2}
+F8_INPUTS: dict[int, Type] = {0: e4m3, 1: e5m2, 3: E2M3, 4: E3M2, 5: E2M1}
+NARROW = {E2M1: 4, E2M3: 6, E3M2: 6}
+"""The bits of elements that are packed in shared memory, 16 in the first bytes of each 16, and K-major."""
 SUMS: dict[str, dict[int, Type]] = {
     "kind::f16": {0: f16, 1: f32}, "kind::tf32": {1: f32}, "kind::f8f6f4": {0: f16, 1: f32}, "kind::i8": {2: s32},
 }  # fmt: skip
@@ -85,6 +88,11 @@ def instruction(kind: str, ctas: int, bits: int) -> InstructionFields:
     m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
     _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
     transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
+    for matrix, type, is_transposed in zip("AB", (atype, btype), transposed, strict=True):
+        if is_transposed and type in NARROW:
+            major = "M-major" if matrix == "A" else "N-major"
+            message = f"{matrix} of {type} is {major}; elements of 4 and 6 bits are K-major"
+            raise InvalidDescriptor(message, f"clear bit {15 if matrix == 'A' else 16}")
     return InstructionFields(kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..layout.descriptors import CHUNK_BYTES
 from ..layout.tensor_memory import (
     ALL_LANES,
     LAYOUTS,
@@ -23,12 +24,14 @@ from ..layout.tensor_memory import (
 )
 from ..types import Type, bf16, e4m3, e5m2, f16, s32, tf32
 from .matrix import added, values
-from .numerics import canonical
+from .narrow import of_bytes
+from .numerics import E2M1, E2M3, E3M2, canonical
 from .opcode import Opcode
 from .step import Step
 from .tensor_core import WIDE, Accumulation
 from .tensor_descriptors import (
     K_BYTES,
+    NARROW,
     START_MASK,
     InstructionFields,
     InvalidDescriptor,
@@ -38,7 +41,9 @@ from .tensor_descriptors import (
 )
 
 A_COLUMNS = K_BYTES // 4  # of A in tensor memory
-ACCUMULATION: dict[str, dict[Type, Accumulation]] = {"b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2), WIDE)}
+ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
+    "b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2, E2M1, E2M3, E3M2), WIDE)
+}
 """The accumulation of the tensor cores, by the setting `numerics` and the type of the factors: MMA-Sim's constants."""
 
 
@@ -116,7 +121,7 @@ class TensorProduct:
         if a_cells is None:
             a = _matrix(chunks[: self.split], form.m, form.atype, form.transposed_a)
         else:
-            a = values(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
+            a = _numbers(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
         b = _matrix(chunks[self.split :], form.n, form.btype, form.transposed_b)
         accumulation = ACCUMULATION.get(numerics, {}).get(form.atype)
         add_up = partial(added, form, accumulation)
@@ -131,11 +136,25 @@ class TensorProduct:
 def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.ndarray:
     """Return an operand as f64 matrices (lanes, rows, K), from the chunks read for it."""
     octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(chunks.shape[1], -1)
+    if type in NARROW:
+        octets = _unpacked(octets, NARROW[type]) << (2 if NARROW[type] == 4 else 0)
     if not transposed:
-        return values(octets.reshape(len(octets), rows, -1), type).reshape(len(octets), rows, -1)
+        return _numbers(octets.reshape(len(octets), rows, -1), type).reshape(len(octets), rows, -1)
     k = 8 * K_BYTES // type.bits
     by_k = values(octets.reshape(len(octets), k, -1), type)
     return by_k.reshape(len(octets), k, -1)[..., :rows].transpose(0, 2, 1)
+
+
+def _numbers(octets: np.ndarray, type: Type) -> np.ndarray:
+    """Return elements as f64; those of 4 and 6 bits have a byte each."""
+    return of_bytes(type.name)[octets] if type in NARROW else values(octets, type)
+
+
+def _unpacked(octets: np.ndarray, bits: int) -> np.ndarray:
+    """Return the elements that are packed in the first bytes of each 16, (lanes, bytes)."""
+    chunks = octets.reshape(len(octets), -1, CHUNK_BYTES)[..., : CHUNK_BYTES * bits // 8]
+    fields = np.unpackbits(chunks, axis=-1, bitorder="little").reshape(*chunks.shape[:2], CHUNK_BYTES, bits)
+    return np.packbits(fields, axis=-1, bitorder="little").reshape(len(octets), -1)
 
 
 def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.ndarray, TensorProduct]]:

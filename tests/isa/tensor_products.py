@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxdsl.isa.matrix import table
+from ptxdsl.isa.narrow import values
 from ptxdsl.types import TYPES
 from tests.emulate.tensor_kernels import global_words, launch, registers, source
 
@@ -14,8 +15,11 @@ from .wgmma_kernels import TAME
 
 SPANS = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}
 SUM_CODES = {"f16": 0, "f32": 1, "s32": 2}
-CODES = {"f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "u8": 0, "s8": 1}
-KINDS = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "e4m3": "f8f6f4", "e5m2": "f8f6f4", "u8": "i8", "s8": "i8"}
+CODES = {
+    "f16": 0, "bf16": 1, "tf32": 2, "e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5, "u8": 0, "s8": 1,
+}  # fmt: skip
+KINDS = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "u8": "i8", "s8": "i8"}
+NARROW = {"e2m1": 4, "e2m3": 6, "e3m2": 6}
 K_BYTES = 32
 B_AT = 32768  # of the shared memory, after A
 NUMPY = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
@@ -49,8 +53,13 @@ class Product:
     upper: bool = False
 
     @property
+    def names(self):
+        return self.a, self.b or self.a
+
+    @property
     def types(self):
-        return TYPES[self.a], TYPES[self.b or self.a]
+        """Of the containers: elements of 4 and 6 bits take the places of bytes."""
+        return tuple(TYPES.get(name, TYPES["b8"]) for name in self.names)
 
     @property
     def bits(self):
@@ -115,7 +124,7 @@ class Product:
                     offset = swizzled(self.start(side, step) + self.place(side, row, k), self.modes[side])
                     value = elements[row : row + 1, step * self.k + k]
                     image[offset : offset + value.itemsize] = value.view(np.uint8)
-        return image
+        return packed(image, NARROW[self.names[side]]) if self.names[side] in NARROW else image
 
     def descriptor(self, side, step):
         leading, stride, _ = self.strides(side)
@@ -128,7 +137,10 @@ class Product:
             rng.integers(0, 2 ** min(32, t.bits), (rows, self.steps * self.k)).astype(f"u{t.bits // 8}")
             for rows, t in zip((self.m, self.n), self.types, strict=True)
         )
-        keep = [TAME.get(t.name, (~0 & 2**t.bits - 1, 0)) for t in self.types]
+        keep = [
+            (2 ** NARROW[name] - 1, 0) if name in NARROW else TAME.get(t.name, (2**t.bits - 1, 0))
+            for t, name in zip(self.types, self.names, strict=True)
+        ]
         a, b = (x & x.dtype.type(low) | x.dtype.type(high) for x, (low, high) in zip((a, b), keep, strict=True))
         c = (rng.standard_normal((self.m, self.n)) * 4).astype(NUMPY[self.sums])
         return a, b, c
@@ -176,7 +188,7 @@ class Product:
             mask = ", {%r20, %r21, %r22, %r23}"
         scale = f", {self.scale}" if self.scale is not None else ""
         text += f"setp.ne.u32 %p4, {int(self.accumulates or step > 0)}, 0;\n"
-        kind = f"tcgen05.mma.cta_group::1.kind::{KINDS[self.a]}"
+        kind = f"tcgen05.mma.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
         return text + f"{kind} [%r11], {operand}, %rd6, %r13{mask}, %p4{scale};\n"
 
     def run(self, a, b, c, **options):
@@ -192,11 +204,14 @@ class Product:
     def packed(self, a):
         """A in cells: eight words of each row for each step, in the lanes of the rows."""
         words = np.zeros((self.steps * 8, 128), np.uint32)
+        a = a << 2 if self.a == "e2m1" else a
         words[:, self.lanes()] = np.ascontiguousarray(a).view(np.uint32).T
         return words.reshape(-1).view(np.uint8)
 
     def numbers(self, bits, side):
-        type = self.types[side]
+        type, name = self.types[side], self.names[side]
+        if name in NARROW:
+            return values(name)[bits]
         if type.name == "tf32":
             return (bits & 0xFFFFE000).view(np.float32).astype(np.float64)
         return table(type)[bits]
@@ -212,6 +227,16 @@ class Product:
             each = sign * (left[part] @ right[part].T)
             total = total + each * scale ** (self.steps - 1 - step)
         return total
+
+
+def packed(image, bits):
+    """Move the elements of each 16 bytes together, `bits` each, in the first of these bytes."""
+    fields = np.unpackbits(image.reshape(-1, 16, 1), axis=2, bitorder="little")[..., :bits].reshape(
+        len(image) // 16, -1
+    )
+    octets = np.packbits(fields, axis=1, bitorder="little")
+    padding = np.full((len(octets), 16 - octets.shape[1]), 0xA5, np.uint8)
+    return np.concatenate([octets, padding], axis=1).reshape(-1)
 
 
 def copies():

@@ -21,6 +21,20 @@ TYPES = [
     Product(64, 32, a="tf32", modes=(1, 1), transposed=(True, True)),
     Product(n=64, a="tf32", modes=(1, 2), transposed=(True, False)),
 ]
+BYTES = [
+    Product(a="e4m3", b="e5m2", modes=(4, 6)),
+    Product(n=32, a="e5m2", sums="f16", modes=(0, 2)),
+    Product(64, 32, a="e4m3", transposed=(True, True), modes=(2, 6)),
+    Product(a="e2m1", b="e3m2", modes=(2, 4)),
+    Product(64, a="e2m3", b="e2m1", modes=(0, 6)),
+    Product(a="e3m2", b="e4m3", negated=(True, False)),
+    Product(a="s8", b="u8", sums="s32"),
+    Product(64, 48, a="u8", b="u8", sums="s32", modes=(0, 4), transposed=(True, False)),
+    Product(n=32, a="s8", sums="s32", transposed=(False, True), modes=(2, 2)),
+    Product(a="e2m1", from_cells=True),
+    Product(a="e3m2", b="e2m3", from_cells=True),
+    Product(64, a="s8", sums="s32", from_cells=True),
+]
 CELLS = [
     Product(from_cells=True),
     Product(64, 24, from_cells=True),
@@ -39,7 +53,7 @@ FIELDS = [
     Product(modes=(2, 0)),
     Product(steps=8, modes=(2, 6)),
 ]
-CASES = LAYOUTS + SHAPES + TYPES + CELLS + FIELDS
+CASES = LAYOUTS + SHAPES + TYPES + BYTES + CELLS + FIELDS
 
 
 def label(case):
@@ -96,7 +110,7 @@ def test_numerics_of_a_b200_truncate_25_bits_below_the_largest(rng):
 
 
 @pytest.mark.cases(3)
-@pytest.mark.parametrize("case", TYPES + CELLS, ids=label)
+@pytest.mark.parametrize("case", [*TYPES, *BYTES[:6], *CELLS], ids=label)
 def test_the_assembler_warns_of_nothing(case):
     for arch in ("sm_100a", "sm_103a"):
         assert assemble(case.text().replace(".target sm_100a", f".target {arch}"), arch).warnings == ()
@@ -172,6 +186,50 @@ def test_fields_of_the_instruction_descriptor(name, rng):
         bits = bits & ~(63 << 17) | change["n"] << 17
     edit = {f"mov.b32 %r13, {case.idesc};": f"mov.b32 %r13, {bits};"}
     assert refusal(case, rng, edit) == (KIND + message, help)
+
+
+def test_integers_wrap_or_saturate():
+    wraps = Product(n=8, a="u8", sums="s32", steps=1)
+    a, b = np.full((128, 32), 255, np.uint8), np.full((8, 32), 255, np.uint8)
+    c = np.full((128, 8), 2**31 - 1, np.int32)
+    assert (wraps.run(a, b, c)[1] == 2**31 - 1 + 32 * 255**2 - 2**32).all()
+    assert (replace(wraps, saturates=True).run(a, b, c)[1] == 2**31 - 1).all()
+
+
+OTHERS_REFUSED = {
+    "negated integers": (
+        Product(a="s8", sums="s32", steps=1, negated=(True, False)),
+        "i8: A or B is negated; integers cannot be", "clear bits 13 and 14",
+    ),
+    "N of integers": (
+        Product(n=40, a="s8", sums="s32", steps=1),
+        "i8: N, 8 times bits 17 to 22 of the descriptor, is 40",
+        "kind::i8 of cta_group::1 takes multiples of 16 up to 256",
+    ),
+    "N of bytes that are N-major": (
+        Product(n=24, a="e4m3", steps=1, transposed=(False, True), modes=(2, 0)),
+        "f8f6f4: N, 8 times bits 17 to 22 of the descriptor, is 24",
+        "kind::f8f6f4 of cta_group::1 takes multiples of 16 up to 256 if B is N-major",
+    ),
+    "N-major elements of 4 bits": (
+        Product(n=32, a="e4m3", b="e2m1", steps=1, transposed=(False, True)),
+        "f8f6f4: B of e2m1 is N-major; elements of 4 and 6 bits are K-major", "clear bit 16",
+    ),
+    "the sums of integers": (
+        Product(a="s8", sums="f32", steps=1),
+        "i8: the type of D, bits 4 and 5 of the descriptor, is 1", "kind::i8 of cta_group::1 takes 2 (s32)",
+    ),
+    "A in cells, transposed": (
+        Product(steps=1, from_cells=True, transposed=(True, False)),
+        "f16: A is in tensor memory and M-major; it is K-major there", "clear bit 15",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERS_REFUSED)
+def test_combinations_that_no_kind_has(name, rng):
+    case, message, help = OTHERS_REFUSED[name]
+    assert refusal(replace(case), rng, {}) == (KIND + message, help)
 
 
 LAYOUTS_REFUSED = {

@@ -7,7 +7,7 @@ from ptxdsl.parse import parse
 
 HEAD = ".version 9.0\n.target sm_100a\n.address_size 64\n"
 MODULE = (
-    ".shared .align 1024 .b8 s[65536]; .shared .align 8 .b64 full[2]; .shared .align 4 .b32 at[2];\n"
+    ".shared .align 1024 .b8 s[65536]; .shared .align 8 .b64 full[4]; .shared .align 4 .b32 at[2];\n"
     ".visible .entry k(.param .u64 x, .param .u64 y)\n"
 )
 REGISTERS = ".reg .pred %p<8>; .reg .b32 %r<32>; .reg .b32 %v<300>; .reg .b64 %rd<16>;\n"

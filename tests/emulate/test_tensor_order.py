@@ -233,6 +233,30 @@ def test_a_stage_is_refilled_by_a_thread_that_knows_of_the_commit():
     assert under("st.relaxed.cta.shared.b32", "ld.relaxed.cta.shared.b32") == ["race"]
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_stage_is_refilled_by_copies_that_a_commit_lets_go(waits):
+    """Warp 1 copies A, twice; it knows of the first copy by the commit of the products that waited for it."""
+    copy = (
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r4+{at}], 4096; cp.async.bulk.shared::cta.global."
+        "mbarrier::complete_tx::bytes [%r3], [%rd1], 4096, [%r4+{at}];\n"
+    )
+    init = "".join(f"@%p1 mbarrier.init.shared::cta.b64 [%r4+{8 * n}], 1;\n" for n in range(4))
+    init += "fence.mbarrier_init.release.cluster;\n"
+    body = (
+        fill() + init + PROXY + SYNC + SETUP + "setp.eq.u32 %p7, %r1, 32; @%p7 bra COPY; @%p1 bra MUL; bra END;\n"
+        + "COPY: " + copy.format(at=16) + wait(FULL, "U") * waits + copy.format(at=24) + "bra END;\n"
+        + "MUL: " + wait("[%r4+16]", "T") + mma(guard="") + commit(guard="") + wait("[%r4+24]", "S")
+        + mma(True, guard="") + commit(NEXT, guard="") + "END: " + wait(NEXT) + AFTER + LOAD + WAIT_LD + OUT
+    )  # fmt: skip
+    result = np.zeros((16, 128), np.uint32)
+    report = launch(source(body, 32), np.full(2048, 0x3C00, np.uint16), result)
+    if waits:
+        clean(report)
+        assert (result.view(np.float32) == 32).all()
+    else:
+        assert report.findings[0].kind in ("race", "unwaited-async")
+
+
 def test_products_in_flight_at_the_end_of_the_block():
     body = PREPARED + mma()
     report, _ = run(body)

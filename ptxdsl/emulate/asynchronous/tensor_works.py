@@ -17,6 +17,7 @@ from ...isa.tensor_product import A_COLUMNS, TensorProduct
 from ...layout.tensor_memory import TensorRegion, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.spaces import Memory
+from ..observe.races.clocks import Message
 from ..observe.races.tensor import OperationKind, TensorOrder
 from ..run.executor import Executor
 from ..run.residents import Residents
@@ -63,18 +64,21 @@ class TensorWork:
 class TensorCommit:
     """Commits of one instruction in flight: lanes, and the mbarriers where they arrive, offsets in shared memory.
 
-    `issued` numbers works and commits, `stamp` is its time on the clocks of the race detector.
+    `issued` numbers works and commits, `stamp` is its time on the clocks of the race detector, and
+    `known` what its lanes knew then.
     """
 
     issued: int
     stamp: int
+    known: list[Message]
     lanes: np.ndarray
     mbarriers: np.ndarray
     resume: Resumption
     origin: Origin
 
     def part(self, which: np.ndarray) -> TensorCommit:
-        return replace(self, lanes=self.lanes[which], mbarriers=self.mbarriers[which])
+        known = [message for message, chosen in zip(self.known, which, strict=bool(self.known)) if chosen]
+        return replace(self, known=known, lanes=self.lanes[which], mbarriers=self.mbarriers[which])
 
 
 class Works:
@@ -144,8 +148,8 @@ class Works:
         if space == "generic":
             address, space = x.specific("shared", mbarrier), "shared::cluster"
         counted = self.memory.reach(x, UPDATES, space, address, MBARRIER_BYTES, OBJECT, None, True)
-        stamp = self.order.commit() if self.order is not None else 0
-        commit = TensorCommit(self.issued, stamp, lanes, counted.flat, x.resumption(), x.origin)
+        stamp, known = self.order.commit(lanes) if self.order is not None else (0, [])
+        commit = TensorCommit(self.issued, stamp, known, lanes, counted.flat, x.resumption(), x.origin)
         if counted.allowed is not None:
             commit = commit.part(counted.allowed)
         self.issued += 1
@@ -278,7 +282,7 @@ class Works:
         phases = np.concatenate(ended) if ended else np.zeros(0, np.int64)
         x.phases.end_at((phases // self.stride).tolist(), (phases % self.stride).tolist())
         if self.order is not None:
-            self.order.land(commit.lanes, commit.mbarriers, phases, commit.stamp)
+            self.order.land(commit.lanes, commit.mbarriers, phases, commit.stamp, commit.known)
 
     # Changes of the resident blocks
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...run.residents import WARP, Residents
 from .crowds import Crowds
-from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, are_several
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, TICK, are_several
 
 
 @dataclass(eq=False, slots=True)
@@ -75,9 +75,11 @@ class Message:
         covered = self.warps[warps] >= stamps
         if self.threads:
             crowded = ~covered & are_several(stamps)
-            for n in np.flatnonzero(~covered & ~crowded):
-                lane = int(stamps[n] & LANE_MASK)
-                covered[n] = self.threads.get(thread_number(int(warps[n]), lane), 0) >= stamps[n]
+            single = np.flatnonzero(~covered & ~crowded)
+            keys = warps[single].astype(np.int64) * TICK + stamps[single] % TICK
+            each, index = np.unique(keys, return_inverse=True)  # a copy reads many bytes for one thread
+            known = [self.threads.get(thread_number(*divmod(key, TICK)), 0) for key in each.tolist()]
+            covered[single] = np.array(known, STAMP)[index] >= stamps[single]
             if crowded.any():
                 covered[crowded] = self._knows_crowds(warps[crowded], stamps[crowded], crowds)
         if reads and self.reads is not None:

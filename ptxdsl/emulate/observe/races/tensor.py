@@ -22,6 +22,7 @@ from ....layout.tensor_memory import TensorRegion
 from ...memory.access import READS, Origin, Requester
 from ...memory.regions import CHUNK
 from ...run.residents import WARP
+from .clocks import Message
 from .detector import Races
 from .stamps import ASYNC_LANE, SEVERAL, STAMP, TICK
 from .telling import Told
@@ -251,22 +252,40 @@ class TensorOrder:
             late[which] = clocks.unordered(lanes[which], warps[which], stamps[which], False)
         return ~late
 
-    def commit(self) -> int:
-        """Return the time of a commit."""
-        return self._now()
+    def commit(self, lanes: np.ndarray) -> tuple[int, list[Message]]:
+        """Return the time of a commit, and what its lanes know: that comes before what they commit, and so before the
+        arrival.
 
-    def land(self, lanes: np.ndarray, mbarriers: np.ndarray, phases: np.ndarray, committed: int) -> None:
+        What the lanes did themselves is left out: a commit covers tcgen05 operations alone.
+        """
+        now, clocks = self._now(), self.races.clocks
+        messages = []
+        for lane, thread in zip(lanes.tolist(), clocks.threads(lanes), strict=True):
+            message = clocks.tell(lane, now)
+            message.threads.pop(thread, None)
+            messages.append(message)
+        return now, messages
+
+    def land(
+        self,
+        lanes: np.ndarray,
+        mbarriers: np.ndarray,
+        phases: np.ndarray,
+        committed: int,
+        known: Sequence[Message],
+    ) -> None:
         """Note the arrival of the commits of lanes, at the stamp `committed`, at offsets in shared memory, (arrivals,).
 
-        `phases` are the mbarriers whose phases complete.
+        `phases` are the mbarriers whose phases complete; `known` is what the lanes knew when they committed.
         """
         now, races = self._now(), self.races
         clocks, stride = races.clocks, races.shared.stride
         numbers = races.proxies.landing(mbarriers // stride, mbarriers % stride).tolist()
         threads = clocks.threads(lanes)
-        for lane, thread, address, number in zip(lanes.tolist(), threads, mbarriers.tolist(), numbers, strict=True):
+        columns = lanes.tolist(), threads, mbarriers.tolist(), numbers, known
+        for lane, thread, address, number, before in zip(*columns, strict=True):
             row = lane // WARP
-            message = races.proxies.message(number, now, clocks.warp[row : row + 1])
+            message = races.proxies.message(number, now, clocks.warp[row : row + 1]).joined(before)
             races.locations.land("shared", address, address // stride, message)
             self._add(int(clocks.cluster[row]), number, Token(now, number, (now | SEVERAL,)))
             self.landings.setdefault(thread, deque(maxlen=_KEPT)).append((committed, number, now))

@@ -15,7 +15,7 @@ from .. import ir
 from ..layout.tensor_memory import REGISTERS_OF, fragment
 from .bulk import Bulk
 from .form import Form, Values
-from .opaque import GpuOnly
+from .opaque import GpuOnly, refuse
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Awaited, Step
@@ -38,6 +38,12 @@ SHAPED: dict[str, Any] = {
     "when": lambda i: _registers(i) <= MOST_REGISTERS, **LEAST,
 }  # fmt: skip
 HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LEAST}
+
+
+def for_one_block(i: Opcode) -> None:
+    """Refuse instructions for pairs of blocks, or several mbarriers, which the emulator does not implement yet."""
+    if {"cta_group::2", "multicast::cluster"} & set(i.text.split(".")):
+        refuse(i)
 
 
 class TensorAccess(Op):
@@ -71,6 +77,7 @@ class Tcgen05Alloc(TensorAccess):
     )
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
+        for_one_block(i)
         m.tensor.allocate(m, i.ctas, i.space or "generic", address, columns)
 
 
@@ -80,6 +87,7 @@ class Tcgen05Dealloc(TensorAccess):
     forms = (Form("tcgen05.dealloc.ctas.sync.aligned.b32 address:b32, columns:u32", ctas=GROUPS, **LEAST),)
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
+        for_one_block(i)
         m.tensor.deallocate(m, i.ctas, address, columns)
 
 
@@ -214,4 +222,5 @@ class Tcgen05Commit(Bulk):
     )
 
     def execute(self, i: Opcode, m: Step, mbarrier: np.ndarray, cta_mask: np.ndarray | None = None) -> None:
+        for_one_block(i)
         m.tensor.commit(m, i.ctas, i.space or "generic", mbarrier, cta_mask)

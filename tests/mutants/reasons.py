@@ -74,7 +74,7 @@ OF_KERNELS = (
         r"sm_90a|scaled|im2col|packed|ping-pong|shares$|staggered$",
     ),
     (
-        r"memory\.py|ragged\.py|ragged_k\.py|grouped\.py|scaled\.py",
+        r"memory\.py|ragged\.py|ragged_k\.py|grouped\.py",
         r"bar\.sync 0",
         r"removed",
         "the block has another barrier after it initialises the tile-number mbarriers, before it uses the ring",

@@ -14,7 +14,7 @@ import ptxdsl as pd
 from ptxdsl.kernels import scaled_gemm_ragged_k
 from ptxdsl.kernels.call.groups import ragged_k
 from ptxdsl.kernels.call.groups.ragged import group_values
-from ptxdsl.kernels.call.products.lines import LinedMatrix
+from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.scaled import along_k as call
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands, Scaling
@@ -252,7 +252,7 @@ def test_a_call_that_is_remembered_reads_its_offsets_again(name, rng):
 def test_memory_of_a_workspace_is_an_address_to_kernels():
     """On a GPU, where K is 0: no array of the caller stands behind it."""
     a = call.groups_of(eights(4, 32), eights(4, 32).T, ONE, ONE, np.zeros(1, np.int32), None).a
-    lined = LinedMatrix("a", None, replace(a.array, pointer=4096, owner=None), (4, 1), "row", 16)
+    lined = Matrix("a", None, replace(a.array, pointer=4096, owner=None), (4, 1), "row", 16)
     assert group_values(lined).pointer == 4096 and group_values(a).pointer is a
 
 

@@ -6,16 +6,20 @@ that those of a cluster come one after another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
 from ...run.residents import WARP, Residents
 from .crowds import Crowds
 from .stamps import ASYNC_LANE, LANDED, LANDINGS, LANE_MASK, LATEST, STAMP, TICK, are_several
+
+Key = TypeVar("Key")
+Known = TypeVar("Known")
 
 
 @dataclass(eq=False, slots=True)
@@ -37,16 +41,14 @@ class Message:
     def joined(self, other: Message | None) -> Message:
         if other is None or other is self:
             return self
-        less, more = sorted((self.threads, other.threads), key=len)
-        threads = more | {thread: stamp for thread, stamp in less.items() if stamp > more.get(thread, -1)}
+        less, more = self.threads, other.threads
+        if len(less) > len(more):
+            less, more = more, less
+        later = {thread: stamp for thread, stamp in less.items() if stamp > more.get(thread, -1)}
         reads = other.reads if self.reads is None else self.reads.joined(other.reads)
-        proxies = self.proxies | other.proxies
-        for block in self.proxies.keys() & other.proxies.keys():
-            proxies[block] = np.maximum(self.proxies[block], other.proxies[block])
-        fenced = self.fenced | other.fenced
-        for space in self.fenced.keys() & other.fenced.keys():
-            fenced[space] = self.fenced[space].joined(other.fenced[space])
-        return Message(np.maximum(self.warps, other.warps), threads, reads, proxies, fenced)
+        proxies = _united(self.proxies, other.proxies, np.maximum)
+        fenced = _united(self.fenced, other.fenced, Message.joined)
+        return Message(np.maximum(self.warps, other.warps), more | later if later else more, reads, proxies, fenced)
 
     def fencing(self, spaces: Iterable[str]) -> Message:
         """Return the message with all that it makes known fenced in some spaces."""
@@ -104,6 +106,13 @@ class Message:
         for each, row in self.proxies.items():
             covered |= (block == each) & (row[number] >= stamps)
         return covered
+
+
+def _united(one: dict[Key, Known], other: dict[Key, Known], join: Callable[[Known, Known], Known]) -> dict[Key, Known]:
+    """Return the entries of two dicts, joined where both have one. Neither changes later."""
+    if not one or not other:
+        return one or other
+    return one | other | {key: join(one[key], other[key]) for key in one.keys() & other.keys()}
 
 
 @dataclass(frozen=True, eq=False, slots=True)

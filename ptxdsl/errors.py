@@ -246,8 +246,8 @@ def here(outermost: CodeType | None = None) -> Site:
         return Site(Location("<unknown>", 0))
     key = tuple([number for frame in frames for number in (id(frame.f_code), frame.f_lasti)])
     if key not in _sites:
-        _sites[key] = [frame.f_code for frame in frames], _site([(f.f_code, f.f_lasti) for f in frames])
-    return _sites[key][1]
+        _sites[key] = _site(frames, key)
+    return _sites[key]
 
 
 def caller() -> Location | None:
@@ -520,18 +520,21 @@ def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     return (span.lineno, span.col_offset) if span else (None, None)
 
 
-# Keyed by identity, since equal code may occur in two files; the list keeps it alive.
-_sites: dict[tuple[int, ...], tuple[list[CodeType], Site]] = {}
+# Keyed by each running function's identity, since equal code may occur in two files, and offset; values keep it alive.
+_sites: dict[tuple[int, ...], Site] = {}
+_located: dict[tuple[int, ...], tuple[CodeType, Location]] = {}
 
 
-def _site(calls: list[tuple[CodeType, int]]) -> Site:
-    """Return the site of the innermost of these calls, inlined at the others."""
-    location = None
-    for code, offset in reversed(calls):
-        inner = _location(code, offset)
-        location = inner if location is None else replace(inner, inlined_at=location)
+def _site(frames: list[FrameType], key: tuple[int, ...]) -> Site:
+    """Return the site of the innermost frame, inlined at the others; `key` is that of `_sites`."""
+    codes = tuple([frame.f_code for frame in frames])
+    new = next((n for n in range(len(codes)) if key[2 * n :] in _located), len(codes))
+    _, location = _located.get(key[2 * new :], (None, None))
+    for n in reversed(range(new)):
+        location = replace(_location(codes[n], key[2 * n + 1]), inlined_at=location)
+        _located[key[2 * n :]] = codes[n], location
     assert location is not None
-    return Site(location, _targets(*calls[0]), tuple(code for code, _ in calls), calls[0][1])
+    return Site(location, _targets(codes[0], key[1]), codes, key[1])
 
 
 def _user_frames(frame: FrameType | None, outermost: CodeType | None) -> list[FrameType]:

@@ -19,7 +19,6 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
-@pytest.mark.cases(12)
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
 def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
     """`python -m tests.snippets PAGE` writes the outputs again."""

@@ -26,7 +26,6 @@ def cases():
         yield pytest.param(body, text.strip("\n"), id=title)
 
 
-@pytest.mark.cases(120)
 @pytest.mark.parametrize("body, text", list(cases()))
 def test_what_cannot_be_traced_is_refused_in_words(body, text):
     assert without_carets(refusal(body)) == without_carets(text)

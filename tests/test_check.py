@@ -423,6 +423,7 @@ def test_no_examples(ptx_check):
 """
 
 
+@pytest.mark.exhaustive
 def test_the_fixture(tmp_path):
     (tmp_path / "mine.py").write_text(KERNELS)
     (tmp_path / "test_mine.py").write_text(TESTS)

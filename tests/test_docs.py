@@ -19,7 +19,12 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
+def in_its_tier(page):
+    """The page of all kernels takes as long as the others together."""
+    return pytest.param(page, marks=pytest.mark.exhaustive) if name_of(page) == "guide/kernels.md" else page
+
+
+@pytest.mark.parametrize("page", [*map(in_its_tier, WITH_CODE)], ids=name_of)
 def test_every_block_runs_and_prints_what_is_shown(page, tmp_path, monkeypatch):
     """`python -m tests.snippets PAGE` writes the outputs again."""
     for framework in re.findall(r"^import (torch|jax)$", page.read_text(), re.MULTILINE):

@@ -103,6 +103,7 @@ saxpy[(8,), (128,)](np.zeros(4), Row(data=np.zeros(4), stride=1), 2.0, 1000)
     def test_functions_give_what_they_say_and_tensor_maps_are_annotated(self, mypy):
         assert mypy(FUNCTIONS) == ['31: note: Revealed type is "ptxdsl.trace.instruction.Scalar"']
 
+    @pytest.mark.exhaustive
     def test_what_a_group_has_not_is_an_error(self, mypy):
         text = "import ptxdsl as pd\nclass Row(pd.Parameters):\n    n: pd.u32\nRow(n=1).m\n"
         assert mypy(text) == ['4: error: "Row" has no attribute "m"  [attr-defined]']

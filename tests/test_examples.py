@@ -34,7 +34,7 @@ def run(path, *arguments, **environment):
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(2)
 @every_example
 def test_on_the_emulator(path):
     done = run(path, PYTHONWARNINGS="error")

@@ -87,6 +87,7 @@ def test_products(how, rng):
     assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
 
 
+@pytest.mark.cases(1)
 def test_groups(rng):
     shapes = (20, 16, 33), (0, 8, 8), (33, 8, 40)
     pairs = [(integers(rng, m, k), integers(rng, k, n)) for m, n, k in shapes]
@@ -95,6 +96,7 @@ def test_groups(rng):
         assert np.array_equal(out.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
 
 
+@pytest.mark.cases(1)
 def test_convolutions(example, rng):
     layers = example("08_convolution")
     images, filters = integers(rng, 1, 4, 4, 8), [integers(rng, 8, 3, 3, 8) / 16 for _ in range(2)]

@@ -34,6 +34,7 @@ def test_of_a_product(name, m, config, rng):
     assert np.isnan(written[:, N:]).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_of_lists_and_of_ragged_rows(name, rng):
     on = machine(name)

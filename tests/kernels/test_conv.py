@@ -167,6 +167,7 @@ def test_all_types(name, inputs, output, channels, rng):
     check(machine(name), rng, (2, 9, 8, channels), (20, 3, 3), pad=1, inputs=inputs, output=output)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter"])
 @pytest.mark.parametrize("split_k, channels", [(2, 32), (3, 5), (40, 8)])
@@ -176,6 +177,7 @@ def test_blocks_share_a_sum(name, reduction, split_k, channels, rng):
         check(machine(name), rng, (2, 9, 8, channels), (20, 3, 3), pad=1, config=config, split_k=split_k)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize(
     "schedule, split_k",
@@ -204,6 +206,7 @@ def test_resident_blocks_compute_many_tiles(name, rng):
     check(machine(name), rng, image, (70, 1, 2), config=config)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_warps_share_the_k_of_a_tile(name, rng):
     config = GemmConfig(tile=(64, 64, 64), warp=(32, 64, 32), stages=3)

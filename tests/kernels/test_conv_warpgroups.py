@@ -98,6 +98,7 @@ def test_all_tiles(name, tile, rng):
     check(machine(name), rng, (2, 9, 8, 72), (136, 3, 2), pad=1, config=tiles(*tile))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("tile", [(16, 64), (48, 128), (128, 64), (192, 128)], ids=str)
 @pytest.mark.parametrize("output", ["f16", "f32"])
@@ -107,6 +108,7 @@ def test_tiles_that_are_swapped(name, tile, output, rng):
     check(machine(name), rng, (2, 7, 6, 64), (136, 3, 3), pad=1, **how)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("tile", [(64, 64), (80, 128)], ids=str)
 @pytest.mark.parametrize(("window", "output"), [(3, "f16"), (3, "f32"), (1, "f16")])
@@ -337,6 +339,7 @@ class TestChoice:
         tiling = chosen(image, filters, **moves).constants["traits"].tiling
         assert [tiling.tile[:2], tiling.swap_ab, tiling.pingpong] == expected
 
+    @pytest.mark.exhaustive
     def test_warpgroups_take_turns_at_several_tiles_of_a_block(self):
         assert chosen((128, 14, 14, 256), (256, 3, 3), pad=1).constants["traits"].tiling.pingpong
         assert not chosen((8, 28, 28, 128), (128, 3, 3), pad=1).constants["traits"].tiling.pingpong

@@ -42,6 +42,7 @@ def test_a_product_reads_what_the_one_before_wrote(matrices, allowed):
     np.testing.assert_array_equal(second, (first.astype(np.float32) @ b.astype(np.float32)).astype(np.float16))
 
 
+@pytest.mark.exhaustive
 def test_so_do_products_of_groups(rng):
     a, b = rng.integers(-2, 3, (9, 64)).astype(np.float16), rng.integers(-2, 3, (2, 64, 64)).astype(np.float16)
     ends = np.array([4, 9], np.int32)

@@ -136,6 +136,7 @@ def test_batches_have_a_residual_each_or_one(name, kind, rng):
     assert_close(where, found, x @ y + r, "f16")
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("reduction", ["serial", "parallel", "scatter"])
 def test_split_k_applies_the_function_once(name, reduction, rng):
@@ -265,6 +266,7 @@ def test_lambdas_with_the_same_text_and_closure_share_a_kernel(rng):
     assert len(gemm_kernel._variants) == before + 1
 
 
+@pytest.mark.exhaustive
 def test_lambdas_with_other_closures_are_others(rng):
     a, b = factors(rng, "f16")
     x, y = wide(a, b)
@@ -453,6 +455,7 @@ def test_a_configuration_may_hold_the_function():
     assert (gemm(a, b, alpha=-1, config=GemmConfig(epilogue=relu), epilogue=lambda x: x - 1) == -7).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", ["lists", "grouped", "ragged", "conv2d"])
 def test_nor_does_a_configuration_keep_an_old_value(form):
     held = SimpleNamespace(factor=0.0)
@@ -482,6 +485,7 @@ class Scaled:
         return x * self.factor
 
 
+@pytest.mark.exhaustive
 def test_methods_of_two_objects_are_two_functions(rng):
     a, b = factors(rng, "f16")
     x, y = wide(a, b)

@@ -114,6 +114,7 @@ def test_steps_by_choices_lose_less_where_times_mislead(fitting):
     assert fitting.by_choices(start, rows, lambda rates: False) == start
 
 
+@pytest.mark.exhaustive
 def test_kept_rows_and_the_file_of_rates_belong_together(fitting):
     """What choices lose among the rows is what the file says."""
     fit, source = importlib.import_module("fit"), json.loads((FOLDER / "h200.json").read_text())["source"]

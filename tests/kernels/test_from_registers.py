@@ -95,6 +95,7 @@ def test_the_first_factor_along_rows_beside_any_other(name, way, first, other, s
     assert np.array_equal(where.values(result), exact(a, b))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("layout", "config"), [("FF", WAYS["staggered"]), ("CC", SWAPPED["swapped and staggered"])])
 @pytest.mark.parametrize("output", [np.float32, np.float16])

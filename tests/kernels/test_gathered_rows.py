@@ -179,6 +179,7 @@ def test_copies_of_rows_before_give_the_same_bits(name, config, rng):
     assert (both[0].view(np.uint16) == both[1].view(np.uint16)).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("copies_rows", [False, True])
 def test_scaled_rows_end_anywhere_in_a_chunk(name, copies_rows, rng):

@@ -31,6 +31,7 @@ def planes(matrix, count):
     return matrix.reshape(matrix.shape[0] // count, count, matrix.shape[1]).swapaxes(0, 1)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(("m", "n", "k", "beta"), [(520, 72, 72, 0.0), (1032, 64, 200, 0.5), (264, 136, 40, 0.0)])
 @pytest.mark.parametrize("pingpong", [False, True], ids=["shared", "in turns"])

@@ -95,6 +95,7 @@ def check(where, rng, sizes, count=3, *, orders=ALONG_K, inputs="f16", output=No
         assert np.all(np.abs(found - total) <= allowed + (1e-7 if relative else 0)), np.nanmax(np.abs(found - total))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_type
 @pytest.mark.parametrize("count", LENGTHS)
@@ -194,6 +195,7 @@ def test_one_matrix_for_all(name, launched, rng):
     assert len(launched) == 2
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("beside", [True, False], ids=["argument", "config"])
 def test_an_epilogue(name, beside, launched, rng):

@@ -154,6 +154,7 @@ def test_too_many_items_of_a_raster():
     assert caught.value.message == "4294967296 work items, with those that squares add, are more than 2**31"
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("epilogue", ["boxes", "operands"])
 def test_epilogues(name, epilogue, rng, blocks):

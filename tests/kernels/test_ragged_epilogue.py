@@ -65,6 +65,7 @@ def test_a_function_with_values_of_rows_and_of_columns(name, config, n, scatters
     check(machine(name), rng, config, n, ENDS, scatters)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", MACHINES)
 def test_halves_of_tiles_in_pairs_have_the_values_of_their_rows(name, rng):
     check(machine(name), rng, TILES, 128, HALVES, False, rows=130)

@@ -246,6 +246,7 @@ def test_halves_of_tiles_in_pairs(name, form, rng, monkeypatch):
     assert form == "ragged" or all(np.isnan(values[group, count:]).all() for group, count in enumerate(counts))
 
 
+@pytest.mark.exhaustive
 @every_machine
 def test_launches_of_which_each_reads_what_the_one_before_wrote(name, rng):
     """Blocks of a launch begin while the last ones before it still store. Permutations, so that rows stay exact."""

@@ -73,6 +73,7 @@ def test_blocks_of_a_tile_in_halves(name, m, n, k, rng):
     check(machine(name), rng, "blocks", m, n, k, output="bf16", config=HALVES)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("n", [80, 70, 69])
 @pytest.mark.parametrize("output", ["e4m3", "e5m2"])
@@ -190,6 +191,7 @@ def lying(values, major, padding=5):
     return room if major == "row" else room.swapaxes(-1, -2)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("majors", [("row", "row"), ("column", "column"), ("column", "row"), ("row", "column")])
@@ -391,6 +393,7 @@ def test_epilogues_of_masked_groups(name, scaling, output, rng):
         assert np.isnan(results[group, count:]).all(), group
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("single, output", [("", "f32"), ("", "bf16"), ("a", "bf16"), ("b", "f32")])

@@ -173,6 +173,7 @@ def test_random_groups(name, scaling, rng):
     check(machine(name), rng, scaling, np.cumsum(sizes), int(m), int(n), k, config=config)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 @pytest.mark.parametrize("k", [1, 15, 17, 127, 129])
@@ -187,6 +188,7 @@ def test_more_groups_than_lanes_and_versions_of_maps(name, scaling, rng):
     check(machine(name), rng, scaling, np.arange(1, 35) * 16, 8, 8, 34 * 16, config=LOW)
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_scaling
 def test_no_k_at_all_is_zeros(name, scaling, rng):

@@ -321,6 +321,7 @@ def test_more_blocks_than_are_resident_are_refused(monkeypatch):
     )
 
 
+@pytest.mark.exhaustive
 def test_what_split_k_says_goes_before_the_configuration(monkeypatch):
     seen = []
     original = scheduled.schedule

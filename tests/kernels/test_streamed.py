@@ -97,6 +97,7 @@ def all_streamed(monkeypatch):
     return asked
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("how", [{}, {"swap_ab": True}, {"schedule": ClusterStrips((2, 1))}], ids=str)
 def test_products_that_stream(name, how, rng, all_streamed):

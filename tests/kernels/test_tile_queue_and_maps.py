@@ -146,6 +146,7 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
         assert (of_rows(kernels, a, b, ends, LOW) == 64).all()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("part, message", [(ClusterTileQueue, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
 def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
     monkeypatch.setattr(ragged, "ClusterTileQueue", part)

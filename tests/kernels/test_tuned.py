@@ -528,6 +528,7 @@ class TestThroughTheDriver:
         call()
         assert len(cuda.launches) == tuned_launches + 2
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         ("call", "shape", "written"),
         [
@@ -594,6 +595,7 @@ class TestThroughTheDriver:
         assert key[0] == "gemm" and chosen.config.atom == WGMMA
         assert "listed mapped True" in key[1]
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         ("call", "kernel"),
         [

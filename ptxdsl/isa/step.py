@@ -211,11 +211,11 @@ class TensorUnit(Protocol):
     def fence(self, m: Any, before: bool) -> None:
         """Order the lanes' operations before, or after, a synchronisation of threads."""
 
-    def multiply(self, m: Any, group: str, which: np.ndarray, product: TensorOperands) -> None:
-        """Queue the products of some lanes."""
+    def issue(self, m: Any, group: str, which: np.ndarray, operands: TensorOperands) -> None:
+        """Queue the products or copies of some lanes."""
 
-    def commit(self, m: Any, group: str, space: str, mbarrier: np.ndarray, blocks: np.ndarray | None) -> None:
-        """Let mbarriers track the queued operations of the lanes; `blocks` is a mask of ranks in the cluster."""
+    def commit(self, m: Any, group: str, space: str, mbarrier: np.ndarray) -> None:
+        """Let mbarriers track the queued operations of the lanes."""
 
 
 class Step(Protocol):

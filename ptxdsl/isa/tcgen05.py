@@ -14,11 +14,13 @@ import numpy as np
 from .. import ir
 from ..layout.tensor_memory import REGISTERS_OF, fragment
 from .bulk import Bulk
+from .cluster_address import OFFSET, RANK_BITS
 from .form import Form, Values
 from .opaque import GpuOnly, refuse
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Awaited, Step
+from .tensor_copy import copies
 
 FAMILIES = "100f 110f"
 ONE_ARCHITECTURE = "100a 103a 110a"
@@ -41,8 +43,8 @@ HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LE
 
 
 def for_one_block(i: Opcode) -> None:
-    """Refuse instructions for pairs of blocks, or several mbarriers, which the emulator does not implement yet."""
-    if {"cta_group::2", "multicast::cluster"} & set(i.text.split(".")):
+    """Refuse instructions for pairs of blocks, which the emulator does not implement yet."""
+    if "cta_group::2" in i.text.split("."):
         refuse(i)
 
 
@@ -183,9 +185,11 @@ FORMATS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Tcgen05Cp(GpuOnly):
+class Tcgen05Cp(Op):
     """Copy from shared to tensor memory asynchronously; elements of 4 or 6 bits may be expanded to bytes."""
 
+    async_proxy = True
+    tensor_memory = True
     forms = (
         Form(
             "tcgen05.cp.ctas.shape{.b8x16}{.narrow} [address:tmem], source_desc:b64",
@@ -199,6 +203,11 @@ class Tcgen05Cp(GpuOnly):
         ),
         Form("tcgen05.cp.ctas.32x128b.warpx4{.b8x16}{.narrow} [address:tmem], source_desc:b64", **FORMATS),
     )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, source_desc: np.ndarray) -> None:
+        for_one_block(i)
+        for which, copy in copies(m, i, address, source_desc):
+            m.tensor.issue(m, i.ctas, which, copy)
 
 
 class Tcgen05Shift(GpuOnly):
@@ -223,4 +232,15 @@ class Tcgen05Commit(Bulk):
 
     def execute(self, i: Opcode, m: Step, mbarrier: np.ndarray, cta_mask: np.ndarray | None = None) -> None:
         for_one_block(i)
-        m.tensor.commit(m, i.ctas, i.space or "generic", mbarrier, cta_mask)
+        space = i.space or "generic"
+        if cta_mask is None:
+            m.tensor.commit(m, i.ctas, space, mbarrier)
+            return
+        if space == "generic":
+            mbarrier = m.specific("shared", mbarrier)
+        for rank in range(int(np.bitwise_or.reduce(cta_mask)).bit_length()):
+            which = (cta_mask >> np.uint16(rank) & np.uint16(1)).astype(bool)
+            if which.any():
+                block = np.uint64((rank + 1) << RANK_BITS)
+                with m.only(which):
+                    m.tensor.commit(m, i.ctas, "shared::cluster", mbarrier[which] & np.uint64(OFFSET) | block)

@@ -127,7 +127,7 @@ class Tcgen05Mma(TensorMemoryProduct):
             refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
         for which, product in products(m, i, named):
-            m.tensor.multiply(m, i.ctas, which, product)
+            m.tensor.issue(m, i.ctas, which, product)
 
 
 class Tcgen05MmaWs(TensorMemoryProduct):

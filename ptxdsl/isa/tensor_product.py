@@ -137,7 +137,7 @@ def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.n
     """Return an operand as f64 matrices (lanes, rows, K), from the chunks read for it."""
     octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(chunks.shape[1], -1)
     if type in NARROW:
-        octets = _unpacked(octets, NARROW[type]) << (2 if NARROW[type] == 4 else 0)
+        octets = unpacked(octets, NARROW[type])
     if not transposed:
         return _numbers(octets.reshape(len(octets), rows, -1), type).reshape(len(octets), rows, -1)
     k = 8 * K_BYTES // type.bits
@@ -150,11 +150,15 @@ def _numbers(octets: np.ndarray, type: Type) -> np.ndarray:
     return of_bytes(type.name)[octets] if type in NARROW else values(octets, type)
 
 
-def _unpacked(octets: np.ndarray, bits: int) -> np.ndarray:
-    """Return the elements that are packed in the first bytes of each 16, (lanes, bytes)."""
+def unpacked(octets: np.ndarray, bits: int) -> np.ndarray:
+    """Return elements that are packed in the first bytes of each 16, (lanes, bytes), in bytes of their own.
+
+    Those of 4 bits are in bits 2 to 5 of a byte.
+    """
     chunks = octets.reshape(len(octets), -1, CHUNK_BYTES)[..., : CHUNK_BYTES * bits // 8]
     fields = np.unpackbits(chunks, axis=-1, bitorder="little").reshape(*chunks.shape[:2], CHUNK_BYTES, bits)
-    return np.packbits(fields, axis=-1, bitorder="little").reshape(len(octets), -1)
+    elements = np.packbits(fields, axis=-1, bitorder="little").reshape(len(octets), -1)
+    return elements << 2 if bits == 4 else elements
 
 
 def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.ndarray, TensorProduct]]:
@@ -179,7 +183,7 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
 
 
 def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
-    read, described, split = [], [], 0
+    read, described, split, wide = [], [], 0, False
     sides = ("A", form.m, form.atype, form.transposed_a), ("B", form.n, form.btype, form.transposed_b)
     for matrix, rows, type, transposed in sides:
         values_of = named.get(f"{matrix.lower()}_desc")
@@ -190,6 +194,7 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
         descriptors = np.broadcast_to(values_of, m.shape)[which]
         read.append(_chunks(descriptors, matrix, rows, type, transposed))
         described.append((matrix, len(read[-1]), descriptors))
+        wide |= transposed and type.bits == 32  # a swizzle that no tensor map of the emulator has
         split = len(read[-1]) if matrix == "A" else split
     enabled = np.full(int(which.sum()), ALL_LANES, object)
     if (disabled := named.get("disabled_lanes")) is not None:
@@ -200,7 +205,7 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
     return TensorProduct(
         form, _at(m, named["d"], which), None if a is None else _at(m, a, which), np.concatenate(read), split,
         np.broadcast_to(named["enable_input_d"], m.shape)[which].astype(bool), int(named.get("scale_input_d") or 0),
-        enabled, tuple(described),
+        enabled, () if wide else tuple(described),
     )  # fmt: skip
 
 

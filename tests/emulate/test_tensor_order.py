@@ -257,6 +257,23 @@ def test_a_stage_is_refilled_by_copies_that_a_commit_lets_go(waits):
         assert report.findings[0].kind in ("race", "unwaited-async")
 
 
+def test_a_commit_arrives_in_several_blocks_of_a_cluster():
+    """Block 0 multiplies; block 1 waits for that, and then lets block 0 end."""
+    many = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r4], %h1;\n"
+    meet = "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;\n"
+    body = (
+        ".reg .b16 %h<2>; mov.b16 %h1, 3; mov.u32 %r14, %cluster_ctarank; setp.eq.u32 %p7, %r14, 0;\n" + fill() + INIT
+        + "fence.mbarrier_init.release.cluster;\n" + PROXY + meet + SETUP + "@!%p7 bra X; @!%p1 bra X;\n"
+        + mma(guard="") + many + "X: " + wait() + AFTER + "@!%p7 bra Y;\n" + LOAD + WAIT_LD + OUT + "Y: " + meet
+    )  # fmt: skip
+    result = np.zeros((16, 128), np.uint32)
+    text = source(body, 32).replace(".param .u64 y)\n", ".param .u64 y) .reqnctapercluster 2, 1, 1\n")
+    clean(launch(text, np.zeros(1), result, grid=2))
+    assert (result.view(np.float32) == 16).all()
+    alone = text.replace("mov.b16 %h1, 3", "mov.b16 %h1, 1")
+    assert launch(alone, np.zeros(1), np.zeros((16, 128), np.uint32), grid=2).findings[0].kind == "deadlock"
+
+
 def test_products_in_flight_at_the_end_of_the_block():
     body = PREPARED + mma()
     report, _ = run(body)

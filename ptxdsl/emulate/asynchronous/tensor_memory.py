@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import Location
 from ...isa.cluster_address import OFFSET
 from ...isa.step import PhaseWait, TensorOperands
+from ...isa.tensor_copy import TensorCopy
 from ...isa.tensor_product import TensorProduct
 from ...layout.tensor_memory import TensorFragment
 from ..memory.access import Event, Observer, Requester
@@ -75,14 +76,14 @@ class TensorMemory(Observer):
         if self.races is not None:
             (self.races.before if before else self.races.after)(x.lanes_now)
 
-    def multiply(self, x: Executor, group: str, which: np.ndarray, product: TensorOperands) -> None:
-        assert isinstance(product, TensorProduct)
+    def issue(self, x: Executor, group: str, which: np.ndarray, operands: TensorOperands) -> None:
+        assert isinstance(operands, TensorProduct | TensorCopy)
         self.allocator.of_group(x, group)
-        self.works.multiply(x, which, product)
+        self.works.issue(x, which, operands)
 
-    def commit(self, x: Executor, group: str, space: str, mbarrier: np.ndarray, blocks: np.ndarray | None) -> None:
+    def commit(self, x: Executor, group: str, space: str, mbarrier: np.ndarray) -> None:
         self.allocator.of_group(x, group)
-        self.works.commit(x, space, mbarrier, blocks)
+        self.works.commit(x, space, mbarrier)
 
     # The machine
 

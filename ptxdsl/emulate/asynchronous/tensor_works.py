@@ -1,6 +1,6 @@
-"""Products in tensor memory (tcgen05.mma) and the commits that track them.
+"""Products in tensor memory and copies to it (tcgen05.mma, tcgen05.cp), and the commits that track them.
 
-A product is carried out, and what it reads from shared memory is read, when a commit that covers it arrives at an
+They are carried out, and what they read from shared memory is read, when a commit that covers them arrives at an
 mbarrier: when a thread waits for that and no thread can run, or when a schedule says so.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
+from ...isa.tensor_copy import SHAPES, TensorCopy
 from ...isa.tensor_product import A_COLUMNS, TensorProduct
-from ...layout.tensor_memory import TensorRegion, lane_of
+from ...layout.tensor_memory import ALL_LANES, TensorRegion, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.spaces import Memory
 from ..observe.races.clocks import Message
@@ -32,13 +33,13 @@ _COMMIT = "execute tcgen05.commit after it, and wait for the phase of its mbarri
 
 @dataclass(eq=False, slots=True)
 class TensorWork:
-    """Products in flight of one instruction, one for each lane. `stale` are rows of D, (lanes, M), that uninitialised
-    operands make so, and `text` says why."""
+    """Products or copies in flight of one instruction, one for each lane. `stale` are rows of the result, (lanes,
+    rows), that uninitialised operands make so, and `text` says why."""
 
     issued: int
     lanes: np.ndarray
     slots: np.ndarray
-    product: TensorProduct
+    product: TensorProduct | TensorCopy
     reading: Reading
     resume: Resumption
     origin: Origin
@@ -57,6 +58,8 @@ class TensorWork:
 
     def follows(self, other: TensorWork) -> bool:
         """True if it can be carried out together with another just before it."""
+        if isinstance(self.product, TensorCopy) or isinstance(other.product, TensorCopy):
+            return False
         return np.array_equal(self.lanes, other.lanes) and self.product.chains(other.product)
 
 
@@ -102,7 +105,8 @@ class Works:
         """Return the locations of the instructions in flight."""
         return list(dict.fromkeys(work.origin.location for work in self.works if work.origin.location is not None))
 
-    def multiply(self, x: Executor, which: np.ndarray, product: TensorProduct) -> None:
+    def issue(self, x: Executor, which: np.ndarray, product: TensorProduct | TensorCopy) -> None:
+        """Queue the products or copies of some lanes, if their columns are allocated."""
         with x.only(which):
             lanes = x.lanes_now
             slots = self.residents.slot[lanes]
@@ -116,7 +120,7 @@ class Works:
                 mask[which] = valid
                 product = product.part(valid)
         if not valid.all():
-            self.multiply(x, mask, product)
+            self.issue(x, mask, product)
             return
         with x.only(which):
             self._queue(x, slots, product, reads, writes)
@@ -125,12 +129,16 @@ class Works:
         self,
         x: Executor,
         slots: np.ndarray,
-        product: TensorProduct,
+        product: TensorProduct | TensorCopy,
         reads: Sequence[Sequence[TensorRegion]],
         writes: Sequence[Sequence[TensorRegion]],
     ) -> None:
-        lanes, form = x.lanes_now, product.form
-        if self.order is not None:
+        lanes = x.lanes_now
+        if self.order is not None and isinstance(product, TensorCopy):
+            is_narrow = product.shape is SHAPES["4x256b"]
+            self.order.issue(x, OperationKind.COPY, lanes, slots, reads, writes, is_narrow_copy=is_narrow)
+        elif self.order is not None:
+            form = product.form
             keys = [(form.m, form.n, form.ctas, at) for at in product.d.tolist()]
             self.order.issue(x, OperationKind.MULTIPLY, lanes, slots, reads, writes, keys)
         x.unwritten = None
@@ -143,7 +151,7 @@ class Works:
         self.works.append(work)
         self.issued += 1
 
-    def commit(self, x: Executor, space: str, mbarrier: np.ndarray, blocks: np.ndarray | None) -> None:
+    def commit(self, x: Executor, space: str, mbarrier: np.ndarray) -> None:
         lanes, address = x.lanes_now, mbarrier
         if space == "generic":
             address, space = x.specific("shared", mbarrier), "shared::cluster"
@@ -218,20 +226,34 @@ class Works:
                     which[m] |= any(region.meets(other) for region in work.product.writes(m) for other in regions)
         return which
 
+    def _copy(self, work: TensorWork, copy: TensorCopy) -> None:
+        """Carry out copies."""
+        words, everywhere = copy.cells(self._read(work)), np.full(len(work.lanes), ALL_LANES, object)
+        origins = np.zeros(words.shape[:2], np.uint8)
+        if work.stale is not None:
+            origins[work.stale] = self.cells.origin(work.text)
+        for placement in copy.shape.places:
+            self.cells.put_matrix(work.slots, copy.address, placement, everywhere, words, origins)
+
     def _carry_out(self, x: Executor, chain: Sequence[TensorWork]) -> None:
-        """Carry out products on the same accumulators, in order."""
+        """Carry out products on the same accumulators, in order, or a copy."""
         first, product = chain[0], chain[0].product
+        if isinstance(product, TensorCopy):
+            self._copy(first, product)
+            return
         placement, n = product.placement, product.form.n
         with first.resume(first.lanes):
             words = self.cells.matrix(first.slots, product.d, placement, n)
             total = product.numbers(words)
             origins = self.cells.matrix_origins(first.slots, product.d, placement, n).max(2)
             for work in chain:
-                origins = self._origins(work, origins)
+                each = work.product
+                assert isinstance(each, TensorProduct)
+                origins = self._origins(work, each, origins)
                 cells = None
-                if work.product.a is not None:
-                    cells = self.cells.matrix(first.slots, work.product.a, placement, A_COLUMNS)
-                total = work.product.multiply_add(x.numerics, total, self._read(work), cells)
+                if each.a is not None:
+                    cells = self.cells.matrix(first.slots, each.a, placement, A_COLUMNS)
+                total = each.multiply_add(x.numerics, total, self._read(work), cells)
             words = product.cells(total)
             self.cells.put_matrix(first.slots, product.d, placement, product.enabled, words, origins)
 
@@ -243,9 +265,9 @@ class Works:
             self.order.read_shared(work.origin, reading.readers.reshape(-1), reading.flat.reshape(-1))
         return data
 
-    def _origins(self, work: TensorWork, old: np.ndarray) -> np.ndarray:
+    def _origins(self, work: TensorWork, product: TensorProduct, old: np.ndarray) -> np.ndarray:
         """Return the origins of rows of D after a product, (lanes, M), from those before it."""
-        name, product = work.origin.name, work.product
+        name = work.origin.name
         fresh = product.accumulates[:, np.newaxis] & (old == NEVER_WRITTEN)
         origins = np.where(product.accumulates[:, np.newaxis], old, 0).astype(np.uint8)
         if fresh.any():
@@ -328,8 +350,10 @@ def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:
         yield chain
 
 
-def _stale_rows(product: TensorProduct, unwritten: np.ndarray) -> np.ndarray:
-    """Return the rows of D, (lanes, M), that uninitialised chunks of A or B, (chunks, lanes), make so."""
+def _stale_rows(product: TensorProduct | TensorCopy, unwritten: np.ndarray) -> np.ndarray:
+    """Return the rows of the result, (lanes, rows), that uninitialised chunks, (chunks, lanes), make so."""
+    if isinstance(product, TensorCopy):
+        return np.asarray(unwritten.reshape(product.shape.rows, -1, unwritten.shape[1]).any(1).T)
     form, split = product.form, product.split
     rows = np.zeros((unwritten.shape[1], form.m), bool)
     if split and not form.transposed_a:

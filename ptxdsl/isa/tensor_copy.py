@@ -43,7 +43,7 @@ SHAPES = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TensorCopy:
+class TensorMemoryCopy:
     """Copies of one instruction, one for each lane, to `address` (lanes,) from `chunks` (n, lanes) of shared memory.
 
     Elements of `bits` are expanded to bytes; 8 if they are not.
@@ -66,8 +66,8 @@ class TensorCopy:
     def writes(self, lane: int) -> tuple[TensorRegion, ...]:
         """Return the region that a lane's copy writes."""
         at, mask = int(self.address[lane]), 0
-        for place in self.shape.places:
-            for row in place.lanes.tolist():
+        for placement in self.shape.places:
+            for row in placement.lanes.tolist():
                 mask |= 1 << row + lane_of(at)
         first = column_of(at)
         return (TensorRegion(mask, first, first + self.shape.columns),)
@@ -80,7 +80,9 @@ class TensorCopy:
         return np.ascontiguousarray(octets).view(np.uint32).reshape(len(octets), self.shape.rows, -1)
 
 
-def copies(m: Step, i: Opcode, address: np.ndarray, descriptors: np.ndarray) -> Iterator[tuple[np.ndarray, TensorCopy]]:
+def copies(
+    m: Step, i: Opcode, address: np.ndarray, descriptors: np.ndarray
+) -> Iterator[tuple[np.ndarray, TensorMemoryCopy]]:
     """Yield the copies of an instruction, grouped by the layouts of their descriptors, with the mask of their lanes.
 
     Invalid descriptors and addresses are reported, and their copies left out.
@@ -90,7 +92,7 @@ def copies(m: Step, i: Opcode, address: np.ndarray, descriptors: np.ndarray) -> 
     for layout in np.unique(sources & ~START_MASK).tolist():
         which = (sources & ~START_MASK) == np.uint64(layout)
         at = np.broadcast_to(address, m.shape)[which].astype(np.int64)
-        highest = max(int(place.lanes.max()) for place in shape.places)
+        highest = max(int(placement.lanes.max()) for placement in shape.places)
         try:
             if highest + int((at >> 16).max()) >= LANES:
                 first = int((at >> 16).max())
@@ -103,4 +105,4 @@ def copies(m: Step, i: Opcode, address: np.ndarray, descriptors: np.ndarray) -> 
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
             continue
         chunks = chunk_addresses(sources[which], fields, shape.rows, OCTETS, False, 4 * shape.columns)
-        yield which, TensorCopy(shape, at, chunks, bits)
+        yield which, TensorMemoryCopy(shape, at, chunks, bits)

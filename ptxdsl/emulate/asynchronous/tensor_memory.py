@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import Location
 from ...isa.cluster_address import OFFSET
 from ...isa.step import PhaseWait, TensorOperands
-from ...isa.tensor_copy import TensorCopy
+from ...isa.tensor_copy import TensorMemoryCopy
 from ...isa.tensor_product import TensorProduct
 from ...layout.tensor_memory import TensorFragment
 from ..memory.access import Event, Observer, Requester
@@ -77,7 +77,7 @@ class TensorMemory(Observer):
             (self.races.before if before else self.races.after)(x.lanes_now)
 
     def issue(self, x: Executor, group: str, which: np.ndarray, operands: TensorOperands) -> None:
-        assert isinstance(operands, TensorProduct | TensorCopy)
+        assert isinstance(operands, TensorProduct | TensorMemoryCopy)
         self.allocator.of_group(x, group)
         self.works.issue(x, which, operands)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
-from ...isa.tensor_copy import SHAPES, TensorCopy
+from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
 from ...isa.tensor_product import A_COLUMNS, TensorProduct
 from ...layout.tensor_memory import ALL_LANES, TensorRegion, lane_of
 from ..memory.access import UPDATES, Origin
@@ -39,7 +39,7 @@ class TensorWork:
     issued: int
     lanes: np.ndarray
     slots: np.ndarray
-    product: TensorProduct | TensorCopy
+    product: TensorProduct | TensorMemoryCopy
     reading: Reading
     resume: Resumption
     origin: Origin
@@ -58,7 +58,7 @@ class TensorWork:
 
     def follows(self, other: TensorWork) -> bool:
         """True if it can be carried out together with another just before it."""
-        if isinstance(self.product, TensorCopy) or isinstance(other.product, TensorCopy):
+        if isinstance(self.product, TensorMemoryCopy) or isinstance(other.product, TensorMemoryCopy):
             return False
         return np.array_equal(self.lanes, other.lanes) and self.product.chains(other.product)
 
@@ -105,7 +105,7 @@ class Works:
         """Return the locations of the instructions in flight."""
         return list(dict.fromkeys(work.origin.location for work in self.works if work.origin.location is not None))
 
-    def issue(self, x: Executor, which: np.ndarray, product: TensorProduct | TensorCopy) -> None:
+    def issue(self, x: Executor, which: np.ndarray, product: TensorProduct | TensorMemoryCopy) -> None:
         """Queue the products or copies of some lanes, if their columns are allocated."""
         with x.only(which):
             lanes = x.lanes_now
@@ -129,12 +129,12 @@ class Works:
         self,
         x: Executor,
         slots: np.ndarray,
-        product: TensorProduct | TensorCopy,
+        product: TensorProduct | TensorMemoryCopy,
         reads: Sequence[Sequence[TensorRegion]],
         writes: Sequence[Sequence[TensorRegion]],
     ) -> None:
         lanes = x.lanes_now
-        if self.order is not None and isinstance(product, TensorCopy):
+        if self.order is not None and isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
             self.order.issue(x, OperationKind.COPY, lanes, slots, reads, writes, is_narrow_copy=is_narrow)
         elif self.order is not None:
@@ -226,7 +226,7 @@ class Works:
                     which[m] |= any(region.meets(other) for region in work.product.writes(m) for other in regions)
         return which
 
-    def _copy(self, work: TensorWork, copy: TensorCopy) -> None:
+    def _copy(self, work: TensorWork, copy: TensorMemoryCopy) -> None:
         """Carry out copies."""
         words, everywhere = copy.cells(self._read(work)), np.full(len(work.lanes), ALL_LANES, object)
         origins = np.zeros(words.shape[:2], np.uint8)
@@ -238,7 +238,7 @@ class Works:
     def _carry_out(self, x: Executor, chain: Sequence[TensorWork]) -> None:
         """Carry out products on the same accumulators, in order, or a copy."""
         first, product = chain[0], chain[0].product
-        if isinstance(product, TensorCopy):
+        if isinstance(product, TensorMemoryCopy):
             self._copy(first, product)
             return
         placement, n = product.placement, product.form.n
@@ -350,9 +350,9 @@ def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:
         yield chain
 
 
-def _stale_rows(product: TensorProduct | TensorCopy, unwritten: np.ndarray) -> np.ndarray:
+def _stale_rows(product: TensorProduct | TensorMemoryCopy, unwritten: np.ndarray) -> np.ndarray:
     """Return the rows of the result, (lanes, rows), that uninitialised chunks, (chunks, lanes), make so."""
-    if isinstance(product, TensorCopy):
+    if isinstance(product, TensorMemoryCopy):
         return np.asarray(unwritten.reshape(product.shape.rows, -1, unwritten.shape[1]).any(1).T)
     form, split = product.form, product.split
     rows = np.zeros((unwritten.shape[1], form.m), bool)

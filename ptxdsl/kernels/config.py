@@ -36,7 +36,7 @@ _ELSEWHERE = {  # names that other libraries have for fields
 
 
 class LeftOut(tuple[int, int, int]):
-    """The tile of a configuration of wgmma that names none. It equals no other: gemm() may take another one."""
+    """The tile of a wgmma configuration without one. It compares unequal to all others, so that gemm() may choose."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LeftOut)
@@ -98,7 +98,7 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
     epilogue: Callable[..., Any] | None = None
 
     def __hash__(self) -> int:
-        """Of some fields, quickly: each call that names a configuration asks for it."""
+        """Hash some fields only: every call with a configuration computes it."""
         return hash((self.tile, self.stages))
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
 
     @cached_property
     def without_epilogue(self) -> GemmConfig:
-        """The same without a function of its own."""
+        """Return the configuration without its epilogue."""
         return self if self.epilogue is None else replace(self, epilogue=None)
 
     @property
@@ -129,19 +129,19 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
         return tile_schedule(self.schedule, self.split_k, self.reduction)
 
     def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> Traits:
-        """What the kernel for such operands is made for."""
+        """Return the traits of the kernel for such operands."""
         if isinstance(self.tiling, WarpgroupTiling):
             return warpgroup_traits_of(self.tiling, operands, self.tile_schedule, self.epilogue)
         return self.warp_traits(operands, arch)
 
     def warp_traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> WarpTraits:
-        """The same on the sm_80 path."""
+        """Return the traits of the kernel on sm_80."""
         atom = self.atom or usual_atom(operands.inputs, arch)
         tiling = WarpTiling(self.tile, self.warp, self.stages, atom)
         return traits_of(tiling, operands, self.tile_schedule, self.epilogue)
 
     def _help(self, field: str) -> str | None:
-        """How to mend a field that does not fit, where its message does not say."""
+        """Return the remedy for an invalid field, if its message has none."""
         value = getattr(self, field, None)
         if field == "stages" and type(value) is int and value == 1:
             return "with one stage no copy could be under way while tensor cores read: 3 to 6 are usual"
@@ -201,14 +201,14 @@ def _is_int(number: object) -> bool:
 
 
 def _near_schedule(name: str) -> str:
-    """The schedule of ptxdsl.schedule that a name means."""
+    """Return the schedule of ptxdsl.schedule that a name is likely to mean."""
     words: dict[str, type] = {"stream": StreamKThreadblockSwizzle, "persistent": PersistentScheduler}
     near = (known for word, known in words.items() if word in name.lower())
     return next(near, GroupedRowsThreadblockSwizzle).__name__
 
 
 def specialise(config: GemmConfig, **fields: object) -> GemmConfig:
-    """A configuration with other fields."""
+    """Return a configuration with other fields."""
     try:
         return _specialised(config, **fields)
     except TypeError:  # a value that is not hashable is none that a field takes

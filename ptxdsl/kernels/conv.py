@@ -38,7 +38,7 @@ USUAL = DEEP.warp_traits()
 
 @pd.kernel
 def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -> None:
-    """The first operand is the images, the second the filters, and a row of the output a pixel."""
+    """Compute a convolution with mma.sync. A is the images, B the filters, and a row of the output a pixel."""
     g, memory = p.geometry, SharedMemory(traits)
     x, w, out = View(p.x, g.pixel), View(p.w, g.ldw), View(p.out, g.ldo)
     product = Product(g.m, g.n, g.k, x, w, out, out, 1, 0, extra_values(p, traits.operands))
@@ -50,7 +50,8 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """The same on sm_90a, as `warpgroup_gemm_kernel`: one thread copies columns of pixels, and the filters to them."""
+    """Compute a convolution with wgmma, as `warpgroup_gemm_kernel`. One thread loads columns of pixels, and the
+    filters."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = convolution_of_tensors(p, traits)
@@ -58,14 +59,14 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
     await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(context))
+        load_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
 
 
-def copy_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:
-    """As `gemm.load_tiles`; the place of a tile in the images is worked out where its copies begin."""
+def load_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:
+    """Load tiles as `gemm.load_tiles` does; the window positions of a tile are computed when its loads start."""
     for work in walk.tiles(loaded_elsewhere):
         copies.seek(work)
         load_tile(ring, copies.of(work))

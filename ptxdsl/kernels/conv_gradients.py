@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.convolutions.dgrad import DgradCall
 from ptxdsl.kernels.call.convolutions.wgrad import WgradCall
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import CONVOLUTIONS, copy_windows
+from ptxdsl.kernels.conv import CONVOLUTIONS, load_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
@@ -29,7 +29,8 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """One thread copies pixels of the gradient and columns of those of the images; warpgroups multiply and store."""
+    """Compute the filter gradient. One thread loads pixels of the output's gradient, and columns of pixels of the
+    images."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
     products = wgrad_of_tensors(p, traits)
@@ -37,7 +38,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        copy_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(context))
+        load_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)

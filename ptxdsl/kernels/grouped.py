@@ -51,10 +51,10 @@ USUAL, HOPPER = WarpTraits(schedule=IN_TURN), WarpgroupTraits(schedule=AHEAD)
 def grouped_kernel(
     p: grouped_parameters(traits, mode), *, traits: WarpTraits = USUAL, mode: str = "device", sort: bool = False
 ) -> None:
-    """What the host has worked out is, by its mode: "host" (GroupedProblemVisitor.table), "parts" or "dealt"
-    (`parts_table`); it is not read with "device".
+    """`mode` says what the host has planned: "host" (GroupedProblemVisitor.table), "parts" or "dealt" (`parts_table`),
+    or nothing with "device".
 
-    With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede that.
+    With `sort` the first tiles are the longest, and blocks are numbered by `seat`, whose counters precede the plan.
     """
     block: Scalar
     memory, entries, block = SharedMemory(traits), p.schedule, pd.ctaid.x
@@ -73,13 +73,13 @@ def grouped_kernel(
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """The same on sm_90a, as `warpgroup_ragged_kernel`: tiles are dealt in turn, in the order of the table, and a warp
-    of its own finds them."""
+    """Compute a list of problems with wgmma, as `warpgroup_ragged_kernel`. Blocks take tiles in turn, in the order of
+    the table, and a warp of its own locates them."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    told = p.counters, tiling.multiplying + WARP
+    arguments = p.counters, tiling.multiplying + WARP
     _, blocks = traits.schedule.multicast
-    queue = ClusterProblemTileQueue(*told, blocks) if blocks > 1 else ProblemTileQueue(*told)
+    queue = ClusterProblemTileQueue(*arguments, blocks) if blocks > 1 else ProblemTileQueue(*arguments)
     maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps)
     await_prerequisites()
     tiles = ProblemTiles(p, traits, queue, maps)
@@ -89,14 +89,14 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
             tiles.find()
             pd.ptx.exit()  # so that what the roles behind begin with takes none of its few registers
         with pd.warp(tiling.copying_warp):
-            tiles.copy(ring, tma_loads(traits, memory, traits.piece))
+            tiles.load(ring, tma_loads(traits, memory, traits.a_box_rows))
             pd.ptx.exit()
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         tiles.compute(ring, memory, consumer)
 
 
 def locator(p: Any, traits: Traits) -> Callable[..., WorkTile]:
-    """What makes a problem of the table, and one of its tiles, a WorkTile."""
+    """Return a function from a problem of the table and the number of a tile to a WorkTile."""
 
     def locate(number: Scalar, tile: Scalar, begin: Index = 0, end: Scalar | None = None, *_: Scalar) -> WorkTile:
         product = load_product(p.table, number, traits.operands, p.alpha, p.beta)
@@ -110,7 +110,7 @@ def locator(p: Any, traits: Traits) -> Callable[..., WorkTile]:
 
 
 def of_device(p: Any, entries: PointerValue, block: Scalar, traits: Traits) -> DeviceVisitor:
-    """Finds problems by their sizes in the table."""
+    """Return the visitor that finds problems by their sizes in the table."""
 
     def tiles_of(number: Scalar) -> tuple[Scalar, Scalar]:
         m, n = pd.ptx.ld.global_.v2.s64(p.table + number.to(s64) * ROW)

@@ -1,5 +1,5 @@
-"""Problems of a list on the sm_90a path: one warp finds a block's tiles and rewrites tensor maps for their problems,
-others are told what to copy, to multiply and to store."""
+"""A list of problems on sm_90a: one warp locates a block's tiles and rewrites tensor maps for their problems; it passes
+them on to the warps that load, multiply and store."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ from ptxdsl.trace.memory import PointerValue
 
 
 def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
-    """A row of the table: M, N, K, tiles along M on sm_90a, and of A, B, C and out the address and the elements between
-    lines."""
+    """Load a row of the table: M, N, K, tiles along M on sm_90a, and the address and row stride of A, B, C and out."""
     row = table + number.to(s64) * ROW
     m, n, k, _, *matrices = [word for i in range(0, ROW, 2) for word in pd.ptx.ld.global_.v2.s64(row + i)]
     types = operands.inputs, operands.inputs, operands.output, operands.output
@@ -44,14 +43,14 @@ def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha:
 
 
 class ProblemTiles:
-    """The tiles of a list of problems: `p` are the parameters of a kernel."""
+    """The tiles of a list of problems; `p` are the parameters of a kernel."""
 
     def __init__(self, p: Any, traits: WarpgroupTraits, queue: ProblemTileQueue, maps: ProblemMaps) -> None:
         self.p, self.traits, self.queue, self.maps = p, traits, queue, maps
         self.blocks = traits.schedule.multicast[1]  # that take neighbouring tiles together
 
     def find(self) -> None:
-        """By a warp, all of whose lanes find the tiles: tells the others of each."""
+        """Locate the tiles, in all lanes of a warp, and pass each on to the other warps."""
         queue, maps = self.queue, self.maps
         maps.begin()
         block = pd.ctaid.x if self.blocks == 1 else pd.ctaid.x // self.blocks
@@ -60,14 +59,14 @@ class ProblemTiles:
             maps.follow(work.item[0], self._product)
             with pd.elect():
                 queue.announce(work, maps.version)
-                queue.tell(queue.take())
+                queue.broadcast(queue.take())
             walk.skip(work)
         with pd.elect():
             queue.close()
 
-    def copy(self, ring: pd.Ring, copies: TmaLoads) -> None:
-        """As `gemm.load_tiles`, by another warp, one of whose lanes copies, always the same."""
-        walk, version = ProblemTileQueueWalk(self.queue, self._copied), pd.var(u32, NO_PROBLEM)
+    def load(self, ring: pd.Ring, copies: TmaLoads) -> None:
+        """Load tiles as `gemm.load_tiles` does, in one lane of another warp, always the same."""
+        walk, version = ProblemTileQueueWalk(self.queue, self._loaded), pd.var(u32, NO_PROBLEM)
         for work in walk.tiles(loaded_elsewhere):
             with pd.elect():
                 with pd.if_(work.item[1] != version):
@@ -94,21 +93,21 @@ class ProblemTiles:
             compute_shares(ring, mma, epilogue, walk)
 
     def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
-        """How many tiles a problem has along M and N."""
+        """Return the number of tiles of a problem along M and N."""
         _, n, _, down = self._sizes(number)
         return down, self._across(n)
 
     def _sizes(self, number: Scalar) -> tuple[Scalar, ...]:
-        """M, N, K, and how many tiles there are along M."""
+        """Return M, N, K, and the number of tiles along M."""
         row = self.p.table + number.to(s64) * ROW
         return tuple(word.to(u32) for i in (0, 2) for word in pd.ptx.ld.global_.v2.s64(row + i))
 
     def _across(self, n: Scalar) -> Scalar:
-        """How many tiles there are along N, of blocks together."""
+        """Return the number of tiles along N, in units of the blocks of a cluster."""
         return ceil_div(n, self.traits.tile[1] * self.blocks)
 
     def _located(self, number: Scalar, tile: Scalar) -> WorkTile:
-        """A tile of a problem, for the warp that finds it: which of its rows is the first, and how many it has."""
+        """Return a tile of a problem as the locating warp sees it: its first row, and its number of rows."""
         (m, n, k, down), traits = self._sizes(number), self.traits
         row, column = tile_of_group(traits, tile, down, self._across(n))
         first, rows = pd.cast(0, u32), m
@@ -120,22 +119,22 @@ class ProblemTiles:
         product = Product(rows, n, k, TensorView(None, 0, first), None, None, None, 1, 0)
         return WorkTile(product, (row, column), 0, ceil_div(k, traits.tile[2]), traits.tile)
 
-    def _copied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
-        """The same for the one that copies."""
+    def _loaded(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
+        """Return a tile as the producer sees it."""
         row, column, iterations, _ = tile
         a, b = self.maps.of(0, version, first if self.traits.shares_rows else None), self.maps.of(1, version)
         product = Product(rows, rows, rows, a, b, None, None, 1, 0)
         return WorkTile(product, (row, column), 0, iterations, self.traits.tile)
 
     def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
-        """The same for those that multiply."""
+        """Return a tile as the consumers see it during the mainloop."""
         row, column, iterations, _ = tile
         return WorkTile(
             Product(rows, rows, rows, None, None, None, None, 1, 0), (row, column), 0, iterations, self.traits.tile
         )
 
     def stored(self, work: WorkTile) -> WorkTile:
-        """The same when it is stored: where, the table says."""
+        """Return a tile as the consumers store it, with the matrices of the table."""
         number, version, first = work.item
         product, row = self._product(number)._replace(m=work.product.m), first if self.traits.shares_rows else None
         if row is not None:
@@ -151,7 +150,7 @@ class ProblemTiles:
 
 
 class ProblemTileQueueWalk(TileQueueWalk):
-    """Tiles that a warp is told, whose item is the problem, the version of its maps, and the first of its rows."""
+    """The walk over the tiles of a queue; an item is the problem, the version of its maps, and the first row."""
 
     def work(self) -> WorkTile:
         values = [value.value for value in self.values]
@@ -159,7 +158,7 @@ class ProblemTileQueueWalk(TileQueueWalk):
 
 
 class StoredProblems(ProblemTileQueueWalk):
-    """The same for those that multiply, and ask the table when they store: registers are few beside accumulators."""
+    """The walk of the consumers, which read the table again to store a tile: accumulators leave few registers."""
 
     def __init__(
         self, queue: ProblemTileQueue, locate: Callable[..., WorkTile], stored: Callable[[WorkTile], WorkTile]
@@ -172,5 +171,5 @@ class StoredProblems(ProblemTileQueueWalk):
 
 
 def _from(view: View, row: Scalar) -> View:
-    """A matrix from a row on."""
+    """Return a matrix from a row on."""
     return View(view.pointer + row.to(s64) * view.stride, view.stride)

@@ -66,10 +66,10 @@ def ragged_kernel(
     gathers: bool = False,
     scatters: bool = False,
 ) -> None:
-    """`p.sizes` are the end offsets of the groups, or with form="masked" how many rows of each matrix count. Where it
-    `gathers`, rows of A are those that `p.index` says; where it `scatters`, those of out by `p.out_index`.
+    """`p.sizes` are the end offsets of the groups, or the numbers of rows of each matrix with form="masked". If the
+    kernel `gathers`, `p.index` names the rows of A; if it `scatters`, `p.out_index` names those of out.
 
-    Sizes that make no sense are taken for others that do; with `validate` the kernel stops instead.
+    Invalid sizes are clamped; with `validate` the kernel traps instead.
     """
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
@@ -93,13 +93,14 @@ def warpgroup_ragged_kernel(
     validate: bool = False,
     scatters: bool = False,
 ) -> None:
-    """The same on sm_90a, as `warpgroup_gemm_kernel`. A tile that reaches over the end of its group is multiplied with
-    the rows behind it, which are not stored. Rows of A that `p.index` names are gathered by warps of their own."""
+    """Compute groups of rows with wgmma, as `warpgroup_gemm_kernel`. A tile that extends past the end of its group is
+    multiplied with the rows that follow, which are not stored. Rows of A that `p.index` names are gathered by warps of
+    their own."""
     memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
     ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
     _, blocks = traits.schedule.multicast
-    told = p.counters, tiling.multiplying + gathers * GatheredRing.writers
-    queue = ClusterTileQueue(*told, blocks) if blocks > 1 else TileQueue(*told)
+    arguments = p.counters, tiling.multiplying + gathers * GatheredRing.writers
+    queue = ClusterTileQueue(*arguments, blocks) if blocks > 1 else TileQueue(*arguments)
     boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
     await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
     if validate:
@@ -112,20 +113,20 @@ def warpgroup_ragged_kernel(
     with pd.warpgroup(tiling.producer, registers=copying):
         with pd.warp(tiling.copying_warp):
             walk = groups_walk(p, traits, form, matrices, queue.taken, 1, 0 if halves else None, traits.shares_rows)
-            by_tensors = ColumnCopies(traits, memory) if gathers else tma_loads(traits, memory, traits.piece)
-            copy_queued_tiles(ring, by_tensors, walk, queue)
+            by_tensors = ColumnCopies(traits, memory) if gathers else tma_loads(traits, memory, traits.a_box_rows)
+            load_queued_tiles(ring, by_tensors, walk, queue)
         if gathers:
             with pd.warp(*tiling.gathering_warps) as gatherer:
                 rows = GatheredRows(p, traits, memory, gatherer.index)
-                gather_tiles(ring, rows, told_walk(p, traits, matrices, queue.reader()))
+                gather_tiles(ring, rows, queued_walk(p, traits, matrices, queue.reader()))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma = warpgroup_mma(traits, memory, consumer.index)
         epilogue = group_epilogue(traits, memory, consumer, scatters)
         plain = partial(multiply_rows, consumer) if halves else multiply_tiles
         multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
-        tiles = told_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
+        tiles = queued_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
         if tiling.pingpong:
-            compute_in_turns(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
+            compute_pingpong(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
         elif traits.shares_rows:
             walk = StaggeredWalk(tiles, tiling, consumer, epilogue) if tiling.stagger else tiles
             compute_shares(ring, mma, epilogue, walk)
@@ -134,7 +135,7 @@ def warpgroup_ragged_kernel(
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
-    """Where A, B and out of a group are in their tensors."""
+    """Return a function from a group and its first row to A, B and out in their tensors."""
 
     def matrices(group: Scalar, first: Scalar) -> tuple[TensorView, TensorView, View | ScatteredView | GroupRows]:
         at, out = (0 if form == "ragged" else group, first), rows_of_out(p, first, group, scatters)
@@ -145,15 +146,15 @@ def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = 
     return matrices
 
 
-def copy_queued_tiles(
+def load_queued_tiles(
     ring: pd.Ring,
     copies: TmaLoads,
     walk: Walk,
     queue: TileQueue,
     mapped: Callable[[WorkTile], WorkTile] = lambda work: work,
 ) -> None:
-    """As `gemm.load_tiles`, by a warp: all of its lanes find the tiles, and one of them, always the same, copies.
-    `mapped` makes a work one whose A and B have tensor maps."""
+    """Load tiles as `gemm.load_tiles` does, by a warp: all of its lanes locate the tiles, and the same one always
+    issues the loads. `mapped` replaces A and B of a work tile by views with tensor maps."""
     for work in walk.tiles(loaded_elsewhere):
         work = mapped(work)
         with pd.elect():
@@ -162,16 +163,16 @@ def copy_queued_tiles(
             if work.halved is None:
                 load_tile(ring, copies.of(work))
             else:
-                copy_rows(ring, copies, work)
-            queue.tell(taken)
+                load_rows(ring, copies, work)
+            queue.broadcast(taken)
         walk.skip(work)
     with pd.elect():
         ring.drain()
         queue.close()
 
 
-def copy_rows(ring: pd.Ring, copies: TmaLoads, work: WorkTile) -> None:
-    """As `gemm.load_tile`. Of halved work the slots are those of one warpgroup and of the other, in turn."""
+def load_rows(ring: pd.Ring, copies: TmaLoads, work: WorkTile) -> None:
+    """Load a work tile as `gemm.load_tile` does. The slots of a halved tile belong to the two warpgroups in turn."""
     (row, column), a = work.tile, work.product.a
     second = work._replace(tile=(row, column + 1), product=work.product._replace(a=a._replace(row=a.row - GROUP_ROWS)))
     with pd.if_(work.halved):
@@ -183,23 +184,23 @@ def copy_rows(ring: pd.Ring, copies: TmaLoads, work: WorkTile) -> None:
         load_tile(ring, copies.of(work))
 
 
-def compute_in_turns(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
-    """As `gemm.compute_tiles` of warpgroups in turns, each of which multiplies one piece of 64 rows alone where its
+def compute_pingpong(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
+    """Compute tiles as `gemm.compute_tiles` does, of ping-pong warpgroups. A warpgroup multiplies only 64 rows if its
     group has no more in a tile."""
     for work in walk.tiles(loaded_elsewhere):
-        accumulators = TileAccumulators(mma.layout, mma.layout.groups * mma.pieces)
+        accumulators = TileAccumulators(mma.layout, mma.layout.groups * mma.row_blocks)
         with pd.if_(work.product.m > work.first[0] + GROUP_ROWS):
             multiply_tiles(ring, mma.into(accumulators), epilogue, walk, work)
         with pd.else_():
-            multiply_tiles(ring, mma.into(accumulators, pieces=1), epilogue, walk, work)
+            multiply_tiles(ring, mma.into(accumulators, row_blocks=1), epilogue, walk, work)
         for output in walk.complete(work, accumulators):
             epilogue(output)
     epilogue.finish()
 
 
 def compute_shares(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk) -> None:
-    """As `gemm.compute_tiles` of tiles that have even shares of the rows of their groups: as many are multiplied. Each
-    number of rows has accumulators of its own, since wgmma would wait where products of several shapes shared them."""
+    """Compute tiles with even shares of the rows of their groups, and multiply only these rows. Each number of rows has
+    its own accumulators: wgmmas of different shapes on shared ones would be serialised."""
     for work in walk.tiles(loaded_elsewhere):
         accumulators, lower = TileAccumulators(mma.layout), 0
         for rows in heights(work.extents[0], INTEGER_STEP if mma.layout.type.is_integer else SHARE_STEP):
@@ -214,13 +215,13 @@ def compute_shares(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk)
 
 
 def heights(tile_m: int, step: int) -> list[int]:
-    """Of how many rows there are products, for tiles with shares of a group: those of up to half of a tile wait for
-    their columns of B, and need not be told apart so well."""
+    """Return the numbers of rows that have products of their own, for tiles with shares of a group. Fewer rows than
+    half of a tile are not distinguished as finely, since such tiles are limited by loads of B."""
     return [*range(SHARE_ROWS, tile_m // 2 + 1, SHARE_ROWS), *range(tile_m // 2 + step, tile_m + 1, step)]
 
 
 def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar]:
-    """Where the tile of a number begins in a group of `count` rows that are dealt to so many, and how many it has."""
+    """Return the first row and the number of rows of a tile in a group of `count` rows that are divided among tiles."""
     steps = ceil_div(count, SHARE_STEP)
     each = steps // down
     more = steps - each * down
@@ -232,8 +233,8 @@ def share_of(count: Scalar, down: Scalar, number: Index) -> tuple[Scalar, Scalar
 def multiply_rows(
     consumer: pd.warpgroup, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
 ) -> TileAccumulators:
-    """As `gemm.multiply_tiles`. Of halved work a warpgroup has every second slot, and lets the others pass: K goes on
-    as it does in whole tiles, so that blocks find in the L2 cache what others have read."""
+    """Multiply a tile as `gemm.multiply_tiles` does. Of a halved tile each warpgroup has every second slot, and skips
+    the others: K advances as in whole tiles, so that blocks find in the L2 cache what others have read."""
     accumulators = TileAccumulators(mma.layout)
     with pd.if_(work.halved):
         epilogue.prepare(work)
@@ -261,8 +262,8 @@ def groups_walk(
     warpgroup: Index | None = None,
     shares: bool = False,
 ) -> VisitorWalk:
-    """The tiles of all groups; `matrices` are A, B and out of a group, given which row of all is its first. They are
-    whole ones, or halves for a `warpgroup` of two, 0 for the copies of both; or `shares`."""
+    """Return the walk over the tiles of all groups. `matrices` returns A, B and out of a group, given its first row
+    among all. Tiles are whole, or halves for a `warpgroup` of two, 0 for the loads of both, or `shares`."""
     (tile_m, tile_n, tile_k), (_, blocks) = traits.tile, traits.schedule.multicast
     across, iterations = ceil_div(p.n, tile_n * blocks), ceil_div(p.k, tile_k)
     division = Division(warpgroup is not None, shares, blocks)
@@ -285,8 +286,8 @@ def groups_walk(
 
 
 class GroupPart(NamedTuple):
-    """Rows of a group that a tile lies in as in a product of its own: the first one's number among all, how many there
-    are, the (row, column) of the tile, and whether it is halved."""
+    """The rows of a group that form a product with this tile: the first one among all, their number, the (row, column)
+    of the tile, and whether it is halved."""
 
     first: Scalar
     rows: Scalar
@@ -295,9 +296,9 @@ class GroupPart(NamedTuple):
 
 
 def half_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart, warpgroup: Index) -> GroupPart:
-    """Where a tile is of a group whose rows at the end are halved, if they are half of a tile at most: one warpgroup
-    has them of one column of tiles, the other of the next, as the second half of a tile that begins that many rows
-    before. So all take the same time, and blocks that began together stay together."""
+    """Return the part of a group for a tile that may be halved: the last tile of a group with at most half of its rows.
+    One warpgroup has these rows for one column of tiles, the other for the next, as the second half of a tile that
+    begins half a tile earlier. All tiles then take the same time, and blocks that started together stay together."""
     tile_m, across = visitor.tile
     whole = visitor.whole_tiles(group.rows)
     halved = number >= whole * across
@@ -309,7 +310,7 @@ def half_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: Gro
 
 
 def share_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart) -> GroupPart:
-    """Where a tile is that has an even share of the rows of its group: it is a product of its own. Blocks of a cluster
+    """Return the part of a group for a tile with an even share of its rows: a product of its own. Blocks of a cluster
     take neighbouring columns."""
     (_, across), (_, blocks), down = visitor.tile, traits.schedule.multicast, visitor.down(group.rows)
     row, column = tile_of_group(traits, number, down, across)
@@ -319,7 +320,7 @@ def share_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: Gr
     return GroupPart(group.first + begin, rows, (pd.cast(0, u32), column))
 
 
-def told_walk(
+def queued_walk(
     p: Any,
     traits: WarpgroupTraits,
     matrices: Matrices,
@@ -327,7 +328,7 @@ def told_walk(
     alpha: Scalar | int = 1,
     warpgroup: Index | None = None,
 ) -> TileQueueWalk:
-    """The same tiles for those that multiply, who are told where each is."""
+    """Return the walk over the same tiles in the consumers, which read their coordinates from a queue."""
     iterations = ceil_div(p.k, traits.tile[2])
 
     def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> WorkTile:
@@ -344,7 +345,7 @@ def told_walk(
 
 
 def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[View, ...]:
-    """The operands of the epilogue of a group's rows, from the `first` one on."""
+    """Return the operands of the epilogue for a group's rows, from the `first` one on."""
 
     def of_group(extra: Extra, values: Any) -> View:
         pointer = values.pointer
@@ -358,8 +359,8 @@ def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[
 
 
 def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) -> Tile:
-    """The (row, column) of a tile among those of its group. On sm_90a strips are about as wide as the tiles at work
-    together are a square of the output, which have least to read then."""
+    """Return the (row, column) of a tile in its group. On sm_90a strips are so wide that the tiles in flight form about
+    a square of the output, which minimises reads."""
     if not isinstance(traits, WarpgroupTraits):
         return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
     (tile_m, tile_n, _), (_, blocks) = traits.tile, traits.schedule.multicast
@@ -369,19 +370,19 @@ def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) ->
 
 
 def _rows(matrix: Any, first: Scalar, group: Scalar, by_column: bool = False) -> View:
-    """A group's part of a matrix: its rows from the `first` one on."""
+    """Return a group's part of a matrix: its rows from the `first` one on."""
     line = first.bitcast(s32).to(s64)  # the half of a tile may begin before the first row of all
     row = line if by_column else line * matrix.stride
     return View(matrix.pointer + (row + group.to(s64) * matrix.apart), matrix.stride)
 
 
 def _gathered(p: Any, first: Scalar) -> ScatteredView:
-    """A group's part of the rows that an index names, from the `first` one on."""
+    """Return a group's part of the rows that an index names, from the `first` one on."""
     return ScatteredView(p.a.pointer, p.a.stride, p.index + first, p.rows - 1 - first, p.a_rows)
 
 
 def rows_of_out(p: Any, first: Scalar, group: Scalar, scatters: bool) -> View | ScatteredView:
-    """A group's part of the output: its rows from the `first` one on, or those that an index says."""
+    """Return a group's part of the output: its rows from the `first` one on, or those that an index names."""
     if not scatters:
         return _rows(p.out, first, group)
     numbers = p.out_index + first.bitcast(s32)

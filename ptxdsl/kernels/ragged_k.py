@@ -18,7 +18,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles, multiply_tiles
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Product, View, WorkTile
-from ptxdsl.kernels.ragged import copy_queued_tiles, tile_of_group
+from ptxdsl.kernels.ragged import load_queued_tiles, tile_of_group
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
@@ -78,7 +78,7 @@ def warpgroup_ragged_k_kernel(
     copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
-        copy_queued_tiles(ring, TmaLoads(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
+        load_queued_tiles(ring, TmaLoads(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         multiply = scaled_mainloop(

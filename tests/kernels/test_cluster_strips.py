@@ -57,7 +57,7 @@ def test_lines_of_a_leave_the_cache_first(name, rng):
     config = replace(shared(64, 64), schedule=ClusterStrips((1, 2), streamed=True))
     run(name, rng, 264, 200, 128, config=config)
     traits = config.traits(Operands(), "sm_90a")
-    assert traits.general.schedule.streams_a and not shared(64, 64).traits(Operands(), "sm_90a").schedule.streams_a
+    assert traits.general.schedule.streamed and not shared(64, 64).traits(Operands(), "sm_90a").schedule.streamed
     text = warpgroup_gemm_kernel.ptx("sm_90a", traits=traits.general)
     assert text.count("L2::cache_hint") == text.count("createpolicy.fractional.L2::evict_first") == 1  # B stays
 

@@ -355,7 +355,7 @@ class TestChoice:
     def test_a_cluster_may_read_images_of_many_channels_once(self):
         schedules = [config.schedule for config in ranked((128, 14, 14, 1024), (256, 1, 1))]
         clusters = [schedule for schedule in schedules if isinstance(schedule, ClusterStrips)]
-        assert [(each.streams_a, each.multicast) for each in clusters] == [(True, (1, 2))]
+        assert [(each.streamed, each.multicast) for each in clusters] == [(True, (1, 2))]
         assert not any(
             isinstance(config.schedule, ClusterStrips) for config in ranked((128, 14, 14, 256), (256, 3, 3), pad=1)
         )

@@ -45,7 +45,7 @@ class OutNotAcquired(NotAcquired):
 class NotTold(ProblemTileQueue):
     """Those that copy and multiply do not wait for what they are told of a tile."""
 
-    def told(self):
+    def receive(self):
         values = [self.numbers[word] for word in range(self.words)]
         self.ring.wait()
         self.ring.release()
@@ -55,7 +55,7 @@ class NotTold(ProblemTileQueue):
 class NotReleased(ProblemTileQueue):
     """Nor do they say that they have read it."""
 
-    def told(self):
+    def receive(self):
         first = self.ring.wait().index * self.words
         return [self.numbers[first + word] for word in range(self.words)]
 
@@ -63,7 +63,7 @@ class NotReleased(ProblemTileQueue):
 class NotAwaited(TileQueue):
     """Nor for what they are told of a tile of groups of rows."""
 
-    def told(self):
+    def receive(self):
         values = [self.numbers[word] for word in range(self.words)]
         self.ring.wait()
         self.ring.release()
@@ -73,7 +73,7 @@ class NotAwaited(TileQueue):
 class NotRead(TileQueue):
     """They do not say that they have read it."""
 
-    def told(self):
+    def receive(self):
         first = self.ring.wait().index * self.words
         return [self.numbers[first + word] for word in range(self.words)]
 

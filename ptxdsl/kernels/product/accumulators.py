@@ -26,9 +26,8 @@ class AccumulatorLayout:
     atoms along M, then along N. `order` maps the rows and columns of the MMA to those of the group. `fragments` makes
     both when they are needed; choosing tiles does not need them. Of `threads` in a block, the first hold the result if
     warps share the K of a tile. A group is stored in strips of `columns` columns, or at once; the MMA is that of a
-    strip. `barrier` is the named barrier of these threads. `is_turned` accumulators are transposed: rows of the MMA are
-    columns of the group.
-    """
+    strip. `barrier` is the named barrier of these threads. `is_transposed` accumulators are transposed: rows of the MMA
+    are columns of the group."""
 
     type: Type
     tile: tuple[int, int]
@@ -38,7 +37,7 @@ class AccumulatorLayout:
     threads: int
     columns: int = 0
     barrier: int = 0
-    is_turned: bool = False
+    is_transposed: bool = False
 
     @cached_property
     def mma(self) -> TiledMma:
@@ -121,12 +120,12 @@ class TileAccumulators:
         each = self.layout.each // self.layout.strips
         return [group[number * each :][:each] for group in self.groups]
 
-    def pieces(self, count: int) -> list[TileAccumulators]:
+    def row_blocks(self, count: int) -> list[TileAccumulators]:
         """Return the accumulators of each of `count` 64-row blocks of a tile."""
-        each, pieces = len(self.groups) // count, [copy(self) for _ in range(count)]
-        for number, piece in enumerate(pieces):
-            piece.groups = self.groups[number * each :][:each]
-        return pieces
+        each, row_blocks = len(self.groups) // count, [copy(self) for _ in range(count)]
+        for number, row_block in enumerate(row_blocks):
+            row_block.groups = self.groups[number * each :][:each]
+        return row_blocks
 
     @property
     def registers(self) -> list[Var]:

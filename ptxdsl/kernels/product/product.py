@@ -120,12 +120,12 @@ class Products:
 
 class OutputTile(NamedTuple):
     """Complete accumulators, to be stored: a whole tile, the groups of a tile from `group` on, those of another `warp`,
-    or the 64-row block `piece` of a tile. `is_last` tells, if the schedule knows, whether this is the last tile of its
-    block."""
+    or the 64-row block `row_block` of a tile. `is_last` tells, if the schedule knows, whether this is the last tile of
+    its block."""
 
     work: WorkTile
     accumulators: TileAccumulators
     group: Index = 0
     warp: Scalar | None = None
-    piece: int = 0
+    row_block: int = 0
     is_last: Callable[[], Scalar] | None = None

@@ -17,8 +17,8 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
-NEIGHBOURS = 2 * MATRIX  # columns, or rows, whose values are asked for at a time
-BESIDE_SUMS = 40  # registers of a thread that stores, beside its accumulators and what is read ahead of them
+NEIGHBOURS = 2 * MATRIX  # columns or rows that are requested at a time
+EPILOGUE_REGISTERS = 40  # of a thread, in addition to accumulators and operands
 
 
 class BroadcastOperands:
@@ -38,15 +38,20 @@ class BroadcastOperands:
         self.along = along = "m" if traits.tiling.swap_ab else "n"
         words = [_words(extra) for extra in self.extras if extra.along == along]
         registers = sum(max(1, type.bits // 32) for types in words for type in types)
-        left = traits.tiling.multiplying_registers - traits.tiling.held_sums - traits.held_words - BESIDE_SUMS
+        left = (
+            traits.tiling.multiplying_registers
+            - traits.tiling.held_accumulators
+            - traits.held_words
+            - EPILOGUE_REGISTERS
+        )
         if traits.deferred_columns:
             left, reaches = min(left, traits.deferred_columns // MATRIX), reaches[-1:]
         ahead = [reach for reach in reaches if registers * reach // MATRIX <= left]
         self.is_ahead, self.reach = bool(ahead), ahead[0] if ahead else NEIGHBOURS
         self.offsets = range(0, self.reach, MATRIX)
-        # Registers that are the same wherever they are read: a tile may be multiplied in one way or another
+        # The same registers for all reads: a kernel may have several mainloops
         self.words = [[[pd.var(type) for type in types] for _ in self.offsets] for types in words]
-        late = (0,) if traits.deferred_columns else ()  # where they may be read before any are there, for no value
+        late = (0,) if traits.deferred_columns else ()  # read before they are written if no boxes are deferred
         self.scalars = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
 
     def read(self, product: Product, down: Axis, across: Axis, begin: int) -> None:

@@ -19,7 +19,7 @@ class DeferredBoxes:
     def __init__(self, traits: WarpgroupTraits) -> None:
         self.extents, self.is_batched = traits.tile, traits.operands.batches != "none"
         self.first, self.slices = traits.tile[1] - traits.deferred_columns, traits.deferred_columns // STEP
-        self.values = [pd.var(traits.scalar, 0) for _ in range(traits.deferred_sums)]
+        self.values = [pd.var(traits.scalar, 0) for _ in range(traits.deferred_accumulators)]
         self.at = [pd.var(u32, 0) for _ in range(3 if self.is_batched else 2)]
         self.wait = pd.var(u32, 0)
 

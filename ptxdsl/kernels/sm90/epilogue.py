@@ -111,6 +111,8 @@ class TmaEpilogue(Epilogue):
 
     def __call__(self, output: OutputTile) -> None:
         """Apply the epilogue to complete accumulators and start their stores."""
+        if self.traits.meets_before_staging:
+            self.traits.accumulators.meet()
         rows_left = self.writer.begin(output.work)
         in_ring = self.ring.holds(output) if self.ring else None
         *others, last = range(0, self.fragment.length, self.fragment.staged)

@@ -20,8 +20,8 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
-ROWS, WORDS, CHUNK = 8, 4, 16  # rows and words of what a register of each lane holds, and bytes of one such row
-PIECE_BYTES = GROUP_ROWS * LINE_BYTES  # of the tile, from 64 rows to the next
+ROWS, WORDS, CHUNK = 8, 4, 16  # rows and words of one register of a warp, and bytes of such a row
+ROW_BLOCK_BYTES = GROUP_ROWS * LINE_BYTES  # between blocks of 64 rows in the tile
 
 
 class FirstFactor(ABC):
@@ -30,15 +30,15 @@ class FirstFactor(ABC):
     def __init__(self, traits: WarpgroupTraits) -> None:
         self.depth, self.rounds = traits.tile[2], traits.operands.rounded != "none"
 
-    def find(self, memory: PointerValue, piece: Any) -> None:
-        """Locate the fragments. `memory` is the tile in the first stage of the ring, `piece` the first 64-row block of
-        this warpgroup."""
-        self.memory = memory.bitcast(b8) + pd.cast(piece, u32) * PIECE_BYTES
+    def find(self, memory: PointerValue, row_block: Any) -> None:
+        """Locate the fragments. `memory` is the tile in the first stage of the ring, `row_block` the first 64-row block
+        of this warpgroup."""
+        self.memory = memory.bitcast(b8) + pd.cast(row_block, u32) * ROW_BLOCK_BYTES
         self.first = self._first(pd.tid.x % WARP, pd.warpid % (WARPGROUP // WARP))
 
-    def load(self, behind: Scalar, piece: int, step: int) -> list[Scalar]:
+    def load(self, behind: Scalar, row_block: int, step: int) -> list[Scalar]:
         """Return the registers of a step, from the stage `behind` bytes after the first."""
-        registers = self._load(self.memory + behind + piece * PIECE_BYTES, step)
+        registers = self._load(self.memory + behind + row_block * ROW_BLOCK_BYTES, step)
         return [round_to_tf32(register).bitcast(b32) for register in registers] if self.rounds else registers
 
     @abstractmethod
@@ -46,7 +46,7 @@ class FirstFactor(ABC):
         """Return the byte that a lane reads first, in a block of 64 rows."""
 
     @abstractmethod
-    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
+    def _load(self, row_block: PointerValue, step: int) -> list[Scalar]:
         """Load the registers of a step along K without conversion."""
 
 
@@ -57,8 +57,8 @@ class LinesAlongK(FirstFactor):
         row, chunk = warp * WARP_ROWS + lane % WARP_ROWS, lane // WARP_ROWS
         return row * LINE_BYTES + (chunk ^ lane % ROWS) * CHUNK
 
-    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
-        return list(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(piece + (self.first ^ step * DEPTH_BYTES)))
+    def _load(self, row_block: PointerValue, step: int) -> list[Scalar]:
+        return list(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(row_block + (self.first ^ step * DEPTH_BYTES)))
 
 
 class LinesAlongRows(FirstFactor):
@@ -71,9 +71,9 @@ class LinesAlongRows(FirstFactor):
         self.is_low = row < ROWS // 2
         return (box * self.depth + line) * LINE_BYTES + (chunk ^ line) * CHUNK + row % WORDS * f32.bytes
 
-    def _load(self, piece: PointerValue, step: int) -> list[Scalar]:
+    def _load(self, row_block: PointerValue, step: int) -> list[Scalar]:
         """The words of a lane differ in one bit of the row, which selects the swizzle, and in one bit of the chunk."""
-        lines, next_rows = piece + step * ROWS * LINE_BYTES, ROWS * f32.bytes
+        lines, next_rows = row_block + step * ROWS * LINE_BYTES, ROWS * f32.bytes
         first, second = (
             [pd.ptx.ld.shared.b32(lines + (self.first ^ rows ^ other)) for rows in (0, next_rows)]
             for other in (0, WORDS * (LINE_BYTES + CHUNK))

@@ -44,7 +44,7 @@ class ColumnCopies(TmaLoads):
     def of(self, work: WorkTile) -> TileLoads:
         return TileLoads(work, partial(self.fetch, work), self.b.bytes)
 
-    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+    def _load_a(self, view: TensorView, boxes: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         """Do nothing: other warps gather A."""
 
 
@@ -58,7 +58,7 @@ class GatheredRows:
         self.line, self.column = warp * LINES + lane // CHUNKS, lane % CHUNKS * each
         self.target = memory.a + boxes.layout(self.line, self.column)
         self.type, self.stage, self.rows = traits.operands.inputs, memory.stage, traits.tile[0]
-        self.piece, self.apart = traits.piece or self.rows, TOGETHER * boxes.line
+        self.box_rows, self.apart = traits.a_box_rows or self.rows, TOGETHER * boxes.line
         self.numbers = [pd.var(u32, NOWHERE) for _ in range(0, self.rows, TOGETHER * CHUNKS)]
         self.left = pd.var(u32, 0)
 
@@ -77,9 +77,9 @@ class GatheredRows:
         k = iteration * self.depth + self.column
         source, row_bytes = (self.p.a.pointer + k).bitcast(b8), (self.p.a.stride * self.type.bytes).to(u32)
         target, left = self.target + slot.index * self.stage, self._left(k)
-        for piece in range(0, self.rows, self.piece):
-            with pd.if_(self.left > piece):
-                for line in range(piece, min(piece + self.piece, self.rows), TOGETHER):
+        for first in range(0, self.rows, self.box_rows):
+            with pd.if_(self.left > first):
+                for line in range(first, min(first + self.box_rows, self.rows), TOGETHER):
                     self._fetch(line // TOGETHER, target, source, row_bytes, left)
 
     def _left(self, k: Scalar) -> Scalar:

@@ -62,19 +62,19 @@ class TmaLoads:
         """Start the loads of an iteration along K to a slot of the ring."""
         self._fetch(work, None, iteration, slot)
 
-    def _fetch(self, work: WorkTile, pieces: Any, iteration: Any, slot: Slot) -> None:
+    def _fetch(self, work: WorkTile, boxes: Any, iteration: Any, slot: Slot) -> None:
         (first_m, first_n), k = work.first, iteration * self.depth
         if not isinstance(work.lead, int):
             k = k - work.lead
         behind = slot.index * self.memory.stage
         a, b = self.memory.a + behind, self.memory.b + behind
         row, (_, shares) = work.product.a.line(first_m), self.shares
-        self._load_a(work.product.a, pieces, a, (row, k), slot)
+        self._load_a(work.product.a, boxes, a, (row, k), slot)
         policy = self.policies.get("b")
         self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
-    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
-        """Load the tile of A at (row, k), or the first `pieces` boxes of it."""
+    def _load_a(self, view: TensorView, boxes: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+        """Load the tile of A at (row, k), or the first `boxes` boxes of it."""
         (shares, _), policy = self.shares, self.policies.get("a")
         self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
@@ -85,21 +85,21 @@ class RowBlockLoads(TmaLoads):
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, rows: int) -> None:
         super().__init__(traits, memory)
-        self.rows, self.pieces = rows, traits.tile[0] // rows
-        self.piece, self.piece_bytes = self.a.line * rows, self.a.bytes // self.pieces
+        self.rows, self.boxes = rows, traits.tile[0] // rows
+        self.box, self.box_bytes = self.a.line * rows, self.a.bytes // self.boxes
 
     def of(self, work: WorkTile) -> TileLoads:
-        pieces = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.pieces)
-        expected = pieces * self.piece_bytes + self.b.bytes
-        return TileLoads(work, partial(self._fetch, work, pieces), expected)
+        boxes = pd.min(ceil_div(work.product.m - work.first[0], self.rows), self.boxes)
+        expected = boxes * self.box_bytes + self.b.bytes
+        return TileLoads(work, partial(self._fetch, work, boxes), expected)
 
-    def _load_a(self, view: TensorView, pieces: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
+    def _load_a(self, view: TensorView, boxes: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         (row, k), (shares, _), policy = corner, self.shares, self.policies.get("a")
-        for number in range(0, self.pieces, self.a.parts):
-            piece = number if shares.part is None else shares.part + number
-            with pd.if_(pieces > piece):
-                at = (*((view.batch,) if self.a.is_batched else ()), row + piece * self.rows, k)
-                view.map.load(a + piece * self.piece, at, slot.full, multicast=shares.mask, policy=policy)
+        for number in range(0, self.boxes, self.a.parts):
+            box = number if shares.part is None else shares.part + number
+            with pd.if_(boxes > box):
+                at = (*((view.batch,) if self.a.is_batched else ()), row + box * self.rows, k)
+                view.map.load(a + box * self.box, at, slot.full, multicast=shares.mask, policy=policy)
 
 
 def _policies(streamed: str) -> dict[str, Any]:
@@ -107,6 +107,6 @@ def _policies(streamed: str) -> dict[str, Any]:
     return {} if streamed == "none" else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
-def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, piece: int) -> TmaLoads:
-    """Return the loads of a kernel whose A comes in boxes of `piece` rows, or tile by tile if that is 0."""
-    return RowBlockLoads(traits, memory, piece) if piece else TmaLoads(traits, memory)
+def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, box_rows: int) -> TmaLoads:
+    """Return the loads of a kernel whose A comes in boxes of `box_rows` rows, or tile by tile if that is 0."""
+    return RowBlockLoads(traits, memory, box_rows) if box_rows else TmaLoads(traits, memory)

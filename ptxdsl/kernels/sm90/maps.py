@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, u32, u64
@@ -61,25 +59,21 @@ class ChangedMaps(ABC):
             word[0] = (pattern.pointer.bitcast(u32) + pd.laneid)[0]
         self._meet()
 
-    def alone(self) -> AbstractContextManager[Any]:
-        """Run the body in the lane that issues the loads."""
-        return pd.elect()
-
     def map(self, number: int) -> TensorView:
         """Return a matrix by its current map."""
         return TensorView(MappedTensor(self._generic(number), self.patterns[number].type))
 
     def rewrite(self, matrices: Sequence[tuple[View, Scalar, Scalar]]) -> None:
         """Rewrite the maps for other matrices, given as (matrix, rows, elements of a row)."""
-        with self.alone():
+        with pd.elect():
             for number, (view, lines, length) in enumerate(matrices):
                 self._set(number, view, lines, length)
         self._meet()
         for number in range(len(matrices)):
             pd.ptx(COPY, self._kept(number), self._changed(number), MAP_BYTES)
-        with self.alone():
+        with pd.elect():
             self._acquire()
-        self._meet()  # the changed maps have been copied before they are changed again
+        self._meet()  # the maps have been copied, and may be changed again
 
     def _meet(self) -> None:
         """Synchronise the warp, and make its writes visible to all its lanes."""

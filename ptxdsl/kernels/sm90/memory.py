@@ -63,7 +63,7 @@ def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring
     stages, stage_bytes, holders = tiling.stages, traits.stage_bytes, tiling.holders
     each = "warp" if traits.from_registers else "warpgroup"
     ring = kind(stages, stage_bytes=stage_bytes, consumers=holders, each=each, cluster=cluster)
-    return ring  # by this name its registers are known
+    return ring  # names its registers
 
 
 def await_prerequisites(*maps: Any) -> None:

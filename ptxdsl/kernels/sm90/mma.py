@@ -24,8 +24,8 @@ from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.ring import Slot
 from ptxdsl.types import Type
 
-UNIT = 16  # bytes that a descriptor counts
-PAIR = 2  # products whose first factor is loaded together, while those of the pair before are under way
+UNIT = 16  # bytes: addresses in descriptors count these
+PAIR = 2  # products whose first factor is loaded together, while the previous pair is in flight
 
 
 class StageMma:
@@ -35,7 +35,7 @@ class StageMma:
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> None:
         """`number` is the index of the consumer warpgroup."""
-        self.layout, self.pieces, atom = traits.accumulators, traits.tiling.pieces, traits.atom
+        self.layout, self.row_blocks, atom = traits.accumulators, traits.tiling.row_blocks, traits.atom
         tiles = (traits.a.layout, memory.a), (traits.b.layout, memory.b)
         (a, first_a), (b, first_b) = tiles[::-1] if traits.tiling.swap_ab else tiles
         types = traits.operands.input_types[:: -1 if traits.tiling.swap_ab else 1]
@@ -48,17 +48,17 @@ class StageMma:
         self.mnemonic, self.b_tile = self._mnemonic(atom), b
         self.flags = self._flags(traits.operands.inputs)
         self.accumulators: TileAccumulators | None = None
-        self.multiplied = self.pieces
+        self.multiplied = self.row_blocks
 
-    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
-        """Locate the first factor; `piece` is the first 64-row block of this warpgroup."""
+    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, row_block: Any) -> None:
+        """Locate the first factor; `row_block` is the first 64-row block of this warpgroup."""
         self.a = shared_operand(atom, "a", tile)
-        self.first_a = self.a.descriptor(memory.value.to(u64), piece)
+        self.first_a = self.a.descriptor(memory.value.to(u64), row_block)
 
-    def into(self, accumulators: TileAccumulators, pieces: int | None = None) -> StageMma:
-        """Return this MMA with given registers as accumulators, for the first `pieces` 64-row blocks only."""
+    def into(self, accumulators: TileAccumulators, row_blocks: int | None = None) -> StageMma:
+        """Return this MMA with given registers as accumulators, for the first `row_blocks` 64-row blocks only."""
         other = copy(self)
-        other.accumulators, other.multiplied = accumulators, pieces or self.pieces
+        other.accumulators, other.multiplied = accumulators, row_blocks or self.row_blocks
         return other
 
     def narrowed(self, columns: int) -> StageMma:
@@ -78,7 +78,7 @@ class StageMma:
 
     def begin(self, slot: Slot) -> TileAccumulators:
         """Start the first products of a tile and return their accumulators."""
-        accumulators = self.accumulators or TileAccumulators(self.layout, self.layout.groups * self.pieces)
+        accumulators = self.accumulators or TileAccumulators(self.layout, self.layout.groups * self.row_blocks)
         self.multiply(accumulators, slot, accumulate=False)
         return accumulators
 
@@ -88,14 +88,14 @@ class StageMma:
         behind = (slot.index * self.stage_units).to(u64)
         a, b = self.first_a + behind, self.first_b + behind
         pd.ptx.wgmma.fence.sync.aligned()
-        for step, (number, piece) in self._products(accumulators):
+        for step, (number, row_block) in self._products(accumulators):
             operands = self.a.advanced(a, number, step), self.b.advanced(b, part, step)
-            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
+            pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=row_block.registers)
         pd.ptx.wgmma.commit_group.sync.aligned()
 
     def _products(self, accumulators: TileAccumulators) -> Iterator[tuple[int, tuple[int, TileAccumulators]]]:
         """Yield the products of a stage: the step along K, and the number and accumulators of a 64-row block."""
-        return product(range(self.steps), enumerate(accumulators.pieces(self.pieces)[: self.multiplied]))
+        return product(range(self.steps), enumerate(accumulators.row_blocks(self.row_blocks)[: self.multiplied]))
 
     def _flags(self, inputs: Type) -> tuple[int, ...]:
         """Return the immediate operands of the instruction: signs of floats, and transposes of 16-bit types."""
@@ -123,8 +123,8 @@ class RegisterMma(StageMma):
         self.first_factor = first_factor(traits)
         super().__init__(traits, memory, number)
 
-    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, piece: Any) -> None:
-        self.first_factor.find(memory, piece)
+    def _find_first(self, atom: str, tile: AnyLayout, memory: PointerValue, row_block: Any) -> None:
+        self.first_factor.find(memory, row_block)
 
     def multiply(self, accumulators: TileAccumulators, slot: Slot, accumulate: bool = True, part: int = 0) -> None:
         behind = slot.index * self.stage_units
@@ -132,13 +132,13 @@ class RegisterMma(StageMma):
         products = list(self._products(accumulators))
         for first in range(0, len(products), PAIR):
             pair = products[first:][:PAIR]
-            if accumulate or first > PAIR:  # the first two pairs of a tile have nothing before them
+            if accumulate or first > PAIR:  # the first two pairs of a tile wait for nothing
                 super().wait(1)
             loaded = [self.first_factor.load(behind * UNIT, number, step) for step, (number, _) in pair]
             pd.ptx.wgmma.fence.sync.aligned()
-            for a, (step, (_, piece)) in zip(loaded, pair, strict=True):
+            for a, (step, (_, row_block)) in zip(loaded, pair, strict=True):
                 operands = a, self.b.advanced(b, part, step)
-                pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=piece.registers)
+                pd.ptx(self.mnemonic, *operands, step > 0 or accumulate, *self.flags, out=row_block.registers)
             pd.ptx.wgmma.commit_group.sync.aligned()
 
     def wait(self, under_way: int) -> None:

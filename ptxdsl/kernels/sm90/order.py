@@ -19,7 +19,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.schedule import KernelContext, StartLoads, Walk
 
-PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three, where nobody takes turns at staging
+PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three for staggered warpgroups
 
 
 class OrderedBarrier:
@@ -49,9 +49,9 @@ class PingPongWalk(Walk):
         self.walk, self.ring, self.epilogue, self.consumer = walk, ring, epilogue, consumer
         self.products = OrderedBarrier(PRODUCTS_BARRIER, consumer)
         self.staging = OrderedBarrier(STAGING_BARRIER, consumer) if traits.stages_in_turn else None
-        self.pieces, self.extents = traits.tiling.pieces, (*traits.accumulators.tile, traits.tile[2])
+        self.row_blocks, self.extents = traits.tiling.row_blocks, (*traits.accumulators.tile, traits.tile[2])
         self.is_swapped = traits.tiling.swap_ab
-        self.number = pd.var(u32, 0)  # of the tile, among those of the block
+        self.number = pd.var(u32, 0)  # of the tile in the block
 
     def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
         for work in self.walk.tiles(start):
@@ -72,11 +72,15 @@ class PingPongWalk(Walk):
             self._wait(self.staging)
         warp = pd.warpid % (WARPGROUP // WARP)
         for part in self.walk.complete(work, accumulators):
-            (row, column), pieces = part.work.tile, part.accumulators.pieces(self.pieces)
-            for number, piece in enumerate(pieces):
-                at = (row, column * len(pieces) + number) if self.is_swapped else (row * len(pieces) + number, column)
+            (row, column), row_blocks = part.work.tile, part.accumulators.row_blocks(self.row_blocks)
+            for number, row_block in enumerate(row_blocks):
+                at = (
+                    (row, column * len(row_blocks) + number)
+                    if self.is_swapped
+                    else (row * len(row_blocks) + number, column)
+                )
                 work = part.work._replace(tile=at, extents=self.extents)
-                yield OutputTile(work, piece, warp=warp, piece=number, is_last=part.is_last)
+                yield OutputTile(work, row_block, warp=warp, row_block=number, is_last=part.is_last)
         if self.staging:
             self.epilogue.finish()
             self.staging.pass_on()
@@ -134,15 +138,6 @@ class StaggeredWalk(DelegatingWalk):
         self.turn.pass_on()
 
 
-class MeetingWalk(DelegatingWalk):
-    """The walk over a block's only tile, whose warpgroups synchronise after their products: they stage it in the ring,
-    which all of them have read then."""
-
-    def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        accumulators.layout.meet()
-        return super().complete(work, accumulators)
-
-
 class RowsWalk(DelegatingWalk):
     """The tiles of another walk in which this warpgroup has rows.
 
@@ -186,4 +181,4 @@ def consumer_walk(
         walk = StaggeredWalk(walk, traits.tiling, consumer, epilogue)
     if traits.skips_rows:
         walk = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
-    return MeetingWalk(walk) if traits.meets_before_staging else walk
+    return walk

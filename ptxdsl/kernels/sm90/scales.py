@@ -12,7 +12,7 @@ import ptxdsl as pd
 from ptxdsl import f32, s32, s64
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, WorkTile
-from ptxdsl.kernels.sm90.broadcast import BESIDE_SUMS
+from ptxdsl.kernels.sm90.broadcast import EPILOGUE_REGISTERS
 from ptxdsl.kernels.sm90.mma import StageMma
 from ptxdsl.kernels.sm90.tiling import (
     GROUP_ROWS,
@@ -110,8 +110,8 @@ class RowScales(Scales):
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         tiling, (_, width) = traits.tiling, traits.tiling.multiplied
-        self.pieces, self.width = tiling.pieces, width
-        self.of_down = [pd.var(f32, 0.0) for _ in range(self.pieces * ROWS)]
+        self.row_blocks, self.width = tiling.row_blocks, width
+        self.of_down = [pd.var(f32, 0.0) for _ in range(self.row_blocks * ROWS)]
         self.is_ahead = self.may_be_ahead and width // LANES <= _registers_left(traits)
         self.of_across = [pd.var(f32, 0.0) for _ in range(width // LANES if self.is_ahead else 0)]
 
@@ -125,7 +125,7 @@ class RowScales(Scales):
     def fetch(self, work: WorkTile) -> None:
         """Load the scales of a tile; those across only if they are loaded before the mainloop."""
         line, _ = self._lines(work)
-        offsets = [piece * GROUP_ROWS + further for piece in range(self.pieces) for further in (0, MATRIX)]
+        offsets = [row_block * GROUP_ROWS + further for row_block in range(self.row_blocks) for further in (0, MATRIX)]
         self._read(self.of_down, line, self.down, offsets)
         if self.is_ahead:
             self._read_across(self.of_across, work, range(0, self.width, MATRIX))
@@ -137,9 +137,9 @@ class RowScales(Scales):
             if not self.is_ahead:
                 across = [pd.var(f32, 0.0) for _ in range(2)]  # new ones, so that no read waits for the one before
                 self._read_across(across, work, [first])
-            for number, piece in enumerate(accumulators.pieces(self.pieces)):
+            for number, row_block in enumerate(accumulators.row_blocks(self.row_blocks)):
                 down = self.of_down[number * ROWS :][:ROWS]
-                for n, register in enumerate(piece.registers[first // MATRIX * 4 :][:4]):
+                for n, register in enumerate(row_block.registers[first // MATRIX * 4 :][:4]):
                     register.set(register * down[n // 2] * across[n % 2])
         return accumulators
 
@@ -166,4 +166,6 @@ def _registers_left(traits: WarpgroupTraits) -> int:
     if traits.operands.extras:
         return 0
     most = traits.tiling.role_registers[1] or REGISTER_FILE // (2 * traits.threads)
-    return most - traits.tiling.held_sums - traits.held_words - traits.deferred_sums - BESIDE_SUMS
+    return (
+        most - traits.tiling.held_accumulators - traits.held_words - traits.deferred_accumulators - EPILOGUE_REGISTERS
+    )

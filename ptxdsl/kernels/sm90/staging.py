@@ -71,7 +71,7 @@ class RingStaging:
         tiling, map = traits.tiling, traits.out_map
         self.boxes_per_stage, self.box_bytes, self.stage_bytes = traits.boxes_in_ring, map.bytes, traits.stage_bytes
         self.layout, self.type, self.origin = map.boxes_layout(1), traits.operands.output, (0,) * map.rank
-        self.boxes_per_piece = traits.tile[1] // map.box[-1]
+        self.boxes_per_row_block = traits.tile[1] // map.box[-1]
         self.holds_all = traits.reuses_ring
         self.stages = tiling.stages if tiling.pingpong else 0
         rows = 0 if tiling.pingpong else number * (GROUP_ROWS * LINE_BYTES // traits.operands.inputs.bytes)
@@ -88,7 +88,7 @@ class RingStaging:
 
     def box(self, in_ring: Scalar | Literal[True], output: OutputTile, number: int, otherwise: StagedBox) -> StagedBox:
         """Return a box of an output tile: one in the ring if it is `in_ring`, `otherwise` if not."""
-        stage, within = divmod(output.piece * self.boxes_per_piece + number, self.boxes_per_stage)
+        stage, within = divmod(output.row_block * self.boxes_per_row_block + number, self.boxes_per_stage)
         at = self.first + (stage * self.stage_bytes + within * self.box_bytes) // self.type.bytes
         if in_ring is True:
             return StagedBox(pd.view(at, self.layout), 0)

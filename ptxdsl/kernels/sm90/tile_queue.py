@@ -13,24 +13,23 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-COUNTERS = 2  # tiles that were taken behind the first of each block, and blocks that take no more
-HELD = 4  # numbers on their way from who copies to who multiplies
+COUNTERS = 2  # tiles taken after the first of each block, and blocks that have finished
+HELD = 4  # tiles in flight from the producer to the consumers
 EVERY_LANE = 0xFFFFFFFF
 WARP = 32
 STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
-ENDED = 2  # what is told instead of whether a tile is halved, behind the last one
+ENDED = 2  # passed on instead of the flag of a halved tile, after the last one
 
 
 class TileQueue:
     """The numbers of a block's tiles, in the order in which it takes them; the first is the number of the block.
     `counters` are COUNTERS u32, 0 before and after a launch.
 
-    One warp takes them: `take` and `tell` run in one of its lanes, `taken` in all. It locates the tiles of groups of
-    rows and passes their coordinates to the consumers, which have no time for that between two tiles.
-    """
+    One warp takes them: `take` and `broadcast` run in one of its lanes, `taken` in all. It locates the tiles of groups
+    of rows and passes their coordinates to the consumers, which have no time for that between two tiles."""
 
-    words = 6  # that are passed on of a tile
-    held = HELD  # tiles that are told ahead
+    words = 6  # passed on for each tile
+    held = HELD  # tiles that are passed on ahead
 
     def __init__(self, counters: PointerValue, holders: int) -> None:
         self.counters = counters
@@ -48,7 +47,7 @@ class TileQueue:
         halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
         self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
 
-    def tell(self, taken: Scalar) -> None:
+    def broadcast(self, taken: Scalar) -> None:
         """Pass the number of the next tile to the other lanes."""
         self.number.set(taken + pd.nctaid.x)
 
@@ -57,13 +56,13 @@ class TileQueue:
         number: Scalar = pd.ptx.redux.sync.max.u32(self.number, EVERY_LANE)  # the others have 0
         return number
 
-    def told(self) -> list[Scalar]:
+    def receive(self) -> list[Scalar]:
         """Return the coordinates of the next tile, in a consumer warp: its group, the first row of the group, the rows
         of the group, the row and column of the tile, and 1 if it is halved, 0 if not, ENDED after the last one. If rows
         are shared evenly, the rows are those of the tile."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
-        pd.ptx.bar.warp.sync(EVERY_LANE)  # one lane may be behind, which stores or copies: the others wait for it here
+        pd.ptx.bar.warp.sync(EVERY_LANE)  # wait for the lane that stores or loads
         self.ring.release()
         return values
 
@@ -113,7 +112,7 @@ class ClusterTileQueue(TileQueue):
             taken.set(super().take())
         return taken
 
-    def tell(self, taken: Scalar) -> None:
+    def broadcast(self, taken: Scalar) -> None:
         slot = self.passed.acquire()
         with pd.if_(self.rank == 0):
             number, sent = taken + pd.nctaid.x // self.blocks, self.sent.address(slot.index)
@@ -169,7 +168,7 @@ class TileQueueWalk(TileAfterTile):
         self.advance()
 
     def advance(self) -> None:
-        for value, word in zip(self.values, self.queue.told(), strict=True):
+        for value, word in zip(self.values, self.queue.receive(), strict=True):
             value.set(word)
 
     def has_tile(self) -> Scalar:

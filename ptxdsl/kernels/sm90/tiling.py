@@ -17,29 +17,29 @@ from ptxdsl.runtime.limits import capability_of
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, s8, u8
 
 WARP, WARPGROUP = 32, 128
-HOLDERS_BARRIER = 15  # at which warps that multiply meet: the last one, as roles take the first
+HOLDERS_BARRIER = 15  # of the consumers: the last one, as roles use the first ones
 GATHERING_WARPS = 2
 MATRIX = 8  # rows and columns of a matrix of stmatrix, which a warp holds
-WARP_ROWS = 16  # of the 64 that a warpgroup multiplies at a time
+WARP_ROWS = 16  # of the 64 rows of a warpgroup
 GROUP_ROWS = 64
-IN_TURN, MOST_CONSUMERS = 2, 3  # warpgroups that multiply: in turns; at most, since more have too few registers each
-MOST_COLUMNS, COLUMNS = 256, 16  # of a product of a warpgroup: at most, and in steps of
-MOST_OF_THREE = 192  # where three multiply: ptxas takes accumulators of more for too many beside what a launch gives
+IN_TURN, MOST_CONSUMERS = 2, 3  # consumer warpgroups in ping-pong; at most, for registers
+MOST_COLUMNS, COLUMNS = 256, 16  # N of wgmma: at most, and in steps of
+MOST_OF_THREE = 192  # with three consumers, whose registers ptxas limits to those of the launch
 LEAST_COLUMNS = {"wgmma": 16, "swapped wgmma": 8}
 # Types, and how the instruction names those of accumulators and of inputs
 INPUTS = {
     **{f16: "f32.f16", bf16: "f32.bf16", f32: "f32.tf32"},
     **{s8: "s32.s8", u8: "s32.u8", e4m3: "f32.e4m3", e5m2: "f32.e5m2"},
 }
-TURNED = (f16, bf16)  # types of which A and B may be contiguous along M and N; the others are along K
-DEPTH_BYTES = 32  # of K in one instruction
+TURNED = (f16, bf16)  # types that wgmma reads MN-major as well; the others are K-major
+DEPTH_BYTES = 32  # K of one instruction
 ARCH = "sm_90a"
-ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a thread that copies, and of one that multiplies
-SHARED_BY_THREE = 32, 160  # the same where three warpgroups multiply
-FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: with what a launch gives, with the first, the second pair
+ROLE_REGISTERS, TIGHT_REGISTERS = (40, 232), (24, 240)  # of a producer and of a consumer thread
+SHARED_BY_THREE = 32, 160  # with three consumers
+FEW_SUMS, MANY_SUMS, MOST_SUMS = 64, 192, 208  # of a thread: for the registers of a launch, for either pair above
 OWN_REGISTERS = 24  # addresses and counters, at least
-FRAGMENT_REGISTERS = 16  # of products under way whose first factor is in registers
-MOST_BESIDE_FRAGMENTS = 176  # accumulators of a thread beside these: of more, ptxas has products wait for each other
+FRAGMENT_REGISTERS = 16  # of products in flight with a first factor in registers
+MOST_BESIDE_FRAGMENTS = 176  # accumulators next to these: with more, ptxas serialises wgmma
 REGISTER_FILE, MOST_REGISTERS = 65536, 255  # of a multiprocessor, and of a thread
 
 
@@ -70,15 +70,15 @@ class WarpgroupTiling:
         return IN_TURN if self.pingpong else self.multiplied[0] // GROUP_ROWS
 
     @property
-    def pieces(self) -> int:
+    def row_blocks(self) -> int:
         """The number of 64-row blocks of a tile that a warpgroup multiplies, or 64-column blocks if it is swapped."""
         return self.multiplied[0] // GROUP_ROWS if self.pingpong else 1
 
     @property
-    def piece(self) -> tuple[int, int]:
+    def stored_tile(self) -> tuple[int, int]:
         """The (rows, columns) of a tile that are stored together."""
         m, n, _ = self.tile
-        return (m, n // self.pieces) if self.swap_ab else (m // self.pieces, n)
+        return (m, n // self.row_blocks) if self.swap_ab else (m // self.row_blocks, n)
 
     @property
     def rows_apart(self) -> int:
@@ -119,11 +119,11 @@ class WarpgroupTiling:
     def role_registers(self) -> tuple[int, int] | tuple[None, None]:
         """The registers of a producer and of a consumer thread; None if those of the launch are enough for few
         accumulators."""
-        if self.held_sums <= FEW_SUMS:
+        if self.held_accumulators <= FEW_SUMS:
             return None, None
         if self.consumers > IN_TURN:
             return SHARED_BY_THREE
-        return ROLE_REGISTERS if self.held_sums <= MANY_SUMS else TIGHT_REGISTERS
+        return ROLE_REGISTERS if self.held_accumulators <= MANY_SUMS else TIGHT_REGISTERS
 
     @property
     def multiplying_registers(self) -> int:
@@ -131,9 +131,9 @@ class WarpgroupTiling:
         return self.role_registers[1] or min(MOST_REGISTERS, REGISTER_FILE // self.threads // 8 * 8)
 
     @property
-    def held_sums(self) -> int:
+    def held_accumulators(self) -> int:
         """The accumulators of a consumer thread."""
-        return self.pieces * GROUP_ROWS * self.multiplied[1] // WARPGROUP
+        return self.row_blocks * GROUP_ROWS * self.multiplied[1] // WARPGROUP
 
     @property
     def holders(self) -> int:
@@ -168,14 +168,14 @@ class WarpgroupTiling:
         if self.swap_ab:
             rows, warp = gcd(self.tile[0], WARP_ROWS), (self.tile[0], WARP_ROWS)
             return AccumulatorLayout(
-                operands.sum, self.piece, warp, rows, partial(_of_warps, rows), self.holders, 0, HOLDERS_BARRIER,
-                is_turned=True,
+                operands.sum, self.stored_tile, warp, rows, partial(_of_warps, rows), self.holders, 0, HOLDERS_BARRIER,
+                is_transposed=True,
             )  # fmt: skip
         columns = gcd(self.tile[1], LINE_BYTES // operands.staged.bytes)
         warp = WARP_ROWS, self.tile[1]
         threads, barrier = self.holders, HOLDERS_BARRIER
         fragments = partial(_of_warps, columns)
-        return AccumulatorLayout(operands.sum, self.piece, warp, WARP_ROWS, fragments, threads, columns, barrier)
+        return AccumulatorLayout(operands.sum, self.stored_tile, warp, WARP_ROWS, fragments, threads, columns, barrier)
 
     def stage_bytes(self, inputs: Type) -> int:
         """Return the bytes of a stage of the ring: a tile of A and a tile of B."""
@@ -187,7 +187,7 @@ class WarpgroupTiling:
     def registers(self, operands: Operands) -> int:
         """Return a lower bound on the registers of a consumer thread."""
         fragments = 0 if operands.from_registers == "none" else FRAGMENT_REGISTERS
-        return self.held_sums + OWN_REGISTERS + fragments
+        return self.held_accumulators + OWN_REGISTERS + fragments
 
     def misfits(self, inputs: Type) -> Iterator[str]:
         """Yield messages about a tiling that wgmma does not support for inputs of a type."""
@@ -203,10 +203,10 @@ class WarpgroupTiling:
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
                 f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
             )
-        if operands.from_registers != "none" and self.held_sums > MOST_BESIDE_FRAGMENTS:
+        if operands.from_registers != "none" and self.held_accumulators > MOST_BESIDE_FRAGMENTS:
             yield (
                 f"tile is {self.tile}, pingpong is True, and `{operands.from_registers}` comes from registers, which "
-                f"leave one warpgroup {MOST_BESIDE_FRAGMENTS} sums a thread; such a tile has {self.held_sums}",
+                f"leave one warpgroup {MOST_BESIDE_FRAGMENTS} sums a thread; such a tile has {self.held_accumulators}",
                 "take a smaller tile, or leave pingpong out",
             )
         if operands.a_major == "mn" and self.a(operands).line_bytes < LEAST_LINE_BYTES:

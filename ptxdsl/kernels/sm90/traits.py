@@ -18,10 +18,10 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.types import b32
 
-MOST_STAGED_BYTES, STAGED_BY_THREE = 16384, 8192  # of a warpgroup; where three multiply, to leave room for the ring
-EPILOGUES = "ptxdsl.kernels.epilogue"  # whose functions were tried in the registers that deferred boxes leave
-DEFERRED_BESIDE = 16  # bits of a column or row, or of both, that are read beside accumulators that are stored late
-SHARE_ROWS = 32  # of a box of A where tiles have even shares of the rows of a group
+MOST_STAGED_BYTES, STAGED_BY_THREE = 16384, 8192  # of a warpgroup; with three consumers, less
+EPILOGUES = "ptxdsl.kernels.epilogue"  # its functions fit the registers that deferred boxes leave
+DEFERRED_OPERAND_BITS = 16  # of the broadcast operands of deferred boxes, at most
+SHARE_ROWS = 32  # of a box of A if the rows of a group are divided evenly among its tiles
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class WarpgroupTraits(Traits):
         return self.tiling.swap_ab and is_plain and self.tile[0] % GROUP_ROWS == 0
 
     @property
-    def piece(self) -> int:
+    def a_box_rows(self) -> int:
         """The rows of a box of A in kernels of groups of rows, which load only boxes with rows of the group; 0 if a
         tile is loaded whole."""
         if self.shares_rows:
@@ -72,7 +72,7 @@ class WarpgroupTraits(Traits):
     @property
     def streamed(self) -> str:
         """The operand that is loaded with evict_first: "a", "b" or "none"."""
-        return "a" if self.schedule.streams_a else self.operands.streamed
+        return "a" if self.schedule.streamed else self.operands.streamed
 
     @property
     def map_of_a(self) -> pd.TensorMap:
@@ -82,7 +82,7 @@ class WarpgroupTraits(Traits):
     @property
     def map_of_rows(self) -> pd.TensorMap:
         """The kernel parameter for the rows of all groups."""
-        return self.a.map_of(self.piece) if self.piece else self.a.map
+        return self.a.map_of(self.a_box_rows) if self.a_box_rows else self.a.map
 
     @property
     def from_registers(self) -> bool:
@@ -138,7 +138,7 @@ class WarpgroupTraits(Traits):
         if not is_known or not (tiling.pingpong or tiling.stagger):
             return 0
         each = (self.stage_bytes if tiling.pingpong else GROUP_ROWS * LINE_BYTES) // (rows * line_bytes)
-        count = tiling.pieces * self.tile[1] * self.operands.output.bytes // line_bytes
+        count = tiling.row_blocks * self.tile[1] * self.operands.output.bytes // line_bytes
         return each if each * tiling.stages >= count else 0
 
     @property
@@ -163,12 +163,12 @@ class WarpgroupTraits(Traits):
             return 0
         staged = self.staged_boxes * self._out_box[1] // operands.output.bytes
         beside = sum(extra.type.bits for extra in operands.extras)
-        if beside > DEFERRED_BESIDE or (beside and operands.batches != "none") or staged >= columns:
+        if beside > DEFERRED_OPERAND_BITS or (beside and operands.batches != "none") or staged >= columns:
             return 0
         return 0 if self.c_boxes and columns > 2 * staged else columns % staged or staged
 
     @property
-    def deferred_sums(self) -> int:
+    def deferred_accumulators(self) -> int:
         """The registers of a thread for the deferred columns."""
         return self.deferred_columns * GROUP_ROWS // WARPGROUP
 

@@ -52,58 +52,62 @@ class WarpEpilogue(Epilogue):
         """`staging` is shared memory that is free when accumulators are stored; it begins with that of the
         `first_warp`."""
         operands, layout = traits.operands, traits.accumulators
-        self.operands, self.accumulators, self.epilogue, self.staging = operands, layout, traits.epilogue, staging
+        self.operands, self.layout, self.function, self.staging = operands, layout, traits.epilogue, staging
+        self.meets = traits.meets_before_staging
         self.warp = pd.warpid if first_warp is None else pd.warpid - first_warp
         self.chunk = min(operands.out_bytes // operands.output.bytes, layout.rows * layout.strip // layout.lanes)
         self.lanes = max(gcd(layout.strip // self.chunk, layout.lanes), layout.lanes // layout.rows)
-        self.step = layout.lanes // self.lanes  # rows that a warp sends at a time
+        self.step = layout.lanes // self.lanes  # rows that a warp stores at a time
         self.columns = range(0, layout.strip, self.lanes * self.chunk)
         self.pitch = layout.strip + PAD
         self.staged = Layout((layout.rows, layout.strip), (self.pitch, 1))  # of a warp
-        self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_turned else self.staged
+        self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_transposed else self.staged
         self.is_final = operands.staged is operands.output and operands.c == "none" and not operands.extras
 
-    def __call__(self, part: OutputTile) -> None:
-        for strip in range(self.accumulators.strips):
-            self._store_strip(part, strip)
+    def __call__(self, output: OutputTile) -> None:
+        if self.meets:
+            self.layout.meet()
+        for strip in range(self.layout.strips):
+            self._store_strip(output, strip)
 
-    def _store_strip(self, part: OutputTile, strip: int) -> None:
-        sending = Sending(self, part, strip * self.accumulators.strip)
-        with self.accumulators.holding():
-            for number, registers in enumerate(part.accumulators.strip(strip)):
+    def _store_strip(self, output: OutputTile, strip: int) -> None:
+        sending = Sending(self, output, strip * self.layout.strip)
+        with self.layout.holding():
+            for number, registers in enumerate(output.accumulators.strip(strip)):
                 sending.stage(registers)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
-                for row in range(0, self.accumulators.rows, self.step):
-                    sending.send(number * self.accumulators.rows + row, row)
+                for row in range(0, self.layout.rows, self.step):
+                    sending.send(number * self.layout.rows + row, row)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
 
 
 class Sending:
     """The share of a thread in storing an output tile: the column strip of its warp that begins at `first_column`."""
 
-    def __init__(self, store: WarpEpilogue, part: OutputTile, first_column: int) -> None:
-        self.store, self.product, layout = store, part.work.product, store.accumulators
-        first_m, first_n = part.work.first
-        first = first_m + part.group * layout.rows, first_n + first_column if first_column else first_n
-        rows = store.staging.bitcast(b8) + store.warp * (layout.rows * store.pitch * store.operands.staged.bytes)
+    def __init__(self, epilogue: WarpEpilogue, output: OutputTile, first_column: int) -> None:
+        self.epilogue, self.product, layout = epilogue, output.work.product, epilogue.layout
+        first_m, first_n = output.work.first
+        first = first_m + output.group * layout.rows, first_n + first_column if first_column else first_n
+        warp_bytes = layout.rows * epilogue.pitch * epilogue.operands.staged.bytes
+        rows = epilogue.staging.bitcast(b8) + epilogue.warp * warp_bytes
         self.corner, self.written = self._writes(rows)
         self.chunks, row, column = self._reads(rows)
-        warp = pd.warpid if part.warp is None else part.warp
+        warp = pd.warpid if output.warp is None else output.warp
         warp_m, warp_n = warp % layout.warps[0], warp // layout.warps[0]
         at = first[0] + warp_m * layout.warp[0] + row, first[1] + warp_n * layout.warp[1] + column
         self.rows_left, self.columns_left = (self.product.m - at[0]).to(s32), (self.product.n - at[1]).to(s32)
         out = self.product.out
-        self.out = (Scattered if isinstance(out, ScatteredView) else Running)(out, at, store.step)
+        self.out = (Scattered if isinstance(out, ScatteredView) else Running)(out, at, epilogue.step)
         self.c = self._reader_of_c(at)
-        extras = zip(store.operands.extras, self.product.extras, strict=True)
+        extras = zip(epilogue.operands.extras, self.product.extras, strict=True)
         self.extras = [self._reader(extra, values, at) for extra, values in extras]
 
     def _reader(self, extra: Extra, values: Any, at: tuple[Scalar, Scalar]) -> Reader:
-        store = self.store
-        return Reader(extra, values, at, self.out, store.step, store.chunk, store.operands.scalar)
+        epilogue = self.epilogue
+        return Reader(extra, values, at, self.out, epilogue.step, epilogue.chunk, epilogue.operands.scalar)
 
     def _reader_of_c(self, at: tuple[Scalar, Scalar]) -> Reader | None:
-        operands = self.store.operands
+        operands = self.epilogue.operands
         if operands.c == "none":
             return None
         along = "mn" if operands.c_major == "row" else "nm"
@@ -114,51 +118,52 @@ class Sending:
     def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:
         """Return the address of a thread's first value, and the byte offset and register numbers of each pair of
         neighbours. Transposed accumulators have no neighbours in a row."""
-        type, layout = self.store.operands.staged, self.store.accumulators
+        type, layout = self.epilogue.operands.staged, self.epilogue.layout
         copy = make_tiled_copy_c(f"st.shared.{type.bytes}", layout.mma, type.bits)
-        held = composition(self.store.held, layout.order)
+        held = composition(self.epilogue.held, layout.order)
         partition = in_bytes(copy.partition_d(held, "shared"), type.bytes)
         corner = rows + copy.get_slice(pd.laneid).partition_d(held, "shared", bytes=True)(0, 0, 0)
         distances = {partition(0, (0, i), 0, 0): i for i in range(copy.values)}
-        together = 1 if layout.is_turned else 2
+        together = 1 if layout.is_transposed else 2
         first = [at for at in distances if at % (together * type.bytes) == 0]
         return corner, [(at, [distances[at + n * type.bytes] for n in range(together)]) for at in first]
 
     def _reads(self, rows: PointerValue) -> tuple[PointerValue, Scalar, Scalar]:
         """Return the address of a thread's first chunk, and its row and column."""
-        store, type = self.store, self.store.operands.staged
-        width, lanes = min(WIDEST, store.chunk * type.bytes), Layout((store.step, store.lanes), (store.lanes, 1))
-        copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, store.chunk), type.bits)
+        epilogue, type = self.epilogue, self.epilogue.operands.staged
+        lanes = Layout((epilogue.step, epilogue.lanes), (epilogue.lanes, 1))
+        width = min(WIDEST, epilogue.chunk * type.bytes)
+        copy = make_tiled_copy(f"ld.shared.{width}", lanes, (1, epilogue.chunk), type.bits)
         slice = copy.get_slice(pd.laneid)
-        row, column = (c(0, 0, 0) for c in slice.coordinates((store.accumulators.rows, store.accumulators.strip)))
-        return rows + slice.partition_s(store.staged, "shared", bytes=True)(0, 0, 0), row, column
+        row, column = (c(0, 0, 0) for c in slice.coordinates((epilogue.layout.rows, epilogue.layout.strip)))
+        return rows + slice.partition_s(epilogue.staged, "shared", bytes=True)(0, 0, 0), row, column
 
     def stage(self, registers: Sequence[Scalar]) -> None:
         """Write a group of rows to shared memory, in pairs of neighbours."""
-        values, type = [self._scaled(register) for register in registers], self.store.operands.staged
+        values, type = [self._scaled(register) for register in registers], self.epilogue.operands.staged
         for distance, neighbours in self.written:
             write_words((self.corner + distance).bitcast(type), pack([values[n] for n in neighbours], type))
 
     def _scaled(self, value: Scalar) -> Scalar:
         """Return alpha times an accumulator, with the function applied if it needs nothing else."""
-        scalar = self.store.operands.scalar
+        scalar = self.epilogue.operands.scalar
         value = (value if value.type is scalar else value.to(scalar)) * self.product.alpha
-        return self._apply(value) if self.store.is_final else value
+        return self._apply(value) if self.epilogue.is_final else value
 
     def _apply(self, value: Scalar, *extras: Scalar) -> Scalar:
-        function = self.store.epilogue
+        function = self.epilogue.function
         return traced(function, value, *extras) if function else value
 
     def send(self, first: int, row: int) -> None:
         """Store one chunk a lane, of rows `first` and the following, which are staged from `row` on."""
-        store, type = self.store, self.store.operands.staged
-        for column in store.columns:
+        epilogue, type = self.epilogue, self.epilogue.operands.staged
+        for column in epilogue.columns:
             with pd.if_(self.out.exists((self.rows_left > first) & (self.columns_left > column))):
-                address = (self.chunks + (row * store.pitch + column) * type.bytes).bitcast(type)
-                words = read_words(address, store.chunk, type)
-                if not store.is_final:
-                    words = pack(list(self._finished(words, first, column)), store.operands.output)
-                write_words(self.out.pointer + column, words, store.chunk)
+                address = (self.chunks + (row * epilogue.pitch + column) * type.bytes).bitcast(type)
+                words = read_words(address, epilogue.chunk, type)
+                if not epilogue.is_final:
+                    words = pack(list(self._finished(words, first, column)), epilogue.operands.output)
+                write_words(self.out.pointer + column, words, epilogue.chunk)
         for running in {id(r): r for r in (self.out, *self._running())}.values():
             running.advance()
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
-from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Index, Tile
 from ptxdsl.kernels.tiles.persistent import MOST_ITEMS, PersistentWalk
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileSchedule, Walk
@@ -33,6 +32,7 @@ class ClusterStrips(TileSchedule):
     step. With `streamed`, A is loaded with evict_first, for clusters that span all columns of B. Raises ScheduleError
     for clusters that no GPU supports."""
 
+    ahead = True
     blocks: tuple[int, int] = (2, 1)
     width: int = 0  # groups of M that a strip has; 0 is the one that clusters at work have least to read with
     streamed: bool = field(default=False, repr=False)
@@ -56,13 +56,6 @@ class ClusterStrips(TileSchedule):
     @property
     def multicast(self) -> tuple[int, int]:
         return self.blocks
-
-    @property
-    def streams_a(self) -> bool:
-        return self.streamed
-
-    def is_ahead(self, operands: Operands) -> bool:
-        return True
 
     def general(self) -> TileSchedule:
         return replace(self, width=0)

@@ -33,14 +33,8 @@ class InterleavedStrips(ClusterStrips):
     after that of the previous batch, modulo an L2 line. A single product is cut into such batches if its rows of A
     allow it."""
 
+    joins_batches = True
     step: int = 0
-
-    @property
-    def joins_batches(self) -> bool:
-        return True
-
-    def interleaved(self, step: int) -> InterleavedStrips:
-        return replace(self, step=step)
 
     def general(self) -> InterleavedStrips:
         return replace(self, width=0, step=0)

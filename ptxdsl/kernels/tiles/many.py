@@ -10,7 +10,6 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.accumulators import TileAccumulators
-from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import OutputTile, WorkTile
 from ptxdsl.kernels.tiles.partial_sums import PartialSums, SumSlots
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
@@ -36,9 +35,6 @@ class Dealt(TileSchedule):
     @property
     def multicast(self) -> tuple[int, int]:
         return 1, self.blocks
-
-    def is_ahead(self, operands: Operands) -> bool:
-        return self.ahead
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         raise self._not_single()

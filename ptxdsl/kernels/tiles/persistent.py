@@ -11,7 +11,6 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.errors import ScheduleError
 from ptxdsl.kernels.product.accumulators import TileAccumulators
-from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.product import Index, OutputTile, Tile, WorkTile
 from ptxdsl.kernels.tiles.schedule import Extents, KernelContext, Plan, ProblemShape, TileAfterTile, TileSchedule, Walk
 from ptxdsl.layout.number import Computed, Number
@@ -31,11 +30,8 @@ HILBERT = HilbertThreadblockSwizzle(3)
 class Persistent(TileSchedule):
     """The resident blocks compute tile after tile."""
 
-    knows_last = True
+    ahead = knows_last = True
     scheduler: PersistentScheduler
-
-    def is_ahead(self, operands: Operands) -> bool:
-        return True
 
     def fields(self) -> dict[str, Type]:
         return dict.fromkeys(("log", "clusters_m", "clusters_n", "along_m"), u32)
@@ -67,11 +63,8 @@ class Strips(TileSchedule):
     """As few persistent blocks as need no more waves than all resident ones: others would only share memory and power
     in the last wave. Tiles are in the order of a Serpentine, whose strip width minimises reads."""
 
-    knows_last = True
+    ahead = knows_last = True
     width: int = 0  # tiles of M that a strip has; 0 is the one that blocks at work have least to read with
-
-    def is_ahead(self, operands: Operands) -> bool:
-        return True
 
     def general(self) -> TileSchedule:
         return Strips()
@@ -91,11 +84,8 @@ class Strips(TileSchedule):
 class Rastered(TileSchedule):
     """Persistent blocks, with tiles in the order of a raster: along Hilbert's curve, or rows in groups."""
 
-    knows_last = True
+    ahead = knows_last = True
     raster: Raster = HILBERT
-
-    def is_ahead(self, operands: Operands) -> bool:
-        return True
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         tiled, blocks = _filled_rounds(problem, tile, resident)

@@ -50,11 +50,12 @@ class Plan:
 class TileSchedule(ABC):
     """The assignment of tiles to blocks: a hashable value that kernels are specialised for."""
 
-    has_one_tile = False  # whether a block computes one tile at most, so that its ring is free behind the products
-    knows_last = False  # whether its walk tells which tile of a block is the last one
-    shares = (
-        False  # whether blocks meet: the kernel then has the fields `accumulators` and `semaphores`, pointers to memory
-    )
+    has_one_tile = False  # a block computes at most one tile, so that the ring is free after the products
+    knows_last = False  # the walk tells which tile of a block is the last
+    ahead = False  # the loads of the next tile start before a tile is stored, which needs memory outside of the ring
+    shares = False  # blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
+    streamed = False  # A is loaded with evict_first, because each of its lines is loaded once
+    joins_batches = False  # blocks that share loads of B may compute tiles of different batches
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
@@ -67,24 +68,9 @@ class TileSchedule(ABC):
         return 1, 1
 
     @property
-    def joins_batches(self) -> bool:
-        """True if blocks that share loads of B may compute tiles of different batches."""
-        return False
-
-    @property
-    def streams_a(self) -> bool:
-        """True if A is loaded with evict_first, because each of its lines is loaded once."""
-        return False
-
-    @property
     def has_whole_tiles(self) -> bool:
         """True if a block that stores a tile has multiplied all of it."""
         return not self.shares and (self.cluster is None or self.multicast != (1, 1))
-
-    def interleaved(self, step: int) -> TileSchedule | None:
-        """Return the schedule of a product whose rows of A are taken as alternating batches, each row `step` elements
-        further on in its L2 line than the one before; None if it does not support that."""
-        return None
 
     def exchanged(self, layout: AccumulatorLayout) -> int:
         """Return the bytes of shared memory to which other blocks of a cluster write accumulators."""
@@ -96,9 +82,8 @@ class TileSchedule(ABC):
         return self
 
     def is_ahead(self, operands: Operands) -> bool:
-        """Return whether the loads of the next tile start before a tile is stored, which needs memory outside of the
-        ring."""
-        return False
+        """Return `ahead`, or what follows from the operands."""
+        return self.ahead
 
     def fields(self) -> Mapping[str, Type]:
         """Return the names and types of the parameters of the kernel."""

@@ -71,6 +71,7 @@ class Traits:
     operands: Operands = field(default_factory=Operands)
     schedule: TileSchedule = USUAL
     epilogue: Callable[..., Any] | None = None
+    meets_before_staging = False  # warps synchronise before they stage, since the memory may still be read
 
     def __post_init__(self) -> None:
         for message in self.tiling.misfits(self.operands.inputs):

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
-from ptxdsl.kernels.tiles.interleaved import CLASSES
+from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.arithmetic import ceil_div
 
@@ -46,9 +46,10 @@ def may_interleave(problem: GemmProblem) -> bool:
 
 def interleaved(problem: GemmProblem, traits: WarpgroupTraits) -> tuple[GemmProblem, WarpgroupTraits]:
     """Return a product and its traits; as batches if its schedule interleaves rows."""
-    schedule = traits.schedule.interleaved(problem.a.stride % traits.tile[2])
-    if schedule is None or not may_interleave(problem):
+    schedule = traits.schedule
+    if not isinstance(schedule, InterleavedStrips) or not may_interleave(problem):
         return problem, traits
+    schedule = replace(schedule, step=problem.a.stride % traits.tile[2])
     c = _classes(problem.c) if problem.c else None
     batches = replace(problem, a=_classes(problem.a), c=c, out=_classes(problem.out))
     operands = replace(traits.operands, batches="strided")

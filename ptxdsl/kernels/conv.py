@@ -26,7 +26,7 @@ from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
-from ptxdsl.kernels.sm90.parameters import convolution_of_tensors, tensor_conv2d_parameters
+from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters, window_products
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies, WindowCopies
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.resolve import Schedule
@@ -54,7 +54,7 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
     filters."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    products = convolution_of_tensors(p, traits)
+    products = window_products(p, traits, p.x, p.w)
     context = memory.context(products, p.schedule)
     await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers

@@ -19,10 +19,11 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, load_windows
 from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
+from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk
-from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, wgrad_of_tensors
+from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, window_products
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 
@@ -33,7 +34,7 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
     images."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    products = wgrad_of_tensors(p, traits)
+    products = window_products(p, traits, TensorView(p.dy), p.x)
     context = memory.context(products, p.schedule)
     await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers

@@ -71,16 +71,16 @@ class PingPongWalk(Walk):
         if self.staging:
             self._wait(self.staging)
         warp = pd.warpid % (WARPGROUP // WARP)
-        for part in self.walk.complete(work, accumulators):
-            (row, column), row_blocks = part.work.tile, part.accumulators.row_blocks(self.row_blocks)
+        for output in self.walk.complete(work, accumulators):
+            (row, column), row_blocks = output.work.tile, output.accumulators.row_blocks(self.row_blocks)
             for number, row_block in enumerate(row_blocks):
                 at = (
                     (row, column * len(row_blocks) + number)
                     if self.is_swapped
                     else (row * len(row_blocks) + number, column)
                 )
-                work = part.work._replace(tile=at, extents=self.extents)
-                yield OutputTile(work, row_block, warp=warp, row_block=number, is_last=part.is_last)
+                work = output.work._replace(tile=at, extents=self.extents)
+                yield OutputTile(work, row_block, warp=warp, row_block=number, is_last=output.is_last)
         if self.staging:
             self.epilogue.finish()
             self.staging.pass_on()

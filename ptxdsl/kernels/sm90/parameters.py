@@ -134,17 +134,11 @@ def tensor_wgrad_parameters(traits: WarpgroupTraits) -> Group:
     return pd.Parameters.of("TensorWgrad", dy=traits.a.map, x=x.map, out=out, geometry=WindowGeometry, **shared)
 
 
-def wgrad_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
-    """Return the products of a kernel with these parameters."""
-    g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
-    return TensorProducts(Product(g.m, g.n, g.k, TensorView(p.dy), p.x, out, out, 1, 0, ()), traits.tile)
-
-
-def convolution_of_tensors(p: Any, traits: WarpgroupTraits) -> Products:
-    """Return the products of a kernel with these parameters."""
+def window_products(p: Any, traits: WarpgroupTraits, a: Any, b: Any) -> Products:
+    """Return the products of a convolution, or of its filter gradient, with these parameters, A and B."""
     g, out = p.geometry, TensorView(p.out) if traits.operands.out_boxes else p.out
     extras = extra_values(p, traits.operands)
-    return TensorProducts(Product(g.m, g.n, g.k, p.x, p.w, out, out, 1, 0, extras), traits.tile)
+    return TensorProducts(Product(g.m, g.n, g.k, a, b, out, out, 1, 0, extras), traits.tile)
 
 
 def tensor_products_of(p: Any, traits: WarpgroupTraits, alpha: Scalar | None = None) -> TensorProducts:

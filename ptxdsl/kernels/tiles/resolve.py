@@ -5,8 +5,6 @@ A class of the caller's own is a TileSchedule, and needs no line here.
 
 from __future__ import annotations
 
-from functools import singledispatch
-
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS, ClusterSplitK
 from ptxdsl.kernels.tiles.one_tile import OneTile
 from ptxdsl.kernels.tiles.persistent import Persistent
@@ -26,34 +24,48 @@ from ptxdsl.schedule import (
 )
 
 Schedule = ThreadblockSwizzle | PersistentScheduler | StreamKThreadblockSwizzle | TileSchedule
-# How blocks that share the K of a tile add up: one after another; the last one all; each of them a share of the tile,
-# by way of global memory or of the shared memory of a cluster
+# The reductions of blocks that share the K of a tile: one after another; all in the last one; a share of the tile each,
+# through global memory or through the shared memory of a cluster
 REDUCTIONS = ("serial", "parallel", "scatter", "cluster")
+# Schedules whose tiles are not those of a GEMM of two matrices or of batches
+OTHERS = (
+    GemvBatchedStridedThreadblockSwizzle,
+    StridedDgradIdentityThreadblockSwizzle,
+    StridedDgradHorizontalThreadblockSwizzle,
+    DepthwiseThreadblockSwizzle,
+    GroupScheduler,
+)
 
 
 class Misfit(Exception):
     """A schedule is not one, or does not support split-K."""
 
 
-@singledispatch
 def tile_schedule(schedule: object, split_k: int, reduction: str) -> TileSchedule:
     """Return the tile schedule. Raises Misfit for other objects, and for schedules that cannot split K."""
-    name = "the base of all swizzles" if type(schedule) is ThreadblockSwizzle else repr(schedule)
-    raise Misfit(
-        f"schedule is {name}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
-        "StreamKThreadblockSwizzle of ptxdsl.schedule"
-    )
-
-
-# What their tiles are made of has no place in a GEMM of two matrices, or of batches
-for other in (
-    GemvBatchedStridedThreadblockSwizzle,
-    StridedDgradIdentityThreadblockSwizzle,
-    StridedDgradHorizontalThreadblockSwizzle,
-    DepthwiseThreadblockSwizzle,
-    GroupScheduler,
-):
-    tile_schedule.register(other, tile_schedule.dispatch(object))
+    if isinstance(schedule, TileSchedule):
+        check_whole(split_k, f"{schedule!r} says itself how blocks share a tile")
+        return schedule
+    if isinstance(schedule, StreamKThreadblockSwizzle):
+        return StreamK(schedule, split_k)
+    if not isinstance(schedule, ThreadblockSwizzle | PersistentScheduler) or isinstance(schedule, OTHERS):
+        raise _other(repr(schedule))
+    if isinstance(schedule, PersistentScheduler):
+        name = "StreamKThreadblockSwizzle, whose blocks share them"
+        check_whole(split_k, f"persistent blocks compute whole tiles; take {name}")
+        return Persistent(schedule)
+    if isinstance(schedule, BatchedIdentityThreadblockSwizzle):
+        name = "SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
+        check_whole(split_k, f"z of the {schedule.name} grid is the batch; take {name}")
+    if type(schedule) is ThreadblockSwizzle:
+        raise _other("the base of all swizzles")
+    if split_k <= 1:
+        return OneTile(schedule)
+    if reduction != "cluster":
+        return SplitK(schedule, split_k, reduction)
+    if split_k > MOST_BLOCKS:
+        raise Misfit(f'split_k is {split_k}, and reduction is "cluster", of {MOST_BLOCKS} blocks at most')
+    return ClusterSplitK(schedule, split_k)
 
 
 def check_whole(split_k: int, why: str) -> None:
@@ -62,37 +74,8 @@ def check_whole(split_k: int, why: str) -> None:
         raise Misfit(f"split_k is {split_k}, and {why}")
 
 
-@tile_schedule.register
-def _(schedule: TileSchedule, split_k: int, reduction: str) -> TileSchedule:
-    check_whole(split_k, f"{schedule!r} says itself how blocks share a tile")
-    return schedule
-
-
-@tile_schedule.register
-def _(schedule: ThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
-    if type(schedule) is ThreadblockSwizzle:
-        return tile_schedule.dispatch(object)(schedule, split_k, reduction)
-    if split_k > 1 and reduction == "cluster":
-        if split_k > MOST_BLOCKS:
-            raise Misfit(f'split_k is {split_k}, and reduction is "cluster", of {MOST_BLOCKS} blocks at most')
-        return ClusterSplitK(schedule, split_k)
-    return SplitK(schedule, split_k, reduction) if split_k > 1 else OneTile(schedule)
-
-
-@tile_schedule.register
-def _(schedule: BatchedIdentityThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
-    name = "SplitKIdentityThreadblockSwizzle, whose z is the slice of K"
-    check_whole(split_k, f"z of the {schedule.name} grid is the batch; take {name}")
-    return OneTile(schedule)
-
-
-@tile_schedule.register
-def _(schedule: PersistentScheduler, split_k: int, reduction: str) -> TileSchedule:
-    name = "StreamKThreadblockSwizzle, whose blocks share them"
-    check_whole(split_k, f"persistent blocks compute whole tiles; take {name}")
-    return Persistent(schedule)
-
-
-@tile_schedule.register
-def _(schedule: StreamKThreadblockSwizzle, split_k: int, reduction: str) -> TileSchedule:
-    return StreamK(schedule, split_k)
+def _other(name: str) -> Misfit:
+    return Misfit(
+        f"schedule is {name}; it takes a threadblock swizzle of GEMM, a PersistentScheduler or a "
+        "StreamKThreadblockSwizzle of ptxdsl.schedule"
+    )

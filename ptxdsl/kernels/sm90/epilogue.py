@@ -10,16 +10,16 @@ rows do not begin at multiples of 16 bytes, are left to the WarpEpilogue."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.product.words import pack, widened
 from ptxdsl.kernels.sm90.broadcast import BroadcastOperands
 from ptxdsl.kernels.sm90.deferred import DeferredBoxes
-from ptxdsl.kernels.sm90.fragments import STEP, RowFragment, fragment_of
+from ptxdsl.kernels.sm90.fragments import STEP, Boxes, RowFragment, fragment_of
 from ptxdsl.kernels.sm90.maps import ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.source import WORDS, SourceBoxes
@@ -117,7 +117,7 @@ class TmaEpilogue(Epilogue):
         in_ring = self.ring.holds(output) if self.ring else None
         *others, last = range(0, self.fragment.length, self.fragment.staged)
         for first in others:
-            with nullcontext() if rows_left is None else pd.if_(rows_left > first):
+            with _if_left(rows_left, first):
                 self._store_boxes(output, first, in_ring, rows_left)
             self._release_source(first > 0)
         if self.deferred and output.is_last:
@@ -127,7 +127,7 @@ class TmaEpilogue(Epilogue):
             with pd.else_():
                 self.deferred.hold(self._deferred_values(output, last), output.work)
         else:
-            with nullcontext() if rows_left is None else pd.if_(rows_left > last):
+            with _if_left(rows_left, last):
                 self._store_boxes(output, last, in_ring, rows_left)
         self._release_source(True)
 
@@ -146,7 +146,7 @@ class TmaEpilogue(Epilogue):
         boxes = self._boxes(output, first, in_ring)
         if self.one is None:
             for box, offset in boxes:
-                with nullcontext() if rows_left is None else pd.if_(rows_left > offset):
+                with _if_left(rows_left, offset):
                     self._stage(self._computed(box, offset, output), first, offset)
         else:
             scaled = self._with_opaque_alpha(output)
@@ -156,9 +156,9 @@ class TmaEpilogue(Epilogue):
                 self._stage(words, first, offset)
         self.writer.write(output.work, boxes, rows_left)
 
-    def _boxes(self, output: OutputTile, first: int, in_ring: InRing) -> list[tuple[StagedBox, int]]:
-        """Return the boxes from row or column `first` on, each with its own first row or column."""
-        boxes = [(self.staging.box(n), offset) for n, offset in enumerate(self.fragment.offsets(first))]
+    def _boxes(self, output: OutputTile, first: int, in_ring: InRing) -> Boxes:
+        """Return the boxes of an output tile from row or column `first` on."""
+        boxes = self.fragment.boxes(first)
         if self.ring is None or in_ring is None:
             return boxes
         before = first // self.fragment.extent
@@ -171,6 +171,7 @@ class TmaEpilogue(Epilogue):
         fragment, work = self.fragment, output.work
         for offset in range(0, fragment.extent, STEP):
             begin = (first + offset) // MATRIX * 4  # a thread holds four accumulators of 8 rows or columns of a warp
+            # Transposed accumulators are scaled last: this order of instructions is the one that was measured
             values = [] if fragment.is_transposed else self._scaled(output, begin)
             address = fragment.address(box, offset)
             operands = self._operands(work, first + offset)
@@ -240,8 +241,7 @@ class TmaEpilogue(Epilogue):
         """Start the TMA loads of C to the boxes from row or column `first` on."""
         if self.source:
             c = work.product.c
-            boxes = [(self.staging.box(n), offset) for n, offset in enumerate(self.fragment.offsets(first))]
-            self.source.load(c.map, [*self.fragment.copies(work, c, boxes)])
+            self.source.load(c.map, [*self.fragment.copies(work, c, self.fragment.boxes(first))])
 
     def _hold_source(self, source: SourceBoxes, words: int) -> None:
         """Move C of the first boxes to registers, and start the loads of the others in their place."""
@@ -303,7 +303,7 @@ class TmaEpilogue(Epilogue):
     def _store_slice(self, deferred: DeferredBoxes, number: int) -> None:
         """Stage 16 columns of the deferred boxes; start their stores after the last ones."""
         work, fragment = deferred.work(self.work.product), self.fragment
-        boxes = [(self.staging.box(n), offset) for n, offset in enumerate(fragment.offsets(deferred.first))]
+        boxes = fragment.boxes(deferred.first)
         box, within = divmod(number * STEP, fragment.extent)
         kept = deferred.values[number * STEP // MATRIX * 4 :][:MATRIX]
         values = self._applied(kept, self._operands(work, deferred.first + number * STEP))
@@ -332,6 +332,11 @@ class GroupEpilogue(TmaEpilogue):
         with pd.else_(), pd.if_(m > row):
             self.staging.await_read()
             self.rows(output)
+
+
+def _if_left(rows_left: Scalar | None, first: int) -> AbstractContextManager[Any]:
+    """Run the body if there are rows from `first` on, or always if their number does not matter."""
+    return nullcontext() if rows_left is None else pd.if_(rows_left > first)
 
 
 def warpgroup_epilogue(traits: WarpgroupTraits, memory: SharedTiles, consumer: pd.warpgroup) -> Epilogue:

@@ -41,9 +41,10 @@ class RowFragment:
         self.staged = staging.count * self.extent  # columns that are staged together
         self.reaches = self.length, self.staged  # over which broadcast operands can be read ahead
 
-    def offsets(self, first: int) -> range:
-        """Return the first rows or columns of the boxes that are staged together, from `first` on."""
-        return range(first, min(first + self.staged, self.length), self.extent)
+    def boxes(self, first: int) -> Boxes:
+        """Return the boxes that are staged together, from row or column `first` on."""
+        offsets = range(first, min(first + self.staged, self.length), self.extent)
+        return [(self.staging.box(number), offset) for number, offset in enumerate(offsets)]
 
     def address(self, box: StagedBox, offset: int) -> PointerValue:
         """Return the address that this lane passes to stmatrix for 16 columns of a box."""

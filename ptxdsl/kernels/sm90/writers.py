@@ -9,7 +9,7 @@ from ptxdsl import s32, u32
 from ptxdsl.kernels.product.product import View, WorkTile
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.sm90.fragments import Boxes, RowFragment
-from ptxdsl.kernels.sm90.loads import GroupRows, TensorView
+from ptxdsl.kernels.sm90.loads import GroupRows
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.staging import StagedBox, Staging
 from ptxdsl.kernels.sm90.tiling import WARPGROUP
@@ -52,10 +52,14 @@ class Writer:
         """Start to write boxes that all threads have staged."""
         self.staging.publish()
         with pd.if_(self.staging.leads):
-            out = tensor_of(work.product.out)
-            for address, at in self.fragment.copies(work, out, boxes):
-                out.map.store(at, address)
+            self._store(work, boxes)
             pd.ptx.cp.async_.bulk.commit_group()
+
+    def _store(self, work: WorkTile, boxes: Boxes) -> None:
+        """Issue the TMA stores of boxes, by one thread."""
+        out = work.product.out.tensor if isinstance(work.product.out, GroupRows) else work.product.out
+        for address, at in self.fragment.copies(work, out, boxes):
+            out.map.store(at, address)
 
 
 class GroupWriter(Writer):
@@ -82,9 +86,7 @@ class GroupWriter(Writer):
         with pd.if_(self.staging.leads):
             for box, row in boxes:
                 with pd.if_(rows_left >= row + self.fragment.extent):
-                    out = tensor_of(work.product.out)
-                    for address, at in self.fragment.copies(work, out, [(box, row)]):
-                        out.map.store(at, address)
+                    self._store(work, [(box, row)])
             pd.ptx.cp.async_.bulk.commit_group()
         for box, row in boxes:
             with pd.if_((rows_left > row) & (rows_left < row + self.fragment.extent)):
@@ -126,8 +128,3 @@ class ScatterWriter(GroupWriter):
                 staged = box.address(*self.staging.origin, row + step, column)
                 to = element(View(out.pointer, out.stride), (number, of_out))
                 write_words(to, read_words(staged, self.chunk, self.type), self.chunk)
-
-
-def tensor_of(out: TensorView | GroupRows) -> TensorView:
-    """Return the output of a kernel as a tensor."""
-    return out.tensor if isinstance(out, GroupRows) else out

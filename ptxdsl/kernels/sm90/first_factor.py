@@ -50,7 +50,7 @@ class FirstFactor(ABC):
         """Load the registers of a step along K without conversion."""
 
 
-class LinesAlongK(FirstFactor):
+class KMajorFactor(FirstFactor):
     """K-major tiles, of 128 bytes a row: four ldmatrix matrices, whose rows are chunks of 16 bytes."""
 
     def _first(self, lane: Scalar, warp: Scalar) -> Scalar:
@@ -61,7 +61,7 @@ class LinesAlongK(FirstFactor):
         return list(pd.ptx.ldmatrix.sync.aligned.m8n8.x4.shared.b16(row_block + (self.first ^ step * DEPTH_BYTES)))
 
 
-class LinesAlongRows(FirstFactor):
+class MnMajorFactor(FirstFactor):
     """MN-major tiles, whose rows of 128 bytes have 32 rows of the factor for one K: single words. Lanes of the last
     four of eight rows read the last four of K first; otherwise two lanes would read from each bank."""
 
@@ -85,4 +85,4 @@ class LinesAlongRows(FirstFactor):
 def first_factor(traits: WarpgroupTraits) -> FirstFactor:
     """Return the loader for the layout of the tile."""
     tile = traits.b if traits.tiling.swap_ab else traits.a
-    return (LinesAlongK if tile.major == "k" else LinesAlongRows)(traits)
+    return (KMajorFactor if tile.major == "k" else MnMajorFactor)(traits)

@@ -12,7 +12,7 @@ from ptxdsl.kernels.product.operands import Scaling
 from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.sm90.parameters import tensor_products_of
 from ptxdsl.kernels.sm90.scales import Mainloop, RowScales, Scales
-from ptxdsl.kernels.sm90.scales_along_k import BlockScales, GroupScales, SpanScales, TurnedBlockScales
+from ptxdsl.kernels.sm90.scales_along_k import BlockScales, GroupScales, SpanScales, TransposedBlockScales
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import KernelContext
 from ptxdsl.trace.instruction import Scalar
@@ -51,7 +51,7 @@ def scaled_mainloop(
     kind = scales.get(traits.operands.scaling)
     if kind is None:
         return plain
-    kind = TurnedBlockScales if kind is BlockScales and traits.tiling.swap_ab else kind
+    kind = TransposedBlockScales if kind is BlockScales and traits.tiling.swap_ab else kind
     return partial(kind(p, traits, consumer, rows, located or _batch_of(traits)).multiply, plain)
 
 

@@ -124,7 +124,7 @@ class BlockScales(Scales):
                 total.set(pd.ptx.fma.rn.f32(product, of_rows[n % 4 // 2], total))
 
 
-class TurnedBlockScales(BlockScales):
+class TransposedBlockScales(BlockScales):
     """Block scales of a swapped tile: the 64 columns of a warpgroup share a scale, and a thread holds two neighbouring
     rows of each eight."""
 

@@ -14,7 +14,7 @@ from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.staging import StagedBox, Staging
 from ptxdsl.kernels.sm90.tiling import WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.store.readers import Running, element
+from ptxdsl.kernels.store.readers import RowPointer, element
 from ptxdsl.trace.instruction import Scalar
 
 
@@ -97,7 +97,7 @@ class GroupWriter(Writer):
         thread, product = self.staging.consumer.thread % WARPGROUP, work.product
         row, column = thread // self.lanes, thread % self.lanes * self.chunk
         left, of_out = product.m - work.first[0] - first, work.first[1] + self.fragment.first_column + column
-        running = Running(product.out, (work.first[0] + first + row, of_out), self.step)
+        running = RowPointer(product.out, (work.first[0] + first + row, of_out), self.step)
         for step in range(0, self.fragment.extent, self.step):
             with pd.if_((row + step < left) & (of_out < product.n)):
                 staged = box.address(*self.staging.origin, row + step, column)

@@ -12,7 +12,7 @@ from ptxdsl import b8, s32
 from ptxdsl.kernels.product.operands import Extra
 from ptxdsl.kernels.product.product import Index, OutputTile, ScatteredView, WorkTile
 from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
-from ptxdsl.kernels.store.readers import Reader, Running, Scattered
+from ptxdsl.kernels.store.readers import Reader, RowPointer, ScatteredRowPointer
 from ptxdsl.kernels.store.traced import traced
 from ptxdsl.kernels.traits.traits import PAD, Traits
 from ptxdsl.layout import Layout, composition, in_bytes, make_tiled_copy, make_tiled_copy_c
@@ -71,17 +71,17 @@ class WarpEpilogue(Epilogue):
             self._store_strip(output, strip)
 
     def _store_strip(self, output: OutputTile, strip: int) -> None:
-        sending = Sending(self, output, strip * self.layout.strip)
+        writer = StripWriter(self, output, strip * self.layout.strip)
         with self.layout.holding():
             for number, registers in enumerate(output.accumulators.strip(strip)):
-                sending.stage(registers)
+                writer.stage(registers)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
                 for row in range(0, self.layout.rows, self.step):
-                    sending.send(number * self.layout.rows + row, row)
+                    writer.write(number * self.layout.rows + row, row)
                 pd.ptx.bar.warp.sync(0xFFFFFFFF)
 
 
-class Sending:
+class StripWriter:
     """The share of a thread in storing an output tile: the column strip of its warp that begins at `first_column`."""
 
     def __init__(self, epilogue: WarpEpilogue, output: OutputTile, first_column: int) -> None:
@@ -97,7 +97,7 @@ class Sending:
         at = first[0] + warp_m * layout.warp[0] + row, first[1] + warp_n * layout.warp[1] + column
         self.rows_left, self.columns_left = (self.product.m - at[0]).to(s32), (self.product.n - at[1]).to(s32)
         out = self.product.out
-        self.out = (Scattered if isinstance(out, ScatteredView) else Running)(out, at, epilogue.step)
+        self.out = (ScatteredRowPointer if isinstance(out, ScatteredView) else RowPointer)(out, at, epilogue.step)
         self.c = self._reader_of_c(at)
         extras = zip(epilogue.operands.extras, self.product.extras, strict=True)
         self.extras = [self._reader(extra, values, at) for extra, values in extras]
@@ -154,7 +154,7 @@ class Sending:
         function = self.epilogue.function
         return traced(function, value, *extras) if function else value
 
-    def send(self, first: int, row: int) -> None:
+    def write(self, first: int, row: int) -> None:
         """Store one chunk a lane, of rows `first` and the following, which are staged from `row` on."""
         epilogue, type = self.epilogue, self.epilogue.operands.staged
         for column in epilogue.columns:
@@ -167,7 +167,7 @@ class Sending:
         for running in {id(r): r for r in (self.out, *self._running())}.values():
             running.advance()
 
-    def _running(self) -> list[Running]:
+    def _running(self) -> list[RowPointer]:
         """Return the pointers to matrices with the layout of the output."""
         readers = [*filter(None, [self.c]), *self.extras]
         return [reader.running for reader in readers if reader.extra.along == "mn"]

@@ -14,7 +14,7 @@ from ptxdsl.trace.memory import PointerValue
 from ptxdsl.types import Type
 
 
-class Running:
+class RowPointer:
     """A pointer that advances down the rows of a matrix, `rows` at a time."""
 
     def __init__(self, matrix: View, at: tuple[Scalar, Scalar], rows: int) -> None:
@@ -29,7 +29,7 @@ class Running:
         self.pointer += self.step
 
 
-class Scattered(Running):
+class ScatteredRowPointer(RowPointer):
     """A pointer to rows that an index names, `rows` further down the product each time."""
 
     def __init__(self, matrix: ScatteredView, at: tuple[Scalar, Scalar], rows: int) -> None:
@@ -61,14 +61,14 @@ class Reader:
     """Reads the elements of an operand for a chunk of the output, converted to `scalar`."""
 
     def __init__(
-        self, extra: Extra, values: Any, at: tuple[Scalar, Scalar], out: Running, step: int, chunk: int, scalar: Type
+        self, extra: Extra, values: Any, at: tuple[Scalar, Scalar], out: RowPointer, step: int, chunk: int, scalar: Type
     ) -> None:
         """`at` is the (row, column) of the first chunk of a thread; `step` rows are stored at a time."""
         self.extra, self.scalar, self.chunk = extra, scalar, chunk
         if extra.in_place:
             self.running = out
         elif extra.along == "mn":
-            self.running = Running(values, at, step)
+            self.running = RowPointer(values, at, step)
         elif extra.along == "nm":
             self.first, self.stride = element(values, at[::-1]), values.stride
         else:

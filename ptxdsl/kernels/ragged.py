@@ -128,8 +128,8 @@ def warpgroup_ragged_kernel(
         if tiling.pingpong:
             compute_pingpong(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
         elif traits.shares_rows:
-            walk = StaggeredWalk(tiles, tiling, consumer, epilogue) if tiling.stagger else tiles
-            compute_shares(ring, mma, epilogue, walk)
+            staggered = StaggeredWalk(tiles, tiling, consumer, epilogue) if tiling.stagger else tiles
+            compute_shares(ring, mma, epilogue, staggered)
         else:
             compute_tiles(ring, mma, epilogue, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
 

@@ -39,7 +39,7 @@ class RowFragment:
     def __init__(self, traits: WarpgroupTraits, staging: Staging) -> None:
         self.staging, self.length, self.extent = staging, traits.tile[1], traits.out_map.box[-1]
         self.staged = staging.count * self.extent  # columns that are staged together
-        self.reaches = self.length, self.staged  # over which broadcast operands can be read ahead
+        self.reaches: tuple[int, ...] = (self.length, self.staged)  # over which broadcast operands can be read ahead
 
     def boxes(self, first: int) -> Boxes:
         """Return the boxes that are staged together, from row or column `first` on."""

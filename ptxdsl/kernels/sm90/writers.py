@@ -68,8 +68,11 @@ class GroupWriter(Writer):
 
     writes_whole_boxes = False
 
-    def __init__(self, traits: WarpgroupTraits, *more: Any, **options: Any) -> None:
-        super().__init__(traits, *more, **options)
+    def __init__(
+        self, traits: WarpgroupTraits, staging: Staging, fragment: Any, maps: ProblemMaps | None = None
+    ) -> None:
+        super().__init__(traits, staging, fragment, maps)
+        self.first_column = fragment.first_column
         self.type = traits.operands.output
         self.chunk = traits.operands.out_bytes // self.type.bytes
         self.lanes = traits.out_map.box[-1] // self.chunk  # that write a row
@@ -96,7 +99,7 @@ class GroupWriter(Writer):
         """Write the rows of a box that exist, each by neighbouring threads."""
         thread, product = self.staging.consumer.thread % WARPGROUP, work.product
         row, column = thread // self.lanes, thread % self.lanes * self.chunk
-        left, of_out = product.m - work.first[0] - first, work.first[1] + self.fragment.first_column + column
+        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
         running = RowPointer(product.out, (work.first[0] + first + row, of_out), self.step)
         for step in range(0, self.fragment.extent, self.step):
             with pd.if_((row + step < left) & (of_out < product.n)):
@@ -119,7 +122,7 @@ class ScatterWriter(GroupWriter):
     def _write_rows(self, box: StagedBox, first: int, work: WorkTile) -> None:
         thread, product = self.staging.consumer.thread % WARPGROUP, work.product
         row, column, out = thread // self.lanes, thread % self.lanes * self.chunk, product.out
-        left, of_out = product.m - work.first[0] - first, work.first[1] + self.fragment.first_column + column
+        left, of_out = product.m - work.first[0] - first, work.first[1] + self.first_column + column
         steps, begin = range(0, self.fragment.extent, self.step), work.first[0] + first + row
         numbers = [out.numbers[pd.min(begin + step, out.last)] for step in steps]
         for step, number in zip(steps, numbers, strict=True):

@@ -71,7 +71,6 @@ class Traits:
     operands: Operands = field(default_factory=Operands)
     schedule: TileSchedule = USUAL
     epilogue: Callable[..., Any] | None = None
-    meets_before_staging = False  # warps synchronise before they stage, since the memory may still be read
 
     def __post_init__(self) -> None:
         for message in self.tiling.misfits(self.operands.inputs):
@@ -136,6 +135,11 @@ class Traits:
         """The bytes of shared memory: the ring, and a group of rows of each warp."""
         m, n = self.accumulators.warps
         return max(self.tiling.ring_bytes(self.operands), self.staged_at + m * n * self.warp_staged_bytes)
+
+    @property
+    def meets_before_staging(self) -> bool:
+        """True if warps synchronise before they stage output, because the memory may still be read."""
+        return False
 
     @property
     def warp_staged_bytes(self) -> int:

@@ -147,4 +147,8 @@ class Tcgen05MmaWs(TensorMemoryProduct):
     )
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        refuse(i)
+        named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
+        if ".sp." in i.text or named.get("zero_columns") is not None or "a" in named:
+            refuse(i)
+        for which, product in products(m, i, named):
+            m.tensor.issue(m, "cta_group::1", which, product)

@@ -56,6 +56,7 @@ class InstructionFields(NamedTuple):
     m: int
     n: int
     satfinite: bool
+    weight_stationary: bool = False
 
     @property
     def k(self) -> int:
@@ -63,12 +64,14 @@ class InstructionFields(NamedTuple):
 
 
 @cache
-def instruction(kind: str, ctas: int, bits: int) -> InstructionFields:
+def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool = False) -> InstructionFields:
     """Decode and check the instruction descriptor of a dense product without block scales.
 
     Raises InvalidDescriptor.
     """
     where = f"{kind} of cta_group::{ctas}"
+    if bits >> 30 and not weight_stationary:
+        raise InvalidDescriptor("bits 30 and 31 of the descriptor are not 0", "clear them, or use tcgen05.mma.ws")
     if bits & 7:
         raise InvalidDescriptor(
             "bits 0 to 2 of the descriptor, of sparse products, are not 0", "clear them, or use tcgen05.mma.sp"
@@ -86,14 +89,19 @@ def instruction(kind: str, ctas: int, bits: int) -> InstructionFields:
     if kind != "kind::i8" and bits & SATURATE:
         raise InvalidDescriptor(f"the descriptor saturates; {kind} does not", "clear bit 3")
     m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
-    _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
+    if weight_stationary:
+        _check_weight_stationary(kind, m, n)
+    else:
+        _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
     transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
     for matrix, type, is_transposed in zip("AB", (atype, btype), transposed, strict=True):
         if is_transposed and type in NARROW:
             major = "M-major" if matrix == "A" else "N-major"
             message = f"{matrix} of {type} is {major}; elements of 4 and 6 bits are K-major"
             raise InvalidDescriptor(message, f"clear bit {15 if matrix == 'A' else 16}")
-    return InstructionFields(kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE))
+    return InstructionFields(
+        kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE), weight_stationary
+    )
 
 
 def _coded(types: dict[int, Type], code: int, matrix: str, bits: str, where: str) -> Type:
@@ -120,6 +128,17 @@ def _check_shape(kind: str, ctas: int, m: int, n: int, narrow: bool) -> None:
         raise InvalidDescriptor(
             f"N, 8 times bits 17 to 22 of the descriptor, is {n}",
             f"{where} takes multiples of {step} up to 256{note}",
+        )
+
+
+def _check_weight_stationary(kind: str, m: int, n: int) -> None:
+    if m not in (32, 64, 128):
+        raise InvalidDescriptor(
+            f"M, 16 times bits 24 to 28 of the descriptor, is {m}", f"{kind} of tcgen05.mma.ws takes M = 32, 64 or 128"
+        )
+    if n not in (64, 128, 256):
+        raise InvalidDescriptor(
+            f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{kind} of tcgen05.mma.ws takes N = 64, 128 or 256"
         )
 
 

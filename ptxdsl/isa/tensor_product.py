@@ -70,7 +70,7 @@ class TensorProduct:
     @property
     def placement(self) -> RowPlacement:
         """The placement of the rows of D, and of A in tensor memory."""
-        return LAYOUTS[layout_of(self.form.m, self.form.ctas, False, False)]
+        return LAYOUTS[layout_of(self.form.m, self.form.ctas, False, self.form.weight_stationary)]
 
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
@@ -170,7 +170,7 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
     for bits in np.unique(descriptors).tolist():
         which = descriptors == bits
         try:
-            form = instruction(i.kind, 2 if i.ctas == "cta_group::2" else 1, bits)
+            form = instruction(i.kind, 1, bits, ".ws." in i.text)
             product = _product(m, form, which, named)
         except InvalidDescriptor as invalid:
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
@@ -226,7 +226,7 @@ def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transpo
 
 def _misplaced(product: TensorProduct) -> tuple[str, str] | None:
     """Return the message and the help for an operand in tensor memory at a lane that its layout does not take."""
-    half = product.form.m == 64
+    half = product.form.m == 64 and not product.form.weight_stationary
     lanes = {lane_of(int(address)) for address in product.d.tolist()}
     wanted = "0 or 16" if half else "0"
     for address in sorted(lanes):

@@ -51,6 +51,7 @@ class Product:
     disabled: int | None = None
     saturates: bool = False
     upper: bool = False
+    weight_stationary: bool = False
 
     @property
     def names(self):
@@ -73,7 +74,7 @@ class Product:
     @property
     def name(self):
         majors = "".join("KM"[t] for t in self.transposed)
-        extra = f"{'-cells' * self.from_cells}{self.negated if any(self.negated) else ''}{'-up' * self.upper}"
+        extra = f"{'-ws' * self.weight_stationary}{'-cells' * self.from_cells}{self.negated if any(self.negated) else ''}{'-up' * self.upper}"
         return f"{self.m}x{self.n}-{self.a}.{self.b or self.a}.{self.sums}-{majors}{self.modes}{extra}"
 
     @property
@@ -148,6 +149,8 @@ class Product:
     def lanes(self):
         """The lane of each row of D."""
         row = np.arange(self.m)
+        if self.weight_stationary:
+            return row
         return row if self.m == 128 else row % 16 + row // 16 * 32 + 16 * self.upper
 
     def text(self):
@@ -188,17 +191,22 @@ class Product:
             mask = ", {%r20, %r21, %r22, %r23}"
         scale = f", {self.scale}" if self.scale is not None else ""
         text += f"setp.ne.u32 %p4, {int(self.accumulates or step > 0)}, 0;\n"
-        kind = f"tcgen05.mma.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
+        kind = f"tcgen05.mma{'.ws' * self.weight_stationary}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
         return text + f"{kind} [%r11], {operand}, %rd6, %r13{mask}, %p4{scale};\n"
 
     def run(self, a, b, c, **options):
         """The report and D; lanes that the product leaves alone keep zeros."""
         cells = np.zeros((self.n, 128), np.uint32)
         bits = c.view(f"u{c.itemsize}").astype(np.uint32)
-        cells[:, self.lanes()] = bits.T
+        parts = 128 // self.m if self.weight_stationary else 1  # of N, each in other lanes
+        width = self.n // parts
+        for part in range(parts):
+            lanes = self.lanes() + part * self.m * (parts > 1)
+            cells[:width, lanes] = bits[:, part * width : (part + 1) * width].T
         x = np.concatenate([self.image(0, a), self.image(1, b), self.packed(a)])
         report = launch(self.text(), x, cells, **options)
-        d = cells[:, self.lanes()].T.astype(f"u{c.itemsize}")
+        columns = [cells[:width, self.lanes() + part * self.m * (parts > 1)].T for part in range(parts)]
+        d = np.concatenate(columns, axis=1).astype(f"u{c.itemsize}")
         return report, np.ascontiguousarray(d).view(c.dtype)
 
     def packed(self, a):

@@ -35,6 +35,13 @@ BYTES = [
     Product(a="e3m2", b="e2m3", from_cells=True),
     Product(64, a="s8", sums="s32", from_cells=True),
 ]
+WEIGHT_STATIONARY = [
+    Product(32, 64, weight_stationary=True),
+    Product(32, 256, a="e4m3", weight_stationary=True),
+    Product(64, 64, a="tf32", weight_stationary=True),
+    Product(64, 128, sums="f16", weight_stationary=True),
+    Product(128, 64, a="s8", sums="s32", weight_stationary=True),
+]
 CELLS = [
     Product(from_cells=True),
     Product(64, 24, from_cells=True),
@@ -53,7 +60,7 @@ FIELDS = [
     Product(modes=(2, 0)),
     Product(steps=8, modes=(2, 6)),
 ]
-CASES = LAYOUTS + SHAPES + TYPES + BYTES + CELLS + FIELDS
+CASES = LAYOUTS + SHAPES + TYPES + BYTES + CELLS + FIELDS + WEIGHT_STATIONARY
 
 
 def label(case):
@@ -148,6 +155,11 @@ REFUSED = {
         "f16: D is f16 and A or B is bf16; D of bf16 factors is f32",
         "write 1 to bits 4 and 5",
     ),
+    "a shift": (
+        {"or": 1 << 30},
+        "f16: bits 30 and 31 of the descriptor are not 0",
+        "clear them, or use tcgen05.mma.ws",
+    ),
     "sparsity": (
         {"or": 4},
         "f16: bits 0 to 2 of the descriptor, of sparse products, are not 0",
@@ -215,6 +227,10 @@ OTHERS_REFUSED = {
         Product(n=32, a="e4m3", b="e2m1", steps=1, transposed=(False, True)),
         "f8f6f4: B of e2m1 is N-major; elements of 4 and 6 bits are K-major", "clear bit 16",
     ),
+    "M of weights": (
+        Product(32, 96, steps=1, weight_stationary=True),
+        "f16: N, 8 times bits 17 to 22 of the descriptor, is 96", "kind::f16 of tcgen05.mma.ws takes N = 64, 128 or 256",
+    ),
     "the sums of integers": (
         Product(a="s8", sums="f32", steps=1),
         "i8: the type of D, bits 4 and 5 of the descriptor, is 1", "kind::i8 of cta_group::1 takes 2 (s32)",
@@ -229,7 +245,8 @@ OTHERS_REFUSED = {
 @pytest.mark.parametrize("name", OTHERS_REFUSED)
 def test_combinations_that_no_kind_has(name, rng):
     case, message, help = OTHERS_REFUSED[name]
-    assert refusal(replace(case), rng, {}) == (KIND + message, help)
+    name = KIND.replace("mma.", "mma.ws.") if case.weight_stationary else KIND
+    assert refusal(replace(case), rng, {}) == (name + message, help)
 
 
 LAYOUTS_REFUSED = {

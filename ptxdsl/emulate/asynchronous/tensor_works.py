@@ -139,7 +139,7 @@ class Works:
             self.order.issue(x, OperationKind.COPY, lanes, slots, reads, writes, is_narrow_copy=is_narrow)
         elif self.order is not None:
             form = product.form
-            keys = [(form.m, form.n, form.ctas, at) for at in product.d.tolist()]
+            keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
             self.order.issue(x, OperationKind.MULTIPLY, lanes, slots, reads, writes, keys)
         x.unwritten = None
         reading = x.begin_reading(product.chunks, product.described)

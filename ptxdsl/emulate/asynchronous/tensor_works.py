@@ -134,10 +134,12 @@ class Works:
         writes: Sequence[Sequence[TensorRegion]],
     ) -> None:
         lanes = x.lanes_now
-        if self.order is not None and isinstance(product, TensorMemoryCopy):
+        if self.order is None:
+            pass
+        elif isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
             self.order.issue(x, OperationKind.COPY, lanes, slots, reads, writes, is_narrow_copy=is_narrow)
-        elif self.order is not None:
+        else:
             form = product.form
             keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
             self.order.issue(x, OperationKind.MULTIPLY, lanes, slots, reads, writes, keys)

@@ -83,13 +83,12 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from ptxdsl.trace.arrays import constant, local
-    from ptxdsl.trace.choice import select
+    from ptxdsl.trace.arrays import constant, dynamic_shared, local, shared
     from ptxdsl.trace.control import break_, continue_, elif_, else_, if_, return_, while_
     from ptxdsl.trace.control import range as range
     from ptxdsl.trace.functions import extern, function
     from ptxdsl.trace.mapped import MappedTensor
-    from ptxdsl.trace.memory import dynamic_shared, pointer, shared, view
+    from ptxdsl.trace.memory import pointer, select, view
     from ptxdsl.trace.mnemonic import ptx
     from ptxdsl.trace.operators import cast, fma, maximum, minimum
     from ptxdsl.trace.packing import pack, unpack
@@ -125,8 +124,7 @@ _HOMES = {
     "runtime.tensor_maps": "tensor_map",
     "debug.session": "debug",
     "tune.tuned": "autotune",
-    "trace.arrays": "constant local",
-    "trace.choice": "select",
+    "trace.arrays": "constant dynamic_shared local shared",
     "trace.control": "break_ continue_ elif_ else_ if_ range return_ while_",
     "errors": "AssembleError CallError EmulationError Error LaunchError LayoutError LinkError ParseError ScheduleError "
     "TraceError UnusedResultWarning VerifyError",
@@ -135,7 +133,7 @@ _HOMES = {
     "trace.functions": "extern function",
     "linking.link": "LinkedProgram link",
     "trace.mapped": "MappedTensor",
-    "trace.memory": "dynamic_shared pointer shared view",
+    "trace.memory": "pointer select view",
     "trace.mnemonic": "ptx",
     "trace.operators": "cast fma max min",
     "trace.packing": "pack unpack",

@@ -382,7 +382,7 @@ DEFINITIONS = {
     "def f(*a: u32): pass": "`*a` of function `f`: the number of its parameters must be known",
     "def f(a: int): pass": "parameter `a` of function `f` is annotated <class 'int'>, which no function takes",
     "def f(a: u32) -> int: pass": "function `f` is annotated to return <class 'int'>, which a function cannot return",
-    "def f(a: u32) -> 'u33': pass": "the annotation `u33` of the result cannot be resolved: NameError: name 'u33' is not "
+    "def f(a: u32) -> 'u33': pass": "the annotation `u33` of the result of function `f` cannot be resolved: NameError: name 'u33' is not "
     "defined",
     "class f: pass": "pd.function decorates a function; found <class 'f'>",
     "def é(): pass": "PTX cannot call a function `é`",

@@ -307,7 +307,7 @@ def test_dynamic_shared_memory_is_held_against_what_the_kernel_needs():
 
 
 OF_K = "of kernel `k`"
-UNRESOLVED = "of parameter `x` cannot be resolved"
+UNRESOLVED = f"of parameter `x` {OF_K} cannot be resolved"
 DEFINITIONS = {
     "no annotation": ("def k(x): pass", f"parameter `x` {OF_K} has no type"),
     "a class method": ("def k(cls, x: u32): pass", "kernel `k` is a class method: it takes `cls`"),

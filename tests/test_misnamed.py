@@ -215,8 +215,8 @@ def test_a_configuration_by_a_name_says_which_there_are():
     )
 
 
-NO_EXPRESSION = "the annotation `{}` of parameter `x` is no expression of Python"
-UNKNOWN = "the annotation `{0}` of parameter `x` cannot be resolved: NameError: name '{0}' is not defined"
+NO_EXPRESSION = "the annotation `{}` of parameter `x` of kernel `k` is no expression of Python"
+UNKNOWN = "the annotation `{0}` of parameter `x` of kernel `k` cannot be resolved: NameError: name '{0}' is not defined"
 ANNOTATIONS = {
     "'f32*'": (NO_EXPRESSION.format("f32*"), "did you mean `x: ptr[f32]`?"),
     "'const float *'": (NO_EXPRESSION.format("const float *"), "did you mean `x: ptr[f32]`?"),

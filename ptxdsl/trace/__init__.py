@@ -3,17 +3,17 @@ instruction.
 
 - builder: the kernel being traced: registers, text, open branches and loops
 - signature, parameters: parameters of kernels and device functions; groups of named fields
-- value, operators, packing, literal, convert, choice: values in registers, Python's operators, numbers and conversions
+- value, operators, packing, literal, convert: values in registers, Python's operators, numbers and conversions
 - mnemonic, instruction, misfits: `pd.ptx`, the choice of an instruction form, and the message if none fits
 - memory, arrays, descriptors: pointers; shared, local and constant arrays; descriptors of wgmma
 - control, leaving, liveness, bindings: branches and loops, and which Python names and statements they change
-- functions, calls, no_result: device functions and their calls
+- functions, calls: device functions and their calls
 - roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
 - captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
 - state, drawn, rounds: Python state that branches and loops change
 - aliases, copied: second names and copies of variables
 - foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
-- named, noted, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
+- named, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
 """
 
 from __future__ import annotations
@@ -25,15 +25,13 @@ from typing import Any, overload
 from ptxdsl import ir
 from ptxdsl.errors import Site, TraceError
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
-from ptxdsl.notes import NO_NOTES, KernelNotes
+from ptxdsl.notes import NO_NOTES, ExternNote, KernelNotes, RingNote, RoleNote, SharedArray
 from ptxdsl.trace.arrays import align_dynamic
 from ptxdsl.trace.builder import Builder, building, is_name
-from ptxdsl.trace.foreign import called_value, undefined_name
+from ptxdsl.trace.foreign import NoResult, called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar
-from ptxdsl.trace.no_result import NoResult
-from ptxdsl.trace.noted import kernel_notes
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.ring import check_rings
@@ -88,7 +86,11 @@ def trace(
     warned = warn_unread(builder)
     builder.function.body = builder.finished()
     module = ir.PtxModule((arch,), items=builder.module.items(builder.function))
-    return Traced(module, parameters, builder.dynamic_bytes, kernel_notes(builder), warned)
+    arrays, rings, roles, externs = (
+        builder.memory.get(kind, {}) for kind in (SharedArray, RingNote, RoleNote, ExternNote)
+    )
+    notes = KernelNotes(tuple(arrays.values()), tuple(rings), tuple(roles), tuple(externs.values()))
+    return Traced(module, parameters, builder.dynamic_bytes, notes, warned)
 
 
 def _traced(

@@ -210,7 +210,7 @@ class _Captured:
         return check
 
 
-_BY_CONTENT = (list, tuple, dict, set, frozenset, deque, bytearray, array, memoryview, np.ndarray)
+_BY_CONTENT = (FunctionType, list, tuple, dict, set, frozenset, deque, bytearray, array, memoryview, np.ndarray)
 _DEFAULTS = ".__defaults__", ".__kwdefaults__"
 
 

@@ -6,7 +6,8 @@ import difflib
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from functools import cache
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -204,25 +205,55 @@ class Foreign:
 
 
 class NoNumber(Foreign):
-    """Base class of memory objects: refuses the operators of numbers that a subclass does not define."""
+    """Base class of objects without the operators of numbers: those that a subclass does not define are refused."""
 
     __slots__ = ()
     _noun: ClassVar[str]  # the noun in messages
     _instead: ClassVar[str]  # the help line for a refused operator
 
+    def _refuse_operator(self, symbol: str) -> NoReturn:
+        refuse(f"`{symbol}` is not supported for `{self.name}`, which is {self._noun}", self._instead)
 
-def _refusing(symbol: str) -> Callable[..., NoReturn]:
-    def operator(value: NoNumber, *other: object) -> NoReturn:
-        refuse(f"`{symbol}` is not supported for `{value.name}`, which is {value._noun}", value._instead)
 
-    return operator
+def _add_refusals(cls: type[NoNumber], symbols: dict[str, str]) -> None:
+    for word, symbol in symbols.items():
+        setattr(cls, f"__{word}__", lambda value, *_, symbol=symbol: value._refuse_operator(symbol))
 
 
 _BOTH_SIDES = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**",
     "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
-_ONE_SIDE = {"neg": "-", "invert": "~", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_ONE_SIDE = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _REFLECTED = {f"r{word}": symbol for word, symbol in _BOTH_SIDES.items()}
-for _word, _symbol in {**_BOTH_SIDES, **_REFLECTED, **_ONE_SIDE}.items():
-    setattr(NoNumber, f"__{_word}__", _refusing(_symbol))
+_add_refusals(NoNumber, {**_BOTH_SIDES, **_REFLECTED, **_ONE_SIDE})
+
+
+class NoResult(NoNumber):
+    """The missing result of a device function; every use of it is refused."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, function: str) -> None:
+        self.name = function
+
+    def __repr__(self) -> str:
+        return f"what `{self.name}` gives, which is nothing"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refuse_operator(name)
+
+    def _refuse_operator(self, symbol: str) -> NoReturn:
+        message = f"the function `{self.name}` gives no result, and one is used here"
+        refuse(message, "annotate its result, `-> u32` after its parameters, and `return` it", UnknownName)
+
+
+_add_refusals(NoResult, dict.fromkeys(("bool", "int", "iter", "len", "getitem", "setitem", "contains"), ""))
+
+
+@cache
+def no_result(function: str) -> NoResult:
+    """Return the NoResult of a function, one object per name, so that loop iterations compare equal."""
+    return NoResult(function)

@@ -26,12 +26,11 @@ from ptxdsl.errors import (
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name, refuse
+from ptxdsl.trace.foreign import NoResult, no_result
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
-from ptxdsl.trace.no_result import NoResult, no_result
-from ptxdsl.trace.noted import remember_extern
 from ptxdsl.trace.operators import constant, conversion
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
@@ -447,7 +446,9 @@ class ExternFunction:
                     f"`{self.name}` is an external function, and also a name in the {caller.noun} `{caller.name}`",
                     "rename the parameter or the array",
                 )
-        remember_extern(builder, self.interface.note(builder.site().location))
+        *_, kernel = builder.callers
+        externs = kernel.memory.setdefault(ExternNote, {})
+        externs.setdefault(self.name, self.interface.note(builder.site().location))
         function = calls.declared(builder, self.name, types, self.interface.returned)
         with calls.scope(builder):
             return self.interface.from_call(calls.call(builder, function, types, passed))

@@ -10,10 +10,11 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.errors import public
 from ptxdsl.isa.operand import Operand
+from ptxdsl.trace.arrays import dynamic_shared
 from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Source, emit, shown
-from ptxdsl.trace.memory import ArrayView, PointerValue, dynamic_shared
+from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Type
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, overload
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import LayoutError, called_elsewhere, public
+from ptxdsl.errors import LayoutError, public
 from ptxdsl.isa.operand import Operand, Problem
-from ptxdsl.notes import SharedArray
 from ptxdsl.trace import literal, operators
-from ptxdsl.trace.builder import Builder, current, is_name, refuse
+from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import NoNumber
 from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
-from ptxdsl.trace.noted import remember
 from ptxdsl.trace.operators import operate
-from ptxdsl.trace.shared_limits import check_shared_bytes
-from ptxdsl.trace.targets import Target, target_of
-from ptxdsl.types import Pointer, Type, b8, bits, nearest_type, pred, s64, u32
+from ptxdsl.types import Pointer, Type, bits, pred, s64, u32
 
 layouts: Any = Late("ptxdsl.layout.layout")
 MOST_OFFSET = (1 << 31) - 1  # maximum offset in an address operand, in bytes
@@ -460,14 +456,6 @@ def layout_of(layout: Any) -> tuple[Any, bool]:
     return layouts.Layout(tuple(shape), tuple(reversed(strides))), True
 
 
-_ARRAYS = {
-    "dtype": "it is the first argument: pd.shared(f32, (16, 16))",
-    "type": "it is the first argument: pd.shared(f32, (16, 16))",
-    "shape": "it is the second argument, a shape or a layout: pd.shared(f32, (16, 16))",
-    "size": "it is the second argument, a shape or a layout: pd.shared(f32, 256)",
-}
-
-
 @public
 def view(pointer: PointerValue, layout: Any) -> ArrayView:
     """View the memory at a pointer as an array with a layout, or with a row-major shape.
@@ -484,106 +472,30 @@ def view(pointer: PointerValue, layout: Any) -> ArrayView:
     return ArrayView(pointer, *layout_of(layout))
 
 
-def alignment_of(element: Type, align: int | None) -> int:
-    """Return the alignment in bytes, by default at least 16."""
-    align = max(16, element.bytes) if align is None else align
-    if align < element.bytes or align & (align - 1):
-        refuse(
-            f"align={align} is not a valid alignment for {element}",
-            f"give a power of two, at least the {element.bytes} bytes of an element",
-        )
-    return align
+@overload
+def select(condition: Scalar, a: PointerValue, b: PointerValue) -> PointerValue: ...  # type: ignore[overload-overlap]
 
 
-def element_of(element: object, called: str) -> Type:
-    """Return the element type of an array. Raises TraceError if memory cannot hold it."""
-    if not isinstance(element, Type):
-        near = nearest_type(element)
-        help = f"did you mean {near}?" if near else f"for example {called}(f16, (64, 64))"
-        refuse(f"{called} takes the type of its elements first; found {element!r}", help)
-    if element.bits % 8 or element is pred:
-        refuse(f"{called} of {element}: memory has no elements smaller than a byte", "pack them: use b8 or b32")
-    return element
+@overload
+def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar: ...
 
 
-@public
-@called_elsewhere(**_ARRAYS)
-def shared(element: Type, layout: Any, *, align: int | None = None, name: str | None = None) -> ArrayView:
-    """Declare an array in shared memory.
+def select(condition: Scalar, a: Any, b: Any) -> Scalar | PointerValue:
+    """Return `a` in threads where the predicate `condition` holds, else `b`; both are computed.
 
-    `element` is a scalar type. `layout` is a `Layout`, or a shape (int or tuple of ints) for a row-major array; the
-    array has room for all offsets of the layout. `align` is in bytes, by default 16, which suits all vector and matrix
-    loads. `name` is the variable's name in PTX, by default the Python name.
+    `a` and `b` are values of one type (one may be a Python number), or pointers of one element type and state space.
+    Raises TraceError otherwise.
 
-    Raises TraceError if the kernel's arrays exceed 48 KiB in total; use `pd.dynamic_shared` then.
-
-        tile = pd.shared(f32, (32, 33))
-        tile[row, column] = x[i]
-        pd.ptx.bar.sync(0)
+        y[i] = pd.select(x[i] > 0, x[i], 0.0)
     """
-    builder = current("pd.shared")
-    element, (layout, ranked) = element_of(element, "pd.shared"), layout_of(layout)
-    target = _target(builder, name, "shared")
-    variable = ir.Variable(
-        builder.unique(target.identifier), "shared", bits(element.bits), (layout.cosize,), alignment_of(element, align)
-    )
-    builder.variables.append(variable)
-    check_shared_bytes(builder, variable.name)
-    called = target.text if variable.name == target.identifier else variable.name
-    remember(builder, SharedArray(called, variable.name, 0, element, layout))
-    return ArrayView(PointerValue(variable, Pointer(element, "shared")), layout, ranked)
-
-
-def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
-    """Return the PTX name of a variable: `name`, the Python name, or `otherwise`."""
-    hint = _target(builder, name, otherwise).identifier
-    return builder.unique_global(hint) if is_global else builder.unique(hint)
-
-
-def _target(builder: Builder, name: str | None, otherwise: str) -> Target:
-    """Return the given name or the assignment target of a variable, else `otherwise`."""
-    target = Target(name, name) if name else target_of(builder.site())
-    return target if target and is_name(target.identifier) else Target(otherwise, otherwise)
-
-
-@public
-def dynamic_shared(
-    element: Type, layout: Any = None, *, align: int | None = None, name: str | None = None
-) -> ArrayView:
-    """Allocate an array in dynamic shared memory, whose total size is given at launch.
-
-    Several arrays follow one another in the order of the calls; launches request the sum of their sizes by default.
-    `element`, `layout` and `align` are those of `pd.shared`. Without a layout, the array takes the remaining memory,
-    and no other can follow it. Messages and debuggers use the Python name, or `name`.
-
-        stages = pd.dynamic_shared(f16, (4, 128, 64), align=128)
-    """
-    builder = current("pd.dynamic_shared")
-    builder.check_kernel(
-        "pd.dynamic_shared", 'make the array there, and pass the function a pointer into it: `p: ptr[f32, "shared"]`'
-    )
-    element, align = element_of(element, "pd.dynamic_shared"), alignment_of(element, align)
-    if builder.dynamic_bytes is None:
-        refuse("pd.dynamic_shared after one of unknown length, which takes all that remains", "give that one a shape")
-    known, ranked = layout_of(layout) if layout is not None else (None, True)
-    start = -(-builder.dynamic_bytes // align) * align
-    builder.dynamic_bytes = None if known is None else start + known.cosize * element.bytes
-    variable = _dynamic_memory(builder, align)
-    site = builder.site()
-    target = target_of(site) if len(site.names) == 1 or name is None else None
-    called = target.text if target else name or variable.name
-    check_shared_bytes(builder, called)
-    remember(builder, SharedArray(called, variable.name, start, element, known))
-    return ArrayView(PointerValue(variable, Pointer(element, "shared"), start), known, ranked)
-
-
-def _dynamic_memory(builder: Builder, align: int) -> ir.Variable:
-    """Return the one symbol of all dynamic arrays; all such symbols share one address."""
-    variable: ir.Variable | None = builder.memory.get(dynamic_shared)
-    if variable is None:
-        name = builder.unique_global("dynamic_shared")
-        variable = ir.Variable(name, "shared", b8, (None,), align, linkage="extern")
-        builder.memory[dynamic_shared] = variable
-        builder.module.globals.append(variable)
-    variable.align = max(variable.align or 1, align)
-    return variable
+    if not (isinstance(a, PointerValue) or isinstance(b, PointerValue)):
+        return operators.select(condition, a, b)
+    if not (isinstance(a, PointerValue) and isinstance(b, PointerValue)):
+        pointer, other = (a, b) if isinstance(a, PointerValue) else (b, a)
+        refuse(f"pd.select of a pointer, {pointer.type}, and {shown(other)}", "give it two pointers, or two values")
+    if a.type != b.type:
+        help = "one register holds the address of elements of one type, in one state space"
+        refuse(f"pd.select of two kinds of pointers: `{a.name}` is {a.type}, `{b.name}` is {b.type}", help)
+    with operators.steps():
+        first, second = a.value, b.value
+    return PointerValue(operators.select(condition, first, second), a.type)

@@ -18,8 +18,8 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_two_ways
 from ptxdsl.trace.builder import current, peek, refuse
 from ptxdsl.trace.convert import conversions
+from ptxdsl.trace.foreign import NoResult
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
-from ptxdsl.trace.no_result import NoResult
 from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copyreg
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NoReturn, Self, TypeAlias, get_origin
@@ -18,12 +18,12 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ptxdsl.errors import Error, LaunchError, TraceError, here, names_here
+from ptxdsl.errors import Error, LaunchError, Location, TraceError, here, names_here
 from ptxdsl.trace.builder import peek, refuse
 from ptxdsl.trace.foreign import UnknownName
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.tensor_map import TensorMap
-from ptxdsl.types import FixedArray, Pointer, Type, nearest_type, pred
+from ptxdsl.types import FixedArray, Pointer, Type, meant_annotation, nearest_type, pred
 
 FieldType: TypeAlias = "Type | Pointer | TensorMap | Definition"
 METHODS = ("align_", "fields_", "flat", "leaves_", "of", "of_", "own_fields_", "with_")
@@ -136,18 +136,20 @@ def _own_fields(cls: Definition, namespace: Mapping[str, object]) -> Iterator[Pa
     for name, value in namespace.items():
         if isinstance(value, Type | Pointer | TensorMap):
             refuse(f"`{name}` of {cls} is set to {value}", f"annotate it: `{name}: {value}`")
+    names = names_here()
+    scope, members = {**names.globals, **names.values} if names else {}, {**namespace, cls.__name__: cls}
     for name, annotation in inspect.get_annotations(cls).items():
-        resolved = _resolved(cls, name, annotation) if isinstance(annotation, str) else annotation
-        if resolved is ClassVar or get_origin(resolved) is ClassVar:
+        help = "it may name types and groups that are known where the class is defined"
+        type = resolved(annotation, name, f"field `{name}` of {cls}", (scope, members), here().location, help)
+        if type is ClassVar or get_origin(type) is ClassVar:
             continue
-        resolved = resolved.__metadata__[0] if get_origin(resolved) is Annotated else resolved
         _check_name(cls, name)
         if name in namespace:
             refuse(
                 f"field `{name}` of {cls} has a default",
                 "leave it out: each launch gives every field; what is usual can be filled in by a function of yours",
             )
-        yield _field(cls, name, resolved)
+        yield _field(cls, name, type)
 
 
 def _check_name(cls: Definition, name: str) -> None:
@@ -158,34 +160,38 @@ def _check_name(cls: Definition, name: str) -> None:
         refuse(f"field `{name}` of {cls} has a name that Python cannot read", "give it another name")
 
 
-def _resolved(cls: Definition, name: str, text: str) -> Any:
-    """Evaluate a string annotation, as produced by `from __future__ import annotations`."""
-    names = names_here()
-    scope = {**names.globals, **names.values} if names else {}
+def resolved(
+    annotation: Any, name: str, subject: str, scopes: tuple[dict[str, Any], Mapping[str, Any]], at: Location, help: str
+) -> Any:
+    """Evaluate a string annotation, as produced by `from __future__ import annotations`, in the scopes (global, local).
+
+    `Annotated[Any, type]` is read as `type`. `subject` names what is annotated in the TraceError at `at`.
+    """
+    text = annotation
     try:
-        return eval(text, scope, dict(vars(cls)))
+        while isinstance(annotation, str):  # a string in a string
+            text = annotation
+            annotation = eval(text, *scopes)
     except Error as why:
-        refuse(f"field `{name}` of {cls}: {why.message}", why.help)
+        raise TraceError(f"{subject}: {why.message}", at=at, help=why.help) from None
     except Exception as why:
-        if isinstance(why, NameError) and why.name == cls.__name__:
-            _refuse_itself(cls, name)
-        refuse(
-            f"the annotation `{text}` of field `{name}` of {cls} cannot be resolved: {type(why).__name__}: {why}",
-            "it may name types and groups that are known where the class is defined",
-        )
-
-
-def _refuse_itself(cls: Definition, name: str) -> NoReturn:
-    refuse(
-        f"field `{name}` of {cls} is {cls} itself, which would never end",
-        "point to others by ptr[u64], or name a group that is defined before",
-    )
+        happens, near = f"cannot be resolved: {type(why).__name__}: {why}", meant_annotation(text)
+        if isinstance(why, SyntaxError):
+            happens = "is no expression of Python"
+        help = f"did you mean `{name}: {near}`?" if near else help
+        raise TraceError(f"the annotation `{text}` of {subject} {happens}", at=at, help=help) from None
+    return annotation.__metadata__[0] if get_origin(annotation) is Annotated else annotation
 
 
 def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
     type, count = annotation, None
     if isinstance(annotation, FixedArray):
         type, count = annotation.element, int(annotation.count)
+    if type is cls:
+        refuse(
+            f"field `{name}` of {cls} is {cls} itself, which would never end",
+            "point to others by ptr[u64], or name a group that is defined before",
+        )
     if not (passable(type) or isinstance(type, Definition)) or type is Parameters:
         near = _near(type)
         help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
@@ -213,17 +219,21 @@ def _leaves(field: ParameterField) -> Iterator[Leaf]:
 
 def _check_distinct(cls: Definition) -> None:
     """Refuse fields that have the same PTX name: `a.data` and `a_data`."""
-    known: dict[str, str] = {}
-    for path, _ in cls.leaves_:
-        if known.setdefault(ptx_name(path), path) != path:
-            other = known[ptx_name(path)]
-            refuse(
-                f"fields `{other}` and `{path}` of {cls} would both be `{ptx_name(path)}` in PTX", "rename one of them"
-            )
+    for other, path in homonyms(cls.leaves_):
+        refuse(f"fields `{other}` and `{path}` of {cls} would both be `{ptx_name(path)}` in PTX", "rename one of them")
     names = [field.name for field in cls.fields_]
     for name in names:
         if names.count(name) > 1:
             refuse(f"field `{name}` of {cls} has two types: it inherits a field of that name", "rename one of them")
+
+
+def homonyms(leaves: Iterable[Leaf]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of paths that have one PTX name: `p.a` and `p_a`."""
+    known: dict[str, str] = {}
+    for path, _ in leaves:
+        other = known.setdefault(ptx_name(path), path)
+        if other != path:
+            yield other, path
 
 
 def ptx_name(path: str) -> str:
@@ -232,16 +242,10 @@ def ptx_name(path: str) -> str:
 
 
 def initializer(cls: Definition) -> None:
-    """Generate `__init__`: it takes each field by name, checks groups and arrays, and assembles `flat`.
-
-    Classes of computed fields often have a single instance and share a generic `__init__`.
-    """
+    """Generate `__init__`: it takes each field by name, checks groups and arrays, and assembles `flat`."""
     names = [field.name for field in cls.fields_]
     keyword = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in names]
     cls.__signature__ = inspect.Signature(keyword)
-    if "of_" in vars(cls):
-        cls.__init__ = _initialize  # type: ignore[misc]
-        return
     special = [field for field in cls.fields_ if field.count is not None or isinstance(field.type, Definition)]
     missing = "".join(f" or {name} is _missing" for name in names)
     values = "".join(f"{name!r}: {name}, " for name in names)
@@ -261,26 +265,6 @@ def initializer(cls: Definition) -> None:
     }  # fmt: skip
     exec(compile("\n    ".join(lines), __file__, "exec"), scope)
     cls.__init__ = scope["__init__"]  # type: ignore[misc]
-
-
-def _initialize(_self: Any, *_positional: object, **_values: Any) -> None:
-    """Initialise an instance of any class, like the generated `__init__`."""
-    fields, state = type(_self).fields_, _self.__dict__
-    flat: list[Any] = []
-    if _positional or len(_values) != len(fields) or any([field.name not in _values for field in fields]):
-        _misfit(_self, _positional, _values)
-    for field in fields:
-        name, value, is_group = field.name, _values[field.name], isinstance(field.type, Definition)
-        if (is_group or field.count is not None) and type(value) is not (field.type if field.count is None else None):
-            value = _fitted(_self, name, value)
-        state[name] = value
-        if field.count is None:
-            flat += value.flat if is_group else [value]
-        else:
-            flat += _leaves_of(value) if is_group else value
-    state["flat"] = tuple(flat)
-    if peek() is not None:
-        _check_traced(_self)
 
 
 def _flattened(field: ParameterField) -> str:

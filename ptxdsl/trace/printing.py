@@ -9,10 +9,11 @@ from pathlib import Path
 
 from ptxdsl import ir
 from ptxdsl.trace import calls, literal
+from ptxdsl.trace.arrays import variable_name
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import branch, condition
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
-from ptxdsl.trace.memory import PointerValue, variable_name
+from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.operators import cast, constant, operate, steps
 from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 

@@ -12,9 +12,10 @@ from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.isa.mbarrier import MOST as MOST_BYTES
 from ptxdsl.notes import RingNote
 from ptxdsl.trace import control
+from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.instruction import Scalar, emit, shown
-from ptxdsl.trace.memory import ArrayView, PointerValue, pointer, shared
+from ptxdsl.trace.memory import ArrayView, PointerValue, pointer
 from ptxdsl.trace.operators import operate, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.targets import target_of

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import FunctionType, MethodType
-from typing import Annotated, Any, NoReturn, get_origin
+from typing import Any
 
 from ptxdsl.cached import cached_property
-from ptxdsl.errors import Error, Location, TraceError
-from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, leaves, passable, ptx_name
+from ptxdsl.errors import Location, TraceError
+from ptxdsl.trace.parameters import (
+    Definition,
+    FieldType,
+    Leaf,
+    Parameters,
+    homonyms,
+    leaves,
+    passable,
+    ptx_name,
+    resolved,
+)
 from ptxdsl.trace.reads import defined_at
-from ptxdsl.types import Pointer, meant_annotation, nearest_type, pred
+from ptxdsl.types import Pointer, nearest_type, pred
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +69,26 @@ class KernelSignature:
         """Return the typed parameters. Raises TraceError at the definition for a type that no kernel takes."""
         annotations = [(name, self._annotation(name, constants)) for name in self.names]
         parameters = tuple(Parameter(name, self._passable(name, type)) for name, type in annotations)
-        self._check_distinct(parameters)
+        for other, path in homonyms(leaf for parameter in parameters for leaf in parameter.leaves):
+            raise TraceError(
+                f"parameters `{other}` and `{path}` of {self.noun} `{self.function.__name__}` would both be "
+                f"`{ptx_name(path)}` in PTX",
+                at=place_of(self.function),
+                help="rename one of them",
+            )
         return parameters
 
-    def _check_distinct(self, parameters: Sequence[Parameter]) -> None:
-        """Refuse parameters that have the same PTX name: `p.a` and `p_a`."""
-        known: dict[str, str] = {}
-        for path, _ in (leaf for parameter in parameters for leaf in parameter.leaves):
-            other = known.setdefault(ptx_name(path), path)
-            if other != path:
-                raise TraceError(
-                    f"parameters `{other}` and `{path}` of {self.noun} `{self.function.__name__}` would both be "
-                    f"`{ptx_name(path)}` in PTX",
-                    at=place_of(self.function),
-                    help="rename one of them",
-                )
-
     def _annotation(self, name: str, constants: Mapping[str, object]) -> Any:
-        type = self.function.__annotations__[name]
-        resolved = self._resolve(name, type, constants) if isinstance(type, str) else type
-        return resolved.__metadata__[0] if get_origin(resolved) is Annotated else resolved
+        subject = "the result" if name == "return" else f"parameter `{name}`"
+        help = "it may name types, what is known where the kernel is defined, and the kernel's constants"
+        return resolved(
+            self.function.__annotations__[name],
+            name,
+            f"{subject} of {self.noun} `{self.function.__name__}`",
+            (self.function.__globals__, {**self.scope, **constants}),
+            place_of(self.function),
+            help,
+        )
 
     def _passable(self, name: str, type: Any) -> FieldType:
         if not self.can_pass(type):
@@ -103,28 +113,6 @@ class KernelSignature:
         """Return the annotated result; None without an annotation."""
         known = "return" in self.function.__annotations__
         return self._annotation("return", constants) if known else None
-
-    def _resolve(self, name: str, text: str, constants: Mapping[str, object]) -> Any:
-        """Evaluate a string annotation, as produced by `from __future__ import annotations`."""
-        try:
-            value = eval(text, self.function.__globals__, {**self.scope, **constants})
-        except SyntaxError:
-            self._refuse_text(name, text, "is no expression of Python")
-        except Error as why:
-            message = f"{_annotated(name)} of {self.noun} `{self.function.__name__}`: {why.message}"
-            raise TraceError(message, at=place_of(self.function), help=why.help) from None
-        except Exception as why:
-            self._refuse_text(name, text, f"cannot be resolved: {type(why).__name__}: {why}")
-        return self._resolve(name, value, constants) if isinstance(value, str) else value  # a nested string annotation
-
-    def _refuse_text(self, name: str, text: str, why: str) -> NoReturn:
-        near = meant_annotation(text)
-        help = "it may name types, what is known where the kernel is defined, and the kernel's constants"
-        raise TraceError(
-            f"the annotation `{text}` of {_annotated(name)} {why}",
-            at=place_of(self.function),
-            help=f"did you mean `{name}: {near}`?" if near else help,
-        ) from None
 
     @property
     def _annotations(self) -> list[Any]:
@@ -168,10 +156,6 @@ def _names_in(text: str) -> set[str]:
         return set(compile(text, "annotation", "eval").co_names)
     except SyntaxError:
         return set()
-
-
-def _annotated(name: str) -> str:
-    return "the result" if name == "return" else f"parameter `{name}`"
 
 
 def place_of(function: Callable[..., Any]) -> Location:

@@ -12,7 +12,7 @@ from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_he
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current, refuse
-from ptxdsl.trace.foreign import Foreign, UnknownName, host_function
+from ptxdsl.trace.foreign import Foreign, NoNumber, UnknownName, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
 from ptxdsl.trace.operators import binary, compare, shift
 from ptxdsl.trace.sentences import known_integer, truth
@@ -346,17 +346,17 @@ def _register(label: str, register: str) -> Special:
     return Special(label, SPECIAL_REGISTERS[register].type, lambda: special(register))
 
 
-class Axes:
+class Axes(NoNumber):
     """The three components of a special register: `pd.tid.x`, `pd.tid.y`, `pd.tid.z`."""
 
     def __init__(self, label: str) -> None:
-        self.label = label
+        self.name = f"pd.{label}"
         self.x, self.y, self.z = (_register(f"{label}.{axis}", f"%{label}.{axis}") for axis in "xyz")
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise UnknownName(f"pd.{self.label} has no `{name}`", at=here().location, help="its components are x, y and z")
+        raise UnknownName(f"{self.name} has no `{name}`", at=here().location, help="its components are x, y and z")
 
     def __getitem__(self, index: object) -> NoReturn:
         self._refuse_whole("indexed")
@@ -367,24 +367,25 @@ class Axes:
     def __iter__(self) -> NoReturn:
         self._refuse_whole("unpacked or looped over")
 
-    def _refuse_operator(self, other: object) -> NoReturn:
-        self._refuse_whole("computed with or compared")
+    def __eq__(self, other: object) -> NoReturn:
+        self._refuse_operator("==")
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __floordiv__ = __mod__ = _refuse_operator
-    __lshift__ = __rshift__ = __and__ = __or__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_operator
-    __eq__ = __ne__ = _refuse_operator
+    def _refuse_operator(self, symbol: str) -> NoReturn:
+        self._refuse_whole("computed with or compared")
 
     def __hash__(self) -> int:
         return id(self)
 
     def _refuse_whole(self, use: str) -> NoReturn:
-        names = f"pd.{self.label}.x, pd.{self.label}.y and pd.{self.label}.z"
+        name = self.name
         refuse(
-            f"`pd.{self.label}` is three values with names; it cannot be {use}", f"write {names}", at=here().location
+            f"`{name}` is three values with names; it cannot be {use}",
+            f"write {name}.x, {name}.y and {name}.z",
+            at=here().location,
         )
 
     def __repr__(self) -> str:
-        return f"pd.{self.label}"
+        return self.name
 
 
 tid, ntid, ctaid, nctaid = Axes("tid"), Axes("ntid"), Axes("ctaid"), Axes("nctaid")

@@ -15,11 +15,12 @@ import numpy as np
 
 import ptxdsl as pd
 from ptxdsl import arrays, ptr
-from ptxdsl.errors import LaunchError
+from ptxdsl.errors import LaunchError, TraceError
 from ptxdsl.kernels.epilogue import Epilogue, VectorOperand
 from ptxdsl.kernels.store.traced import Known, traced
+from ptxdsl.trace.captured import captures
 from ptxdsl.trace.contents import is_steady
-from ptxdsl.trace.keys import Key, Keys, UnsteadyError
+from ptxdsl.trace.keys import Key
 from ptxdsl.trace.reads import reads
 from ptxdsl.types import Type, f32, f64, s32
 
@@ -29,16 +30,15 @@ MOST_DIGITS = 40  # that are written out
 _SCALARS = f32, f64, s32  # in which epilogues compute
 _UNCHANGING = frozenset((int, float, bool, str, bytes, complex, type(None)))
 _BUILTINS = vars(builtins)
-_known: OrderedDict[Key, tuple[Known, list[object]]] = OrderedDict()
+_known: OrderedDict[Key, tuple[Known, Sequence[object]]] = OrderedDict()
 
 
 def canonical(function: Any, count: int = 0) -> Any:
     """Return one function for all that have the same code and read the same values, so that one kernel serves them.
 
-    A lambda in a loop is a new function each time, and an old function may read a variable that has changed. Variables
-    are compared if they are numbers, text, functions, or lists, tuples and dicts of these. A function that reads
-    anything else, such as an attribute of an object, is traced each time with `count` operands, and identified by its
-    instructions. The last MOST_FUNCTIONS are remembered.
+    A lambda in a loop is a new function each time, and an old function may read a variable that has changed. A function
+    that reads an object whose contents cannot be compared is traced each time with `count` operands, and identified by
+    its instructions. The last MOST_FUNCTIONS are remembered.
     """
     if function is None:
         return None
@@ -48,13 +48,11 @@ def canonical(function: Any, count: int = 0) -> Any:
     known = _met(function)
     if known is not None:
         return known
-    keys = Keys()
     try:
-        key = keys.key(function)
-    except (UnsteadyError, RecursionError):
-        key = _instructions(function, count + 1)
-        return _remembered(function, key, keys.alive)
-    known = _remembered(function, key, keys.alive)
+        read = captures([function])
+    except (TraceError, RecursionError):
+        return _remembered(function, _instructions(function, count + 1), ())
+    known = _remembered(function, read.key, read.alive)
     _meet(function, known)
     return known
 
@@ -127,7 +125,7 @@ def epilogue_of(config: Any, epilogue: Any) -> Any:
     return getattr(config, "epilogue", None) if epilogue is None else epilogue
 
 
-def _remembered(function: Epilogue, key: Key, alive: list[object]) -> Known:
+def _remembered(function: Epilogue, key: Key, alive: Sequence[object]) -> Known:
     if not key:
         return Known(function)
     known, _ = _known.setdefault(key, (Known(function), alive))

@@ -11,7 +11,7 @@ instruction.
 - roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
 - captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
 - state, drawn, rounds: Python state that branches and loops change
-- aliases, copied: second names and copies of variables
+- aliases: second names and copies of variables
 - foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
 - named, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`
 """
@@ -31,7 +31,7 @@ from ptxdsl.trace.builder import Builder, building, is_name
 from ptxdsl.trace.foreign import NoResult, called_value, undefined_name
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
-from ptxdsl.trace.memory import PointerValue, PointerVar
+from ptxdsl.trace.memory import PointerValue, PointerVar, stored_type
 from ptxdsl.trace.operators import operate
 from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
 from ptxdsl.trace.ring import check_rings
@@ -43,7 +43,7 @@ from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import Var, make_value
 from ptxdsl.trace.value import var as scalar_var
-from ptxdsl.types import Pointer, Type, b8, bits, u64
+from ptxdsl.types import Pointer, Type, b8, u64
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,7 @@ def _load(builder: Builder, leaf: Leaf) -> Scalar | PointerValue | MappedTensor:
     if isinstance(type, TensorMap):
         return _map(builder, path, type)
     held = type.register if isinstance(type, Pointer) else type
-    stored = held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits)
-    name = ptx_name(path)
+    stored, name = stored_type(held), ptx_name(path)
     variable = _parameter(builder, name, stored)
     windowed = isinstance(type, Pointer) and type.space in ("global", "const")
     with builder.at_start("" if windowed else name):

@@ -21,14 +21,17 @@ from typing import Any, NoReturn
 
 from ptxdsl.errors import Names, Site, bytecode, names_of_calls
 from ptxdsl.trace.builder import Builder, current, refuse
-from ptxdsl.trace.copied import copied_names
+from ptxdsl.trace.contents import is_library
 from ptxdsl.trace.liveness import live_after, names_of
 from ptxdsl.trace.sentences import operands_at
 
-_MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
-_OURS = "ptxdsl."
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
+_COPIERS = {"list", "tuple", "dict", "copy", "replace"}
+_STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
+_NAMED = _STEPS[:-2]
+_FILLS = ("LIST_EXTEND", "DICT_UPDATE", "DICT_MERGE")
+_LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # instructions of an inlined comprehension
 _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
 
 
@@ -138,9 +141,7 @@ def _held_in(container: Any) -> list[Any]:
 def _is_object(value: Any) -> bool:
     """True for an instance of a user class, a dataclass or a SimpleNamespace."""
     kind = type(value)
-    if kind is SimpleNamespace or is_dataclass(kind):
-        return True
-    return hasattr(value, "__dict__") and kind.__flags__ & _MADE_BY_CLASS != 0 and not kind.__module__.startswith(_OURS)
+    return kind is SimpleNamespace or is_dataclass(kind) or (hasattr(value, "__dict__") and not is_library(kind))
 
 
 def _by_name(value: Any) -> dict[str, Any]:
@@ -317,3 +318,72 @@ def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
     while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
         n -= 1
     return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)
+
+
+@lru_cache(maxsize=256)
+def copied_names(code: CodeType) -> frozenset[str]:
+    """Return the names that are bound to a full copy of a container, which holds the same variables: `list(m)`,
+    `m.copy()`, `m[:]`, `[*m]`, `[v for v in m]`, `copy.copy(m)`, `replace(m)`, `dict(vars(m))`, `C(**vars(m))`.
+    """
+    listing = _without_views([i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")])
+    bound = [names_of(i)[1] for n, i in enumerate(listing) if i.opname.startswith("STORE_") and _copies(listing, n - 1)]
+    return frozenset().union(*bound)
+
+
+def _without_views(listing: list[dis.Instruction]) -> list[dis.Instruction]:
+    """Replace calls of `vars` in a listing by their argument: a copy of one copies the other."""
+    left: list[dis.Instruction] = []
+    for instruction in listing:
+        named = [i for i in left[-4:] if i.opname.startswith(_NAMED)]
+        if instruction.opname == "CALL" and instruction.arg == 1 and [i.argval for i in named[-2:-1]] == ["vars"]:
+            left = [i for i in left if i is not named[-2] and not (i is left[-1] and i.opname == "PRECALL")]
+        else:
+            left.append(instruction)
+    return left
+
+
+def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """True if the result of an instruction is such a copy."""
+    last, before = listing[n], listing[: max(n, 0)]
+    if last.opname == "CALL":
+        return _calls_copier(before)
+    if last.opname in ("LIST_TO_TUPLE", "CALL_INTRINSIC_1"):
+        return _copies(listing, n - 1)
+    if last.opname == "CALL_FUNCTION_EX":
+        return bool(before) and before[-1].opname == "DICT_MERGE" and _copies(listing, n - 1)
+    if last.opname in _FILLS:
+        first = next((i for i in reversed(before) if not i.opname.startswith(_STEPS)), None)
+        return first is not None and first.opname in ("BUILD_LIST", "BUILD_MAP") and first.arg == 0
+    if last.opname in ("BINARY_SUBSCR", "BINARY_SLICE") or last.argrepr == "[]":
+        bounds = [i for i in before[-3:] if i.opname == "LOAD_CONST"]
+        return bool(bounds) and all(i.argval in (None, slice(None, None, None)) for i in bounds)
+    if last.opname in _LOOP_ENDS or (n > 0 and last.opname == "STORE_FAST" and before[-1].opname == "SWAP"):
+        return _copies(listing, n - 1)
+    return last.opname == "LIST_APPEND" and _takes_each(listing, n - 1)
+
+
+def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
+    """True if the call after these instructions is `list`, a method `copy`, or a comprehension that copies."""
+    for n in reversed(range(len(before))):
+        if not before[n].opname.startswith(_STEPS):
+            return before[n].opname == "GET_ITER" and _comprehends(before[:n])
+        if before[n].opname.startswith(_NAMED) and before[n].argval in _COPIERS:
+            return True
+    return False
+
+
+def _comprehends(before: Sequence[dis.Instruction]) -> bool:
+    """True if a comprehension compiled as a function takes each element unchanged."""
+    position = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
+    code = before[position - 1].argval if position else None
+    listing = bytecode(code) if isinstance(code, CodeType) else []
+    return any(i.opname == "LIST_APPEND" and _takes_each(listing, n - 1) for n, i in enumerate(listing))
+
+
+def _takes_each(listing: Sequence[dis.Instruction], n: int) -> bool:
+    """True if a loop stores its element unchanged, or a copy of it."""
+    last, before = listing[n], listing[n - 1]
+    if last.opname == "STORE_FAST_LOAD_FAST":
+        return len(set(last.argval)) == 1
+    kept = last.opname == "LOAD_FAST" and before.opname == "STORE_FAST" and last.argval == before.argval
+    return kept or _copies(listing, n)

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ptxdsl.errors import Names, names_of_calls
 from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.instruction import Scalar, Source
+from ptxdsl.trace.keys import plain_key
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
 from ptxdsl.trace.operators import is_floating
@@ -22,7 +23,6 @@ from ptxdsl.trace.state import Record, Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
-_PLAIN = (int, str, bytes, bool, type(None))
 _UNBOUND = object()
 
 
@@ -80,14 +80,18 @@ def _differs(old: Any, new: Any) -> bool:
         return False
     if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
         return any(map(_differs, old, new))
-    if isinstance(old, float) and isinstance(new, float):
-        return old.hex() != new.hex()  # distinguishes 0.0 from -0.0
-    return not (isinstance(old, _PLAIN) and type(old) is type(new) and old == new)
+    key = plain_key(old)
+    return key is None or key != plain_key(new)
 
 
 def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
     if is_memory(old) and is_memory(new) and not isinstance(old, Source):
-        _refuse_memory(name, region)
+        refuse(
+            f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while "
+            f"tracing, however often the kernel executes it",
+            f"{BY_NUMBER}; {UNROLL}" if region.again else BY_NUMBER,
+            at=assigning(region.opened, name),
+        )
     happens = "each iteration would read the old value" if region.again else "all threads would see the new value"
     location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
     if getattr(old, "writable", False) and getattr(new, "writable", False):
@@ -112,15 +116,6 @@ def _mend(name: str, old: Any, new: Any, loops: bool) -> str:
     if not isinstance(old, Source | int | float | None) and not isinstance(new, Source):
         return instead_of(old, loops)
     return f"make it a variable first (`{name} = {_variable(name, old, new)}`), and write to that: {written}"
-
-
-def _refuse_memory(name: str, region: ControlRegion) -> NoReturn:
-    refuse(
-        f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while "
-        f"tracing, however often the kernel executes it",
-        f"{BY_NUMBER}; {UNROLL}" if region.again else BY_NUMBER,
-        at=assigning(region.opened, name),
-    )
 
 
 def _variable(name: str, old: Any, new: Any) -> str:

@@ -19,7 +19,7 @@ from ptxdsl.types import Type
 
 KINDS = {"u": "r", "s": "i", "b": "b", "f": "f", "x": "h", "p": "p"}  # register prefixes: %r0, %i0, …
 WIDTHS = {1: "", 8: "c", 16: "s", 32: "", 64: "d", 128: "q"}
-RESERVED = {f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTERS} | {"WARP_SZ"}
+RESERVED = sorted({f"%{name.lstrip('%').partition('.')[0]}" for name in SPECIAL_REGISTERS} | {"WARP_SZ"})
 
 
 @dataclass(eq=False, slots=True)
@@ -84,6 +84,7 @@ class Builder:
     refused: Error | None = None  # the last refused conversion to a Python number; numpy may swallow it
     targets: set[ir.Label] = field(default_factory=set)  # labels with a branch to them
     used: set[int] = field(default_factory=set)  # ids of the registers read
+    # The result registers of instructions without side effects.
     computed: list[tuple[tuple[ir.Register, ...], ir.Instruction, Site]] = field(default_factory=list)
     memory: dict[Any, Any] = field(default_factory=dict)  # per-kernel caches, by the creator's key
     dynamic_bytes: int | None = 0  # None after an array of unknown length
@@ -94,13 +95,8 @@ class Builder:
 
     def __post_init__(self) -> None:
         self.function = ir.Function(self.name)
-        self.function.names.update(dict.fromkeys(self.reserved(), 0))
+        self.function.names.update(dict.fromkeys(RESERVED, 0))
         self.regions = [ControlRegion(f"the {self.noun}", self.where)]
-
-    @staticmethod
-    def reserved() -> list[str]:
-        """Return the names that PTX reserves."""
-        return sorted(RESERVED)
 
     @property
     def region(self) -> ControlRegion:
@@ -190,7 +186,7 @@ class Builder:
     def adopt(self, register: ir.Register, name: str = "") -> ir.Register:
         """Name and declare a register that was created without a name."""
         if not is_name(name) or name.startswith("_"):
-            prefix = _prefix(register.type)
+            prefix = KINDS[register.type.kind] + WIDTHS[register.type.bits]  # one declaration for all of one type
             name = f"{prefix}{self._numbers[prefix]}"
             self._numbers[prefix] += 1
         register.name = self.function.unique(f"%{name}")
@@ -200,10 +196,6 @@ class Builder:
     def append(self, item: ir.Item) -> None:
         self.check_whole()
         self.body.append(item)
-
-    def note(self, registers: tuple[ir.Register, ...], instruction: ir.Instruction, site: Site) -> None:
-        """Record the result registers of an instruction without side effects."""
-        self.computed.append((registers, instruction, site))
 
     def check_whole(self) -> None:
         """Raise the error of a construct that was created but not entered or completed."""
@@ -233,11 +225,6 @@ class Builder:
 def is_name(text: str) -> bool:
     """True if PTX accepts a Python name; `_` alone denotes a discarded destination in PTX."""
     return text.isascii() and text.isidentifier() and text != "_"
-
-
-def _prefix(type: Type) -> str:
-    """Return the prefix of a type, so that numbered registers of one type are declared together."""
-    return KINDS[type.kind] + WIDTHS[type.bits]
 
 
 _current: ContextVar[Builder | None] = ContextVar("ptxdsl_builder", default=None)
@@ -290,15 +277,12 @@ def building(builder: Builder) -> Iterator[Builder]:
         location = recursion(error)
         if location is None:
             raise
-        raise _too_deep(location) from None
+        raise TraceError(
+            f"`{location.function}` calls itself, while tracing, deeper than Python does: "
+            f"{sys.getrecursionlimit()} calls",
+            at=location,
+            help="it needs an end that is known while tracing: an `if` on Python's numbers; "
+            "write a loop that ends in the kernel by pd.range or pd.while_",
+        ) from None
     finally:
         _current.reset(token)
-
-
-def _too_deep(location: Location) -> TraceError:
-    return TraceError(
-        f"`{location.function}` calls itself, while tracing, deeper than Python does: {sys.getrecursionlimit()} calls",
-        at=location,
-        help="it needs an end that is known while tracing: an `if` on Python's numbers; "
-        "write a loop that ends in the kernel by pd.range or pd.while_",
-    )

@@ -15,7 +15,7 @@ from ptxdsl.isa.lookup import lookup
 from ptxdsl.trace.builder import Builder
 from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.mapped import MappedTensor
-from ptxdsl.trace.memory import PointerValue
+from ptxdsl.trace.memory import PointerValue, stored_type
 from ptxdsl.trace.operators import cast, operate, steps
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import Pointer, Type, b8, bits, pred, s32, u32, u64
@@ -83,14 +83,14 @@ def store(member: PassedMember, value: Any) -> None:
     with steps():
         passed = _generic(value) if not isinstance(member.type, Type) else value
         passed = passed if held is member.type else cast(passed, held)
-        emit(f"st.param.{_word(held)}", (ir.Address(member.variable, member.offset), passed))
+        emit(f"st.param.{stored_type(held)}", (ir.Address(member.variable, member.offset), passed))
 
 
 def load(member: PassedMember) -> Any:
     """Load a passed value into registers of the current function."""
     type, held = member.type, _held(member.type)
     address = ir.Address(member.variable, member.offset)
-    text = f"ld.param.{_word(held)}"
+    text = f"ld.param.{stored_type(held)}"
     if type is held:
         return operate(text, address, type=held)
     with steps():
@@ -100,11 +100,6 @@ def load(member: PassedMember) -> Any:
     if isinstance(type, Pointer):
         return _pointer(loaded, type)
     return loaded != 0 if type is pred else cast(loaded, type)
-
-
-def _word(held: Type) -> str:
-    """Return the type suffix of ld and st: f32 and f64, or the bits of other floats."""
-    return str(held if held.is_integer or held.name in ("f32", "f64") else bits(held.bits))
 
 
 def _generic(value: PointerValue | MappedTensor) -> Scalar:

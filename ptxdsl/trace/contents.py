@@ -293,6 +293,7 @@ def is_ours(function: FunctionType) -> bool:
     return root_of(function.__globals__.get("__name__")) == OURS and not function.__closure__
 
 
+@functools.lru_cache(maxsize=1024)
 def root_of(module: object) -> str:
     return str(module).partition(".")[0]
 

@@ -46,8 +46,14 @@ class Block:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        if self.watch in self.builder.watchers:
+            self.builder.watchers.remove(self.watch)
         if kind is not None:
-            self.builder.broken = self.builder.broken or self._thrown(kind)
+            self.builder.broken = self.builder.broken or TraceError(
+                f"{self.region.words} was left by a {kind.__name__}: the block was traced only partly",
+                at=self.where,
+                help="catch exceptions inside of the block",
+            )
             return
         self.builder.check_whole()
         self._check_whole()
@@ -55,14 +61,6 @@ class Block:
         self.bindings.end(self.region)
         _close(self.builder, self.region)
         self.end()
-
-    def _thrown(self, kind: type[BaseException]) -> TraceError:
-        """Return the error raised if tracing continues after an exception left the block."""
-        return TraceError(
-            f"{self.region.words} was left by a {kind.__name__}: the block was traced only partly",
-            at=self.where,
-            help="catch exceptions inside of the block",
-        )
 
     def _check_whole(self) -> None:
         """Refuse a Python statement that leaves the block, since the rest of the block would be missing for all
@@ -78,6 +76,9 @@ class Block:
             _instead(left.keyword, left.code is self.builder.code, self.builder.noun),
             at=left.location,
         )
+
+    def watch(self, instruction: ir.Instruction) -> None:
+        """Refuse an instruction that does not belong into the body; a subclass adds this to the builder's watchers."""
 
     def begin(self) -> None:
         """Emit the code before the body."""
@@ -376,16 +377,11 @@ def _span(arguments: tuple[ScalarLike, ...]) -> LoopBounds:
     plain = [v if isinstance(v, Scalar) else int(literal.plain(v)) for v in numbers]
     if not isinstance(plain[2], Scalar) and plain[2] == 0:
         refuse("pd.range with step 0 never ends")
-    return _typed(plain, types)
-
-
-def _typed(numbers: list[Scalar | int], types: set[Type]) -> LoopBounds:
-    negative = any(isinstance(v, int) and v < 0 for v in numbers)
+    negative = any(isinstance(v, int) and v < 0 for v in plain)
     type = next(iter(types)) if types else (s32 if negative else u32)
     if negative and not type.is_signed:
         refuse(f"pd.range counts in {type}, which has no negative numbers", "convert the bounds: `.to(s32)`")
-    start, stop, step = numbers
-    return LoopBounds(start, stop, step, type)
+    return LoopBounds(*plain, type)
 
 
 class range:
@@ -468,17 +464,13 @@ def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[
         if loop.behind in builder.targets:
             builder.append(loop.behind)
     except GeneratorExit:
-        loop.builder.broken = loop.builder.broken or _abandoned(loop)
+        builder.broken = builder.broken or TraceError(
+            f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: "
+            "the loop was traced only partly",
+            at=builder.site().location,
+            help="leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`",
+        )
         raise
-
-
-def _abandoned(loop: _Loop) -> TraceError:
-    return TraceError(
-        f"the `for` over pd.range ({loop.where}) was left by a Python `break` or `return`: "
-        "the loop was traced only partly",
-        at=loop.builder.site().location,
-        help="leave the loop of the kernel by pd.break_(), inside of `with pd.if_(…):`",
-    )
 
 
 def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[Any]:

@@ -25,7 +25,7 @@ from ptxdsl.errors import (
 )
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
-from ptxdsl.trace.builder import Builder, ModuleScope, building, current, is_name, refuse
+from ptxdsl.trace.builder import RESERVED, Builder, ModuleScope, building, current, is_name, refuse
 from ptxdsl.trace.foreign import NoResult, no_result
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
@@ -35,7 +35,7 @@ from ptxdsl.trace.operators import constant, conversion
 from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
-from ptxdsl.trace.state import Snapshot, outside
+from ptxdsl.trace.state import outside
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.trace.unread import warn_unread
 from ptxdsl.trace.value import make_value
@@ -87,7 +87,7 @@ class Interface:
             refuse(f"`{self.name}` lacks {lacking}; it takes {takes}", help, CallError)
         if self.constants:
             help = f"constants are passed by name: {help}"
-        refuse(f"`{self.name}` takes {takes}; {_counted(count)} given", help, CallError)
+        refuse(f"`{self.name}` takes {takes}; {count} argument{'s' * (count != 1)} given", help, CallError)
 
     def returned_values(self, result: object) -> list[Any]:
         """Return the flattened values of a Python function's result."""
@@ -123,10 +123,6 @@ def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: I
     refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
 
 
-def _counted(count: int) -> str:
-    return f"{count} argument{'s' * (count != 1)}"
-
-
 def _shown(result: object) -> str:
     return "nothing" if result is None else shown(result)
 
@@ -153,17 +149,13 @@ def _fitting(takes: str, name: str, type: Any, value: object) -> Any:
         try:
             literal.encode(number, type)
         except ValueError as why:
-            refuse(f"{takes} {type} as {_called(name)}; {why}", _range_of(type))
+            low, high = literal.limits(type)
+            help = None if type.is_float or type.bits > 64 else f"{type} holds integers from {low} to {high}"
+            refuse(f"{takes} {type} as {_called(name)}; {why}", help)
         return constant(number, type)
     if isinstance(value, Scalar | PointerValue | MappedTensor) and value.type == type:
         return value
     refuse(f"{takes} {type} as {_called(name)}; found {_shown(value)}", _mend(type, value))
-
-
-def _range_of(type: Type) -> str | None:
-    """Return the range of an integer type as text."""
-    low, high = literal.limits(type)
-    return None if type.is_float or type.bits > 64 else f"{type} holds integers from {low} to {high}"
 
 
 def _mend(type: object, value: object) -> str | None:
@@ -278,23 +270,19 @@ class DeviceFunction(Traceable, Generic[R]):
             return self._run(builder, interface, constants, key, rounds, scope)
 
         first = traced(Rounds(), builder.module)
-        self._check_unchanged(state)
-        if first.memory[Rounds].suspects:
-            check_rounds(first, lambda rounds: traced(rounds, untouched.copy()))
-        warn_unread(first)
-        first.function.body = first.finished()
-        builder.module.functions.append(first.function)
-        return first.function
-
-    def _check_unchanged(self, state: Snapshot) -> None:
-        changed = state.changed()
-        if changed:
+        if changed := state.changed():
             name = changed[0].differences()[0][0]
             state.restore()
             refuse(
                 f"the function `{self.name}` changes `{name}` of Python: it is traced only once for all calls",
                 "return what it computes; a helper without @pd.function is traced at each call",
             )
+        if first.memory[Rounds].suspects:
+            check_rounds(first, lambda rounds: traced(rounds, untouched.copy()))
+        warn_unread(first)
+        first.function.body = first.finished()
+        builder.module.functions.append(first.function)
+        return first.function
 
     def _run(
         self,
@@ -311,7 +299,7 @@ class DeviceFunction(Traceable, Generic[R]):
             self.name, caller.arch, function.__code__, place_of(function), make_value, FUNCTION, caller, scope
         )
         builder.function = target = ir.Function(builder.unique_global(self.name), "func", linkage="")
-        target.names.update(dict.fromkeys(builder.reserved(), 0))
+        target.names.update(dict.fromkeys(RESERVED, 0))
         scope.known[key] = target
         builder.memory[Rounds] = rounds
         target.returns += calls.results(builder.unique("result"), interface.returned)

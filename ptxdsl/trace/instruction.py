@@ -18,7 +18,7 @@ from ptxdsl.trace import literal
 from ptxdsl.trace.aliases import check_aliases
 from ptxdsl.trace.builder import Builder, ControlRegion, current, peek, refuse
 from ptxdsl.trace.descriptors import check_descriptors
-from ptxdsl.trace.misfits import form_refusal, guard_ignored, target_refusal, unknown_instruction, wrong_count
+from ptxdsl.trace.misfits import target_refusal, title, unknown_instruction, wrong_count
 from ptxdsl.trace.sentences import argument
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES, Pointer, Type, bf16, bits, f16, lanes, pred
@@ -307,7 +307,8 @@ def emit(
         bound = call.bind(opcode)
         if bound.problem is None and opcode.supports(builder.arch):
             if guard is not None and opcode.op.ignores_guard(opcode):
-                raise guard_ignored(opcode, builder.site().location)
+                help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
+                refuse(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", help, VerifyError)
             return _append(builder, bound, _guard(guard))
         bindings.append(bound)
     raise _refusal(call, bindings, builder)
@@ -322,8 +323,9 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     assert closest.problem
     at = argument(builder.site().location, closest.source_index.get(closest.problem.operand))
     order = _order_that_fits(call, closest, builder.site().location) if closest.problem.operand else ""
-    problem = replace(closest.problem, help=order) if order else closest.problem
-    return form_refusal(call.text, closest.opcode, problem, at)
+    message = closest.problem.message
+    message = f"{title(closest.opcode)}: {message}" if closest.problem.operand else f"{call.text} {message}"
+    return VerifyError(message, at=at, help=order or closest.problem.help)
 
 
 def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
@@ -368,7 +370,7 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
         check_descriptors(builder, instruction)
     builder.append(instruction)
     if bound.fresh and bound.opcode.op.computes and not bound.written:
-        builder.note(tuple(register for register, _ in bound.fresh), instruction, site)
+        builder.computed.append((tuple(register for register, _ in bound.fresh), instruction, site))
     for variable in bound.written:
         variable.again, variable.written = variable.written, True
         check_aliases(builder, site, variable)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NoReturn, TypeAlias, overload
+from typing import Any, NoReturn, TypeAlias, cast, overload
 
 from ptxdsl import ir
 from ptxdsl.driver import Late
@@ -140,16 +140,16 @@ class PointerValue(NoNumber, Source):
 
     def load(self) -> Scalar:
         """Load the element at this address."""
-        return operate(f"ld{_dotted(self.space)}.{_held(self)}", self, type=self.element)
+        return operate(f"ld{_dotted(self.space)}.{stored_type(self.element)}", self, type=self.element)
 
     def store(self, value: ScalarLike) -> None:
         """Store a value of the element type, or a number that fits it."""
         if self.space == "const":
             refuse(f"`{self.name}` is in constant memory, which no kernel writes", "write to a pd.shared or pd.local")
-        text = f"st{_dotted(self.space)}.{_held(self)}"
-        several: object = value
+        stored, several = stored_type(self.element), cast("object", value)
+        text = f"st{_dotted(self.space)}.{stored}"
         if isinstance(several, tuple | list):
-            vector = f"pd.ptx.st{_dotted(self.space).replace('global', 'global_')}.v{len(several)}.{_held(self)}"
+            vector = f"pd.ptx.st{_dotted(self.space).replace('global', 'global_')}.v{len(several)}.{stored}"
             help = f"store one of them, `values[0]`, or all side by side: `{vector}({self.name}, values)`"
             refuse(f"an element of `{self.name}` is set to {len(several)} values", help)
         if not operators.is_operand(value):
@@ -319,10 +319,9 @@ def _dotted(space: str) -> str:
     return "" if space == "generic" else f".{space}"
 
 
-def _held(pointer: PointerValue) -> str:
-    """Return the type suffix of ld and st: f32 and f64, or the bits of other floats."""
-    element = pointer.element
-    return str(element if element.is_integer or element.name in ("f32", "f64") else bits(element.bits))
+def stored_type(type: Type) -> Type:
+    """Return the type of ld and st: f32 and f64, or the bits of other floats."""
+    return type if type.is_integer or type.name in ("f32", "f64") else bits(type.bits)
 
 
 def pointer(address: Scalar, element: Type, space: str = "global") -> PointerValue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxdsl.errors import Location, Site, VerifyError
+from ptxdsl.errors import Site, VerifyError
 from ptxdsl.isa.lookup import nearest
 from ptxdsl.isa.opcode import Op, Opcode, names_of
 from ptxdsl.isa.operand import Operand, Problem
@@ -19,12 +19,6 @@ def wrong_count(opcode: Opcode, takes: list[Operand], sources: Sequence[object])
     if 0 < more == sum(o.written for o in opcode.operands) and all(getattr(v, "writable", False) for v in variables):
         help = "destinations are not operands: the call returns them, or writes the variables that `out=` names"
     return Problem("", f"takes {names_of(takes)}; {len(sources)} given", help)
-
-
-def form_refusal(text: str, opcode: Opcode, problem: Problem, at: Location | None) -> VerifyError:
-    """Return the error for operands that a form does not take."""
-    message = f"{title(opcode)}: {problem.message}" if problem.operand else f"{text} {problem.message}"
-    return VerifyError(message, at=at, help=problem.help)
 
 
 def title(opcode: Opcode) -> str:
@@ -45,12 +39,6 @@ def title(opcode: Opcode) -> str:
 
 class TargetRefusal(VerifyError):
     """The kernel's target does not have an instruction; another target may have it."""
-
-
-def guard_ignored(opcode: Opcode, at: Location | None) -> VerifyError:
-    """Return the error for a guarded instruction for which assemblers generate wrong code."""
-    help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
-    return VerifyError(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", at=at, help=help)
 
 
 def target_refusal(opcode: Opcode, builder: Builder) -> VerifyError:

@@ -29,11 +29,6 @@ class PerMnemonic:
         return self._answer(mnemonic._text)
 
 
-def _documentation(text: str) -> str:
-    """Return the reference page of a mnemonic, or the reason why it does not exist."""
-    return page(text) or "; ".join(filter(None, refusal(text)))
-
-
 def _signature(text: str) -> Signature | None:
     """Return the signature of an instruction; None for an incomplete or unknown mnemonic."""
     call = call_of(text)
@@ -59,7 +54,8 @@ class Mnemonic:
     takes the mnemonic as text.
     """
 
-    __doc__ = PerMnemonic(_documentation, __doc__)  # type: ignore[assignment]
+    # The reference page, or the reason why a mnemonic does not exist.
+    __doc__ = PerMnemonic(lambda text: page(text) or "; ".join(filter(None, refusal(text))), __doc__)  # type: ignore[assignment]
     __signature__ = PerMnemonic(_signature)
 
     def __init__(self, text: str = "", path: str = "pd.ptx") -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from operator import add, and_, floordiv, mod, mul, or_, sub, xor
-from typing import NoReturn, TypeGuard
+from typing import Any, NoReturn, TypeGuard
 
 from ptxdsl import ir
 from ptxdsl.errors import is_dropped_here
@@ -111,18 +111,16 @@ def common_type(symbol: str, left: ScalarLike, right: ScalarLike) -> Type:
     if len(set(types)) > 1 and isinstance(left, Scalar) and isinstance(right, Scalar):
         _refuse_mix(symbol, left, right)
     if types[0] is pred and len(types) == 1:
-        _refuse_predicate(symbol, next(v for v in (left, right) if isinstance(v, Scalar)))
+        value = next(v for v in (left, right) if isinstance(v, Scalar))
+        refuse(
+            f"`{symbol}` of a number and `{value.name}`, which is a predicate",
+            f"count predicates as integers: `{value.code}.to(u32)`; decide what is known while tracing by a Python "
+            "`if`",
+        )
     for side, other in ((left, right), (right, left)):
         if not isinstance(side, Scalar) and isinstance(other, Scalar):
             check_number(symbol, side, types[0], other)
     return types[0]
-
-
-def _refuse_predicate(symbol: str, value: Scalar) -> NoReturn:
-    refuse(
-        f"`{symbol}` of a number and `{value.name}`, which is a predicate",
-        f"count predicates as integers: `{value.code}.to(u32)`; decide what is known while tracing by a Python `if`",
-    )
 
 
 def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
@@ -133,13 +131,8 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     if pred in (left.type, right.type):
         predicate, other = (left, right) if left.type is pred else (right, left)
         refuse(message, f"convert the predicate: `{predicate.code}.to({other.type})`")
-    first, second = (right, left) if _holds_more(left.type, right.type) else (left, right)
+    first, second = sorted((left, right), key=lambda value: (value.type.is_float, value.type.bits))  # the wider last
     refuse(message, f"convert one of them: `{first.code}.to({second.type})` or `{second.code}.to({first.type})`")
-
-
-def _holds_more(type: Type, other: Type) -> bool:
-    """True if converting `other` to `type` preserves more than the reverse."""
-    return (type.is_float, type.bits) > (other.is_float, other.bits)
 
 
 def conversion(value: Scalar, type: Type) -> str:
@@ -154,18 +147,14 @@ def check_number(symbol: str, number: literal.PythonNumber, type: Type, other: S
     try:
         literal.encode(abs(plain) if symbol in "+-" and type.kind == "u" else plain, type)
     except ValueError as why:
-        refuse(f"`{symbol}` with `{other.name}`: {why}", _mend_number(plain, type, other))
-
-
-def _mend_number(number: int | float, type: Type, value: Source) -> str:
-    wider = "f64" if type.is_float else "f32" if isinstance(number, float) else "s64"
-    convert = f", or convert first: `{value.code}.to({wider})`" if isinstance(value, Scalar) else ""
-    if type.is_float:
-        return f"write a float that {type} has{convert}"
-    if isinstance(number, float):
-        return f"write an integer{convert}"
-    low, high = literal.limits(type)
-    return f"{type} goes from {low} to {high}: write the constant that you mean{convert}"
+        low, high = literal.limits(type)
+        wider, help = "s64", f"{type} goes from {low} to {high}: write the constant that you mean"
+        if type.is_float:
+            wider, help = "f64", f"write a float that {type} has"
+        elif isinstance(plain, float):
+            wider, help = "f32", "write an integer"
+        help += f", or convert first: `{other.code}.to({wider})`" if isinstance(other, Scalar) else ""
+        refuse(f"`{symbol}` with `{other.name}`: {why}", help)
 
 
 def arithmetic(symbol: str, type: Type) -> None:
@@ -405,19 +394,18 @@ def compare(symbol: str, left: object, right: object) -> Scalar:
 def invert(value: Scalar) -> Scalar:
     """Return ~value; for a predicate `!p`, which most instructions take directly."""
     if value.type is pred:
-        return operate("not.pred", value) if value.writable else _negated(value)
+        if value.writable:
+            return operate("not.pred", value)
+        register: Any = value.read()
+        negated: Scalar = value.builder.value(
+            register.register if isinstance(register, ir.Not) else ir.Not(register), pred
+        )
+        return negated
     if is_floating(value.type) or value.type.bits == 8:
         refuse(
             f"`~` is not supported for {value.type}", "integers and bits of 16 bits and more have it, and predicates"
         )
     return operate(f"not.b{value.type.bits}", value, type=value.type)
-
-
-def _negated(value: Scalar) -> Scalar:
-    """Return a predicate read as `!p`, without an instruction."""
-    register = value.read()
-    other: Scalar = value.builder.value(register.register if isinstance(register, ir.Not) else ir.Not(register), pred)  # type: ignore[arg-type]
-    return other
 
 
 def negate(value: Scalar) -> Scalar:
@@ -514,10 +502,6 @@ def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
     return operate(f"{'fma.rn' if is_floating(known.type) else 'mad.lo'}.{known.type}", a, b, c)
 
 
-def _type_help(value: object) -> str:
-    return f"the value comes first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
-
-
 def cast(value: ScalarLike, type: Type) -> Scalar:
     """Convert a value or number to a type: integers are truncated or extended, floats become integers toward zero.
 
@@ -526,7 +510,8 @@ def cast(value: ScalarLike, type: Type) -> Scalar:
         wide = pd.cast(i, u64)
     """
     if not isinstance(type, Type):
-        refuse(f"a conversion takes a type of PTX; found {type!r}", _type_help(value))
+        help = f"the value comes first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
+        refuse(f"a conversion takes a type of PTX; found {type!r}", help)
     if not is_operand(value):
         check_operands("pd.cast", value)
     if not isinstance(value, Scalar):

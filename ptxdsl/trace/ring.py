@@ -15,7 +15,7 @@ from ptxdsl.trace import control
 from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.instruction import Scalar, emit, shown
-from ptxdsl.trace.memory import ArrayView, PointerValue, pointer
+from ptxdsl.trace.memory import PointerValue, pointer
 from ptxdsl.trace.operators import operate, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.targets import target_of
@@ -136,19 +136,15 @@ class Ring:
         builder.memory.setdefault(RingUses, []).append((self, self._uses))
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
         fillers = (producers or 1) + self.writers
-        self._note(builder, fillers, consumers // ARRIVALS[each] * cluster)
+        readers = consumers // ARRIVALS[each] * cluster
+        target, variable = target_of(builder.site()), str(self._mbarriers.address().base)
+        sides = fillers, readers, builder.site().location, ARRIVALS[each], cluster
+        note = RingNote(target.text if target else "", variable, stages, stage_bytes, *sides)
+        builder.memory.setdefault(RingNote, []).append(note)
         self._written, self._read = Position(stages, 1), Position(stages, 0)
         self._held: Var = var(u32, 0)
         self._arrives = None if each == "thread" else _leads(builder, ARRIVALS[each], cluster)
-        self._initialise(fillers, consumers // ARRIVALS[each] * cluster)
-
-    def _note(self, builder: Builder, fillers: int, readers: int) -> None:
-        """Record the ring and its mbarriers, for messages."""
-        site, variable = builder.site(), str(self._mbarriers.address().base)
-        target = target_of(site)
-        name = target.text if target else ""
-        sides = fillers, readers, site.location, ARRIVALS[self.each], self.cluster
-        builder.memory.setdefault(RingNote, []).append(RingNote(name, variable, self.stages, self.stage_bytes, *sides))
+        self._initialise(fillers, readers)
 
     @property
     def mask(self) -> int:
@@ -267,18 +263,14 @@ class Ring:
         """Initialise the mbarriers in one thread, then synchronise the block or cluster."""
         with control.if_(_is_first(current("pd.Ring"))):
             for stage in range(self.stages):
-                _init(self._mbarriers, stage, fillers)
-                _init(self._mbarriers, self.stages + stage, readers)
+                for number, count in (stage, fillers), (self.stages + stage, readers):
+                    emit("mbarrier.init.shared::cta.b64", (self._mbarriers.address(number), count))
             emit("fence.mbarrier_init.release.cluster")
         if self.cluster == 1:
             emit("bar.sync", (0,))
             return
         emit("barrier.cluster.arrive.release.aligned")
         emit("barrier.cluster.wait.acquire.aligned")
-
-
-def _init(mbarriers: ArrayView, number: int, count: int) -> None:
-    emit("mbarrier.init.shared::cta.b64", (mbarriers.address(number), count))
 
 
 def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any, ordering: str) -> None:

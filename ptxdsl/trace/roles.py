@@ -57,13 +57,6 @@ class BlockRoles:
         return self.barriers[key]
 
 
-def _roles(builder: Builder) -> BlockRoles:
-    threads = math.prod(builder.block or (1,))
-    at_launch = min(MOST, REGISTER_FILE // threads // UNIT * UNIT)
-    roles: BlockRoles = builder.memory.setdefault(BlockRoles, BlockRoles(threads, at_launch))
-    return roles
-
-
 def thread_of(builder: Builder) -> Any:
     """Return the linear thread index in the block, x fastest."""
     extents = (*(builder.block or ()), 1, 1)[:3]
@@ -106,7 +99,9 @@ class Role(Block):
         self._check_numbers(numbers, math.prod(builder.block or ()) // self.size)
         self.first, self.count, self.registers = numbers[0], len(numbers), registers
         self._check_nesting(builder)
-        self.roles = _roles(builder)
+        threads = math.prod(builder.block or (1,))
+        at_launch = min(MOST, REGISTER_FILE // threads // UNIT * UNIT)
+        self.roles: BlockRoles = builder.memory.setdefault(BlockRoles, BlockRoles(threads, at_launch))
         self._lines: set[tuple[str, int]] = set()
         super().__init__()
 
@@ -116,8 +111,6 @@ class Role(Block):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         super().__exit__(kind, error, trace)
-        if self._watch in self.builder.watchers:
-            self.builder.watchers.remove(self._watch)
         self.builder.memory[Role].remove(self)
         warps = range(self.first * self.size // WARP, (self.first + self.count) * self.size // WARP)
         self.builder.memory.setdefault(RoleNote, []).append(RoleNote(self.words, warps, frozenset(self._lines)))
@@ -164,7 +157,7 @@ class Role(Block):
         whole = self.threads == math.prod(self.builder.block or ())
         if not whole:
             branch(self.behind, unless=self._holds())
-            self.builder.watchers.append(self._watch)
+            self.builder.watchers.append(self.watch)
         self.builder.memory.setdefault(Role, []).append(self)
 
     def end(self) -> None:
@@ -186,7 +179,7 @@ class Role(Block):
                 holds = number - self.first < self.count
         return holds  # type: ignore[no-any-return]
 
-    def _watch(self, instruction: ir.Instruction) -> None:
+    def watch(self, instruction: ir.Instruction) -> None:
         """Refuse instructions that need threads outside of the role: barrier 0, and warpgroup instructions in a part of
         one."""
         if instruction.location is not None:
@@ -330,17 +323,12 @@ class elect(Block):
         self.behind = self.builder.function.label("$endelect")
         branch(self.behind, unless=Value(elected, pred, self.builder))
 
-        self.builder.watchers.append(self._watch)
+        self.builder.watchers.append(self.watch)
 
     def end(self) -> None:
         self.builder.append(self.behind)
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        super().__exit__(kind, error, trace)
-        if self._watch in self.builder.watchers:
-            self.builder.watchers.remove(self._watch)
-
-    def _watch(self, instruction: ir.Instruction) -> None:
+    def watch(self, instruction: ir.Instruction) -> None:
         """Refuse instructions that whole warps execute together."""
         if warps := _together(instruction):
             everyone = "all 32 lanes of a warp" if warps == 1 else "all 128 threads of a warpgroup"
@@ -362,15 +350,15 @@ def _together(instruction: ir.Instruction) -> int:
 
 def check_roles(builder: Builder) -> None:
     """Check the kernel's roles at its end."""
-    _check_registers(builder)
-    _check_barriers(builder)
+    roles: BlockRoles | None = builder.memory.get(BlockRoles)
+    if roles is not None and roles.registers:
+        _check_registers(builder, roles)
+    if roles is not None and roles.barriers:
+        _check_barriers(builder, roles)
 
 
-def _check_barriers(builder: Builder) -> None:
+def _check_barriers(builder: Builder, roles: BlockRoles) -> None:
     """Refuse constant barrier numbers that have been allocated to a role."""
-    roles = builder.memory.get(BlockRoles)
-    if roles is None or not roles.barriers:
-        return
     waits = set(map(id, roles.waits))
     for item in builder.body:
         if isinstance(item, ir.Instruction) and id(item) not in waits:
@@ -393,15 +381,12 @@ def _barrier_number(instruction: ir.Instruction) -> int | None:
     return int(number.value) if isinstance(number, ir.Immediate) else None
 
 
-def _check_registers(builder: Builder) -> None:
+def _check_registers(builder: Builder, roles: BlockRoles) -> None:
     """Refuse roles whose registers, with those of warpgroups that keep their launch allocation, exceed the register
     file.
 
     Also declare the minimum number of blocks per multiprocessor, without which ptxas ignores setmaxnreg (C7508).
     """
-    roles = builder.memory.get(BlockRoles)
-    if roles is None or not roles.registers:
-        return
     if not any(d.name == MIN_BLOCKS for d in builder.function.directives):
         builder.function.directives.append(ir.Directive(MIN_BLOCKS, (1,)))
     count = math.prod(builder.block or ()) // WARPGROUP

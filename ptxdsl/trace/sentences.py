@@ -48,7 +48,8 @@ def argument(location: Location, index: int | None) -> Location:
         return location
     for _, node in _nodes(location):
         if isinstance(node, ast.Call) and ends_at(location, node):
-            arguments = node.args if not _is_string_call(node) else node.args[1:]
+            is_text = node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+            arguments = node.args[1:] if is_text else node.args  # in `pd.ptx("add.u32", a, b)`
             if index < len(arguments) and not any(isinstance(a, ast.Starred) for a in arguments[: index + 1]):
                 return _at(location, arguments[index])
     return location
@@ -67,11 +68,6 @@ def operands_at(location: Location) -> tuple[ast.expr, ast.expr] | None:
         if ends_at(location, node):
             return pair
     return None
-
-
-def _is_string_call(node: ast.Call) -> bool:
-    """True for `pd.ptx("add.u32", a, b)`, whose first argument is the mnemonic."""
-    return bool(node.args) and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
 
 
 def _at(location: Location, node: ast.expr) -> Location:

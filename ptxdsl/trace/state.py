@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import gc
 import itertools
-import sys
 import warnings
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import lru_cache, partial
+from functools import partial
 from io import IOBase
 from operator import eq, is_, length_hint
 from types import (
@@ -33,13 +32,13 @@ import numpy as np
 
 from ptxdsl.errors import Names, bytecode
 from ptxdsl.trace import drawn
+from ptxdsl.trace.contents import is_library
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.keys import Traceable
 
 MOST = 2000  # maximum number of holders, nearest first
 MOST_BYTES = 1 << 20  # maximum size of a copied array
-_MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
-_OURS, _OUR_KERNELS = "ptxdsl", "ptxdsl.kernels"
+_OUR_KERNELS = "ptxdsl.kernels"
 _NUMBERS_AND_TEXTS = {int, float, bool, str, type(None)}
 Path: TypeAlias = tuple[object, ...]  # scope number, name in it, and the keys from there
 
@@ -283,13 +282,8 @@ def _kinds_of(of: type) -> tuple[Kind, ...]:
 
 def _is_foreign_type(of: type) -> bool:
     """True if a class belongs to a library that keeps no user state."""
-    module = of.__module__
-    top = module.partition(".")[0]
-    if issubclass(of, _CONTAINERS) or module == "queue":
-        return False
-    if module == "builtins":  # classes from exec() without a module name
-        return not of.__flags__ & _MADE_BY_CLASS
-    return top in sys.stdlib_module_names or top == "numpy" or (top == _OURS and not module.startswith(_OUR_KERNELS))
+    is_container = issubclass(of, _CONTAINERS) or of.__module__ == "queue"
+    return is_library(of) and not is_container and not of.__module__.startswith(_OUR_KERNELS)
 
 
 def _is_frozen(of: type) -> bool:
@@ -307,16 +301,7 @@ def _is_foreign(holder: Any) -> bool:
     """True if a function, class or module belongs to a library that keeps no user state."""
     if isinstance(holder, ModuleType):
         return holder.__name__ not in drawn.MODULES
-    if isinstance(holder, FunctionType):
-        return _is_library(holder.__module__)
-    is_class = isinstance(holder, type)
-    return is_class and (_is_foreign_type(holder) or holder.__module__.partition(".")[0] == _OURS)
-
-
-@lru_cache(maxsize=1024)
-def _is_library(module: str | None) -> bool:
-    top = (module or "").partition(".")[0]
-    return top == _OURS or top in sys.stdlib_module_names or top == "numpy"
+    return isinstance(holder, FunctionType | type) and is_library(holder)
 
 
 @dataclass(slots=True)

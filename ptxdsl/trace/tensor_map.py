@@ -120,7 +120,7 @@ class TensorMap:
         box = tuple(map(_largest_part, tile, most))
         rows = _rows_of_boxes(element, box, tuple(map(floordiv, tile, box)), swizzle)
         copy = tma_copies.TmaCopy(tma_copies.tma_atom("cp.async.bulk.tensor.shared.global"), rows, element.bits)
-        return cls._of(element, copy, box, swizzle, fill, l2_promotion)
+        return cls._create(element, box, swizzle, fill, l2_promotion, None, (), copy, None)
 
     @classmethod
     def of(cls, element: Type, copy: TmaCopy, *, fill: str = "zeros", l2_promotion: int = 128) -> TensorMap:
@@ -138,14 +138,7 @@ class TensorMap:
                 f"pd.TensorMap.of takes {element} and a tiled copy by TMA; found {copy!r}{bits}",
                 f'make it by make_tiled_copy("cp.async.bulk.tensor.shared.global", layout, bits={element.bits})',
             )
-        return cls._of(element, copy, copy.box, copy.swizzle or None, fill, l2_promotion)
-
-    @classmethod
-    def _of(cls, element: Type, copy: TmaCopy, box: tuple[int, ...], *modes: object) -> TensorMap:
-        swizzle, fill, l2_promotion = modes
-        kind: TensorMap = object.__new__(cls)
-        kind._set(element, box, swizzle, fill, l2_promotion, None, (), copy, None)
-        return kind
+        return cls._create(element, copy.box, copy.swizzle or None, fill, l2_promotion, None, (), copy, None)
 
     @classmethod
     def im2col(
@@ -177,8 +170,12 @@ class TensorMap:
         _check_corners(lower, upper)
         steps = (1,) * len(lower) if strides is None else tuple(strides)
         box = PixelBox(lower[::-1], upper[::-1], channels, pixels)
+        return cls._create(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, None, interleave)
+
+    @classmethod
+    def _create(cls, *values: object) -> TensorMap:
         kind: TensorMap = object.__new__(cls)
-        kind._set(element, (pixels, channels), swizzle, fill, l2_promotion, box, steps, None, interleave)
+        kind._set(*values)
         return kind
 
     def _set(self, *values: object) -> None:

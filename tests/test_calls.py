@@ -355,8 +355,9 @@ def test_static_shared_memory_counts():
 def test_clusters_are_refused_where_the_target_has_none():
     kernel = make()
     assert refused(lambda: kernel[2, 1](X, Y, 2.0, 0, cluster=2)) == (
-        "sm_80 does not support clusters", "launch without `cluster`, which needs sm_90 or later",
-    )  # fmt: skip
+        "sm_80 does not support clusters",
+        "launch without `cluster`, which needs sm_90 or later; PTXDSL_ARCH selects the GPU to emulate",
+    )
 
 
 def test_a_block_has_no_more_registers_than_a_gpu():

@@ -255,24 +255,8 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
             f"`{name}` declares {static} bytes of static shared memory; the limit is {limits.STATIC_SHARED_BYTES}",
             help="declare it `.extern .shared` without a size, and pass `shared_bytes` at launch",
         )
-    most = limits.shared_bytes(variant.arch) - static
-    if shape.shared_bytes > most:
-        beside = f" in addition to {static} static bytes" * bool(static)
-        raise LaunchError(
-            f"{name} requests {shape.shared_bytes} bytes of dynamic shared memory; a block on {variant.arch} can "
-            f"have {most}{beside}",
-            help="use a smaller tile or fewer stages"
-            + ", or set PTXDSL_ARCH to emulate another GPU" * (shape.shared_bytes + static <= limits.MOST_SHARED_BYTES),
-        )
-    if shape.dependent and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
-        raise LaunchError(
-            f"{variant.arch} does not support dependent launches",
-            help="launch without `dependent`, which needs sm_90 or later; PTXDSL_ARCH selects the GPU to emulate",
-        )
-    if shape.cluster and limits.capability_of(variant.arch) < limits.CLUSTERS_SINCE:
-        raise LaunchError(
-            f"{variant.arch} does not support clusters", help="launch without `cluster`, which needs sm_90 or later"
-        )
+    arch, most = variant.arch, limits.shared_bytes(variant.arch)
+    limits.LaunchLimits(name, arch, limits.capability_of(arch), most, static, is_emulated=True).check(shape)
 
 
 def _check_registers(variant: Variant, shape: Shape) -> None:
@@ -291,9 +275,4 @@ def _check_registers(variant: Variant, shape: Shape) -> None:
         resources = variant.alone.kernels[variant.name]
     except (Error, KeyError):  # the assembler reports it when the machine code is requested
         return
-    most = limits.most_threads(resources.registers)
-    if shape.threads > most:
-        raise LaunchError(
-            f"a block of {shape.block} has {shape.threads} threads; {variant.name} can have at most {most}",
-            help="use a smaller block; its registers or its .maxntid allow no more",
-        )
+    limits.check_threads(variant.name, shape, limits.most_threads(resources.registers))

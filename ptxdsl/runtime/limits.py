@@ -1,4 +1,4 @@
-"""Per-block hardware limits of each target, so that the emulator refuses the launches that a GPU would refuse.
+"""Per-block hardware limits of each target, and the check of launches against them on a GPU and on the emulator.
 
 Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 """
@@ -6,6 +6,9 @@ Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capabi
 from __future__ import annotations
 
 from functools import cache
+from typing import NamedTuple
+
+from ptxdsl.runtime.shape import Shape, refuse
 
 # The limit of a block, from each compute capability on.
 SHARED_KIB = {80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99}
@@ -26,6 +29,44 @@ def capability_of(arch: str) -> int:
 def shared_bytes(arch: str) -> int:
     """Return the shared memory limit of a block on a target, static plus dynamic."""
     return SHARED_KIB[max((known for known in SHARED_KIB if known <= capability_of(arch)), default=80)] * 1024
+
+
+class LaunchLimits(NamedTuple):
+    """The limits of a kernel's launches on a GPU, or on an emulated target; `where` names it in messages."""
+
+    kernel: str
+    where: object
+    capability: int  # 90 for sm_90a
+    shared_bytes: int  # of a block, static plus dynamic
+    static_bytes: int
+    is_emulated: bool = False
+
+    def check(self, shape: Shape) -> None:
+        """Refuse dependent launches, clusters and shared memory that the GPU does not support."""
+        if self.capability < CLUSTERS_SINCE and (shape.dependent or shape.cluster):
+            option, kind = ("dependent", "dependent launches") if shape.dependent else ("cluster", "clusters")
+            other = "; PTXDSL_ARCH selects the GPU to emulate" * self.is_emulated
+            refuse(
+                f"{self.where} does not support {kind}", f"launch without `{option}`, which needs sm_90 or later{other}"
+            )
+        most = self.shared_bytes - self.static_bytes
+        if shape.shared_bytes > most:
+            static = f" in addition to {self.static_bytes} static bytes" * bool(self.static_bytes)
+            is_elsewhere = self.is_emulated and shape.shared_bytes + self.static_bytes <= MOST_SHARED_BYTES
+            refuse(
+                f"{self.kernel} requests {shape.shared_bytes} bytes of dynamic shared memory; a block on {self.where} "
+                f"can have {most}{static}",
+                "use a smaller tile or fewer stages" + ", or set PTXDSL_ARCH to emulate another GPU" * is_elsewhere,
+            )
+
+
+def check_threads(kernel: str, shape: Shape, most: int) -> None:
+    """Refuse a block with more threads than the kernel's registers allow."""
+    if shape.threads > most:
+        refuse(
+            f"a block of {shape.block} has {shape.threads} threads; {kernel} can have at most {most}",
+            "use a smaller block; its registers or its .maxntid allow no more",
+        )
 
 
 def most_threads(registers: int) -> int:

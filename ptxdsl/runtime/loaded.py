@@ -16,6 +16,7 @@ from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
 from ptxdsl.isa.cluster_size import Clusters
 from ptxdsl.runtime.arguments import Signature
+from ptxdsl.runtime.limits import LaunchLimits, check_threads
 from ptxdsl.runtime.shape import Shape, in_clusters, launch_shape, refuse
 from ptxdsl.runtime.streams import stream_handle
 
@@ -97,8 +98,12 @@ class Loaded:
             self._max_threads = self._attribute("MAX_THREADS_PER_BLOCK")
             self._clusters = self._promised()
         resources = image.cubin.kernels.get(self._name)
-        self._static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
-        self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - self._static_bytes
+        static_bytes = resources.shared_bytes if resources else self._attribute("SHARED_SIZE_BYTES")
+        major, minor = self._device.capability
+        self._limits = LaunchLimits(
+            self._name, self._device, 10 * major + minor, self._device.shared_bytes, static_bytes
+        )
+        self._dynamic_bytes = _DEFAULT_DYNAMIC_BYTES - static_bytes
         layout, offsets = signature.slots()
         self._new_slots = partial(_Slots, layout.size, offsets)
         self._slots = self._new_slots()
@@ -165,35 +170,13 @@ class Loaded:
 
     def _allow(self, shape: Shape) -> None:
         """Refuse a launch that this GPU does not support, and opt in to large shared memory and large clusters."""
-        if shape.threads > self._max_threads:
-            refuse(
-                f"a block of {shape.block} has {shape.threads} threads; {self._name} can have at most "
-                f"{self._max_threads}",
-                "use a smaller block; its registers or its .maxntid allow no more",
-            )
-        if shape.dependent and self._device.capability < (9, 0):
-            refuse(
-                f"{self._device} does not support dependent launches",
-                "launch without `dependent`, which needs sm_90 or later",
-            )
-        if shape.cluster and self._device.capability < (9, 0):
-            refuse(f"{self._device} does not support clusters", "launch without `cluster`, which needs sm_90 or later")
-        self._allow_shared_memory(shape.shared_bytes)
+        check_threads(self._name, shape, self._max_threads)
+        self._limits.check(shape)
+        if shape.shared_bytes > self._dynamic_bytes:
+            self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", shape.shared_bytes)
+            self._dynamic_bytes = shape.shared_bytes
         if shape.cluster and shape.cluster[0] * shape.cluster[1] * shape.cluster[2] > _PORTABLE_CLUSTER_BLOCKS:
             self._set_attribute("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
-
-    def _allow_shared_memory(self, dynamic_bytes: int) -> None:
-        most = self._device.shared_bytes - self._static_bytes
-        if dynamic_bytes > most:
-            static = f" in addition to {self._static_bytes} static bytes" * bool(self._static_bytes)
-            refuse(
-                f"{self._name} requests {dynamic_bytes} bytes of dynamic shared memory; a block on {self._device} "
-                f"can have {most}{static}",
-                "use a smaller tile or fewer stages",
-            )
-        if dynamic_bytes > self._dynamic_bytes:
-            self._set_attribute("MAX_DYNAMIC_SHARED_SIZE_BYTES", dynamic_bytes)
-            self._dynamic_bytes = dynamic_bytes
 
     def _promised(self) -> Clusters:
         """Return the cluster shape compiled into the machine code, which the driver applies by itself."""

@@ -5,7 +5,6 @@ An argument that does not fit is refused by name, with what was found, what was 
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ptxdsl.arrays import Array, Strided, Struct, describe, is_masked, unwrapped
 from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.tensor_maps import map_of, mapped_array
+from ptxdsl.trace import literal
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.tracers import traced_by
 from ptxdsl.types import Pointer, Type
@@ -268,17 +268,9 @@ def _float(name: str, kind: Type, number: float) -> int | float:
 def _rounded(kind: Type, number: float) -> tuple[int | float, float]:
     """Return a number as `struct` packs it for a float parameter, and its value after rounding."""
     if kind is types.bf16:
-        bits = _bf16_bits(number)
-        return bits, float(struct.unpack("=f", struct.pack("=I", bits << 16))[0])
+        try:
+            bits = literal.encode(float(number), kind).value
+        except ValueError:
+            raise OverflowError from None
+        return bits, literal.decode(bits, kind)
     return number, float(struct.unpack(f"={code(kind)}", struct.pack(f"={code(kind)}", number))[0])
-
-
-def _bf16_bits(number: float) -> int:
-    """Round to nearest, ties to even; raise OverflowError for a finite number past the largest bf16."""
-    bits = int(struct.unpack("=I", struct.pack("=f", number))[0])
-    if math.isnan(number):
-        return 0x7FFF
-    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    if rounded & 0x7FFF == 0x7F80 and not math.isinf(number):
-        raise OverflowError
-    return rounded

@@ -108,7 +108,8 @@ def _traced(
     builder.function.directives.extend(directives)
     builder.function.unique(function.__name__)
     with building(builder):
-        arguments = [_argument(builder, parameter) for parameter in parameters]
+        loaded = iter([_load(builder, leaf) for parameter in parameters for leaf in parameter.leaves])
+        arguments = [assembled(parameter.type, loaded) for parameter in parameters]
         try:
             result = function(*arguments, **constants)
         except (NameError, TypeError) as error:
@@ -118,11 +119,6 @@ def _traced(
             raise told from None
         _finish(builder, result)
     return builder
-
-
-def _argument(builder: Builder, parameter: Parameter) -> Any:
-    """Return the value that the kernel's function receives for a parameter."""
-    return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
 
 
 def _load(builder: Builder, leaf: Leaf) -> Scalar | PointerValue | MappedTensor:

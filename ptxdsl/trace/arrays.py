@@ -228,7 +228,10 @@ def constant(values: ArrayLike, element: Type | None = None, *, name: str | None
     builder = current("pd.constant")
     if is_masked(values):
         refuse("pd.constant takes no masked array: the kernel would not see the mask", "pass `.data` or `.filled(0)`")
-    array = _array(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        refuse("pd.constant takes rows of one length; these differ", "fill the shorter ones up")
     element = _table_element(values, array, element)
     encoded = tuple(_encoded(value, element) for value in array.reshape(-1).tolist())
     key = constant, element, array.shape, encoded
@@ -246,13 +249,6 @@ def constant(values: ArrayLike, element: Type | None = None, *, name: str | None
             "pass the array to the kernel: `table: ptr[f32]`",
         )
     return ArrayView(PointerValue(builder.memory[key], Pointer(element, "const")), *layout_of(array.shape))
-
-
-def _array(values: ArrayLike) -> np.ndarray:
-    try:
-        return np.asarray(values)
-    except ValueError:
-        refuse("pd.constant takes rows of one length; these differ", "fill the shorter ones up")
 
 
 def _table_element(values: object, array: np.ndarray, element: Type | None) -> Type:

@@ -22,7 +22,6 @@ from ptxdsl.types import Pointer, Type, b8, bits, pred, s32, u32, u64
 
 Passed: TypeAlias = "Type | Pointer | TensorMap"
 """The type of one value that is passed or returned."""
-_FORM = {(False, False): 0, (False, True): 1, (True, False): 2, (True, True): 3}  # form by (has results, has arguments)
 
 
 class PassedMember(NamedTuple):
@@ -148,7 +147,7 @@ def call(builder: Builder, function: ir.Function, types: Sequence[Passed], value
         operands.insert(0, ir.Arguments(tuple(returned)))
     if passed:
         operands.append(ir.Arguments(tuple(passed)))
-    opcode = lookup("call")[_FORM[bool(returned), bool(passed)]]
+    opcode = lookup("call")[2 * bool(returned) + bool(passed)]  # the forms are in this order
     builder.append(ir.Instruction(opcode, tuple(operands), None, builder.site().location))
     return returned
 

@@ -95,7 +95,9 @@ def _check_layout(builder: Builder, opcode: Any, name: str, start: DescriptorSta
     fields, bits = formats.decode(start.bits), opcode.atype.bits
     if len(here) != 1 or here[0].layout is None or here[0].element.bits != bits or fields.start:
         return
-    array, rows = here[0], _extents(opcode)[name == "b_desc"]
+    shape = next(word for word in opcode.text.split(".") if word[0] == "m" and word[1].isdigit())
+    columns = int(shape.partition("n")[2].partition("k")[0])
+    array, rows = here[0], min(_ROWS, columns) if name == "b_desc" else _ROWS
     key = check_descriptors, fields, bits, rows, array.name
     if key not in builder.memory:
         builder.memory[key] = _are_alike(array, fields, bits, rows)
@@ -121,15 +123,7 @@ def _addresses(array: SharedArray, rows: int, width: int) -> Iterator[list[int]]
     """Yield the byte offsets of the first rows of a tile (rows, K) in an array, and those of (K, rows)."""
     layout, outer = array.layout, (0,) * (array.layout.rank - 2)
     extents = [mode.size for mode in getattr(layout, "layout", layout)][-2:]
-    if len(extents) == 2 and extents[0] >= rows and extents[1] >= width:
-        pairs = product(range(rows), range(width))
-        yield [layout(*outer, row, k) * array.element.bytes for row, k in pairs]
-    if len(extents) == 2 and extents[1] >= rows and extents[0] >= width:
-        pairs = product(range(rows), range(width))
-        yield [layout(*outer, k, row) * array.element.bytes for row, k in pairs]
-
-
-def _extents(opcode: Any) -> tuple[int, int]:
-    """Return the compared rows of A and B."""
-    shape = next(word for word in opcode.text.split(".") if word[0] == "m" and word[1].isdigit())
-    return _ROWS, min(_ROWS, int(shape.partition("n")[2].partition("k")[0]))
+    for order in (1, -1) if len(extents) == 2 else ():
+        if extents[::order][0] >= rows and extents[::order][1] >= width:
+            pairs = product(range(rows), range(width))
+            yield [layout(*outer, *pair[::order]) * array.element.bytes for pair in pairs]

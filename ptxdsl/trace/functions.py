@@ -32,7 +32,17 @@ from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.operators import constant, conversion
-from ptxdsl.trace.parameters import Definition, FieldType, Leaf, Parameters, assembled, is_alike, leaves, ptx_name
+from ptxdsl.trace.parameters import (
+    Definition,
+    FieldType,
+    Leaf,
+    Parameters,
+    assembled,
+    is_alike,
+    leaves,
+    ptx_name,
+    spelled,
+)
 from ptxdsl.trace.rounds import Rounds, check_rounds
 from ptxdsl.trace.signature import FUNCTION, REQUIRED, KernelSignature, Parameter, place_of, signature
 from ptxdsl.trace.state import outside
@@ -93,21 +103,21 @@ class Interface:
         """Return the flattened values of a Python function's result."""
         values = (result,) if not self.is_tuple else result
         if not isinstance(values, tuple | list) or len(values) != len(self.results):
-            refuse(f"`{self.name}` returns {_shown(result)}; it gives {self._listed()}", "return one value for each")
+            results = ", ".join(map(str, self.results))
+            listed = f"({results})" if self.is_tuple else results or "nothing"
+            refuse(f"`{self.name}` returns {_shown(result)}; it gives {listed}", "return one value for each")
         pairs = zip(self.results, values, strict=True)
         return [value for type, each in pairs for value in _flat(f"`{self.name}` gives", "its result", type, each)]
 
-    def _listed(self) -> str:
-        results = ", ".join(map(str, self.results))
-        return f"({results})" if self.is_tuple else results or "nothing"
-
-    def from_call(self, variables: Sequence[ir.Variable]) -> Any:
-        """Return the Python value of a call whose results are in these variables."""
-        if not self.results:
-            return no_result(self.name)
-        values = iter([calls.load(member) for member in calls.members(variables, self.returned)])
-        gathered = tuple([assembled(type, values) for type in self.results])
-        return gathered if self.is_tuple else gathered[0]
+    def call(self, builder: Builder, function: ir.Function, values: Sequence[Any]) -> Any:
+        """Emit a call with these flattened arguments, and return its result in Python."""
+        with calls.scope(builder):
+            variables = calls.call(builder, function, [leaf.type for leaf in self.passed], values)
+            if not self.results:
+                return no_result(self.name)
+            loaded = iter([calls.load(member) for member in calls.members(variables, self.returned)])
+            gathered = tuple([assembled(type, loaded) for type in self.results])
+            return gathered if self.is_tuple else gathered[0]
 
 
 def _as_called(name: str, parameters: Iterable[str], constants: Iterable[str]) -> str:
@@ -131,8 +141,7 @@ def _flat(takes: str, name: str, type: FieldType, value: object) -> Iterator[Any
     """Yield the flattened values of an argument or result. `takes` begins the message for a mismatch."""
     if isinstance(type, Definition):
         if not isinstance(value, Parameters) or not is_alike(value, type):
-            fields = ", ".join(f"{field.name}=…" for field in type.fields_)
-            refuse(f"{takes} a group {type} as {_called(name)}; found {_shown(value)}", f"make one: `{type}({fields})`")
+            refuse(f"{takes} a group {type} as {_called(name)}; found {_shown(value)}", f"make one: `{spelled(type)}`")
         for leaf, part in zip(type.leaves_, value.flat, strict=True):
             yield _fitting(takes, f"{name}.{leaf.path}", leaf.type, part)
     else:
@@ -206,10 +215,8 @@ class DeviceFunction(Traceable, Generic[R]):
         interface, values = self.interface(constants)
         passed = interface.flat(arguments)
         function = self.traced_in(builder, interface, values)
-        with calls.scope(builder):
-            types = [leaf.type for leaf in interface.passed]
-            result: R = interface.from_call(calls.call(builder, function, types, passed))
-            return result
+        result: R = interface.call(builder, function, passed)
+        return result
 
     def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
         """Return the types for these constants, and the values of all constants."""
@@ -230,11 +237,8 @@ class DeviceFunction(Traceable, Generic[R]):
         results, is_tuple = self._results(values)
         return Interface(name, self.signature.parameters(values), results, is_tuple, tuple(known)), values
 
-    def check_results(self) -> None:
-        """Raise TraceError, at the definition, for result types that a function cannot return."""
-        self._results({})
-
     def _results(self, constants: Mapping[str, object]) -> tuple[Results, bool]:
+        """Return the result types, and True for a tuple. Raises TraceError for one that a function cannot return."""
         annotation = self.signature.returned(constants)
         is_tuple = isinstance(annotation, GenericAlias) and annotation.__origin__ is tuple
         types = annotation.__args__ if is_tuple else () if annotation is None else (annotation,)
@@ -305,7 +309,8 @@ class DeviceFunction(Traceable, Generic[R]):
         target.returns += calls.results(builder.unique("result"), interface.returned)
         builder.give = functools.partial(_give, builder, interface)
         with building(builder):
-            arguments = [_argument(builder, parameter) for parameter in interface.parameters]
+            loaded = iter([_load(builder, leaf) for leaf in interface.passed])
+            arguments = [assembled(parameter.type, loaded) for parameter in interface.parameters]
             result = function(*arguments, **constants)
             result = None if isinstance(result, NoResult) else result
             builder.check_ended()
@@ -335,11 +340,6 @@ def _give(builder: Builder, interface: Interface, result: object) -> None:
     members = calls.members(returns, interface.returned)
     for member, value in zip(members, values, strict=True):
         calls.store(member, value)
-
-
-def _argument(builder: Builder, parameter: Parameter) -> Any:
-    """Return the value that the Python function receives for a parameter."""
-    return assembled(parameter.type, iter([_load(builder, leaf) for leaf in parameter.leaves]))
 
 
 def _load(builder: Builder, leaf: Leaf) -> Any:
@@ -408,7 +408,7 @@ def _decorated(scope: Mapping[str, object], function: Callable[..., Any]) -> Dev
         )
     device: DeviceFunction[Any] = DeviceFunction(function, signature(function, scope, FUNCTION))
     if not device.signature.depends_on_constants:
-        device.check_results()
+        device._results({})
     return device
 
 
@@ -438,8 +438,7 @@ class ExternFunction:
         externs = kernel.memory.setdefault(ExternNote, {})
         externs.setdefault(self.name, self.interface.note(builder.site().location))
         function = calls.declared(builder, self.name, types, self.interface.returned)
-        with calls.scope(builder):
-            return self.interface.from_call(calls.call(builder, function, types, passed))
+        return self.interface.call(builder, function, passed)
 
 
 @public

@@ -158,8 +158,7 @@ class Scalar(Source, metaclass=ScalarType):
         if operand.type is not None and not self.fits(operand.type, binding.opcode.op.relaxed):
             constant = isinstance(value, ir.Immediate)
             kind = f"{article(str(self.type))} constant" if constant else describe(ir.Register("", self.type))
-            message = f"`{operand.name}` is {kind}; this form takes {operand.describe()}"
-            raise Unfit(Problem(operand.name, message, _conversion(self, operand.type)))
+            raise _unfit(operand, kind, _conversion(self, operand.type))
         if isinstance(value, ir.Immediate):
             return _as_operand(binding, operand, value, self.type)
         if operand.type is not None and not compatible(operand.type, self.held, binding.opcode.op.relaxed):
@@ -540,7 +539,11 @@ def _source(bound: Binding, operand: Operand, value: object) -> ir.Operand:
         return constant(bound, operand, literal.plain(value))
     if isinstance(value, (ir.Label, ir.Variable, ir.Function, ir.Symbol)):
         return value
-    raise Unfit(Problem(operand.name, f"`{operand.name}` is {value!r}; this form takes {operand.describe()}"))
+    raise _unfit(operand, repr(value))
+
+
+def _unfit(operand: Operand, found: str, help: str | None = None) -> Unfit:
+    return Unfit(Problem(operand.name, f"`{operand.name}` is {found}; this form takes {operand.describe()}", help))
 
 
 def _address(bound: Binding, operand: Operand, value: object) -> ir.Address:
@@ -548,8 +551,7 @@ def _address(bound: Binding, operand: Operand, value: object) -> ir.Address:
         return value.address(bound, operand)
     if isinstance(value, ir.Address):
         return value
-    help = "pass a pointer, `array.address(…)`, or the address in a register"
-    raise Unfit(Problem(operand.name, f"`{operand.name}` is {value!r}; this form takes {operand.describe()}", help))
+    raise _unfit(operand, repr(value), "pass a pointer, `array.address(…)`, or the address in a register")
 
 
 def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operand:
@@ -558,14 +560,12 @@ def constant(bound: Binding, operand: Operand, number: int | float) -> ir.Operan
     if type is None:
         if operand.word == "imm" and isinstance(number, int):
             return ir.Immediate(number)
-        raise Unfit(Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}"))
+        raise _unfit(operand, repr(number))
     if operand.flag and number in (0, 1):
         return ir.Immediate(int(number))
     if type is pred:
         help = "predicates come from comparisons; what is known while tracing is a Python `if`"
-        raise Unfit(
-            Problem(operand.name, f"`{operand.name}` is {number!r}; this form takes {operand.describe()}", help)
-        )
+        raise _unfit(operand, repr(number), help)
     if not type.is_float and type.kind != "x" and isinstance(number, int):
         return ir.Immediate(number)
     try:
@@ -585,11 +585,7 @@ def _as_operand(bound: Binding, operand: Operand, value: ir.Immediate, type: Typ
         if wanted.name in ("f32", "f64"):
             return ir.Immediate(bits, wanted)
         return bound.step(f"mov.b{wanted.bits}", wanted, ir.Immediate(bits))
-    if wanted.kind == "x" or (type.is_integer and not _fits(value.value, wanted)):
+    fits = -(1 << wanted.bits - 1) <= value.value < 1 << wanted.bits  # as the number or as its bits
+    if wanted.kind == "x" or (type.is_integer and not fits):
         return bound.step(f"mov.b{type.bits}", type, ir.Immediate(value.value))
     return ir.Immediate(value.value)
-
-
-def _fits(number: int, type: Type) -> bool:
-    """True if a constant of this width can be written as the number or as its bits."""
-    return -(1 << type.bits - 1) <= number < 1 << type.bits

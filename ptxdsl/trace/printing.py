@@ -136,7 +136,10 @@ def _converted(wanted: Type, value: object) -> Scalar:
     if isinstance(value, PointerValue) and wanted is u64:
         return cast(value.value, u64)
     if literal.is_number(value):
-        return constant(_fitting(wanted, literal.plain(value)), wanted)
+        number = literal.plain(value)
+        if isinstance(number, float) and wanted is not f64:
+            refuse(f"pd.printf of {number}, where its text has a conversion for integers", _HELP)
+        return constant(float(number) if wanted is f64 else number, wanted)
     if not isinstance(value, Scalar):
         refuse(f"pd.printf prints numbers and pointers; found {shown(value)}", _HELP)
     integer = value.type is pred or (value.type.is_integer and value.type.bits <= wanted.bits)
@@ -146,14 +149,6 @@ def _converted(wanted: Type, value: object) -> Scalar:
     if value.type.is_integer and value.type.bits == wanted.bits:
         return value.bitcast(wanted)
     return cast(value, wanted)
-
-
-def _fitting(wanted: Type, number: int | float) -> int | float:
-    if wanted is f64:
-        return float(number)
-    if isinstance(number, float):
-        refuse(f"pd.printf of {number}, where its text has a conversion for integers", _HELP)
-    return number
 
 
 def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:

@@ -91,12 +91,16 @@ def _refilled(holder: Any, copy: Any) -> None:
     (holder.extend if isinstance(copy, tuple) else holder.update)(copy)
 
 
-def _reset_attributes(holder: Any, copy: Any) -> None:
-    _refilled(vars(holder), copy)
+def _named_kind(copy: Callable[[Any], dict[str, Any]], put: Any, drop: Any, text: str, leads: bool = False) -> Kind:
+    """Return the kind of holders of named parts, each of which is restored by `put` or `drop`."""
 
+    def restore(holder: Any, before: dict[str, Any]) -> None:
+        for name in copy(holder).keys() - before.keys():
+            drop(holder, name)
+        for name, value in before.items():
+            put(holder, name, value)
 
-def _reset_elements(holder: Any, copy: Any) -> None:
-    holder[:] = copy
+    return Kind(copy, text, restore, leads_to_class=leads)
 
 
 def _reset_array(holder: Any, copy: Any) -> None:
@@ -120,21 +124,14 @@ def _slot_kind(names: tuple[str, ...]) -> Kind:
     def copy(holder: Any) -> dict[str, object]:
         return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
 
-    def restore(holder: Any, copy: dict[str, object]) -> None:
-        for name in names:
-            if name in copy:
-                object.__setattr__(holder, name, copy[name])
-            elif hasattr(holder, name):
-                object.__delattr__(holder, name)
-
-    return Kind(copy, "{0}.{1}", restore, leads_to_class=True)
+    return _named_kind(copy, object.__setattr__, object.__delattr__, "{0}.{1}", leads=True)
 
 
 def _cells_of(function: Any) -> dict[str, object]:
     """Return the closure cells of a function, and the module globals that it assigns."""
     shared = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     bound = {name: function.__globals__.get(name) for name in _module_names(function.__code__, "STORE")}
-    return {name: cell.cell_contents for name, cell in shared if _is_bound(cell)} | bound
+    return {name: cell.cell_contents for name, cell in shared if cell != CellType()} | bound  # not an empty one
 
 
 def _reset_cells(function: Any, copy: Any) -> None:
@@ -145,25 +142,10 @@ def _reset_cells(function: Any, copy: Any) -> None:
         function.__globals__[name] = copy[name]
 
 
-def _is_bound(cell: CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
-
-
 def _members_of(cls: Any) -> dict[str, object]:
     """Return the members of a class other than functions."""
     members = vars(cls).items()
     return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
-
-
-def _reset_members(cls: Any, copy: Any) -> None:
-    for name in _members_of(cls).keys() - copy.keys():
-        delattr(cls, name)
-    for name, value in copy.items():
-        setattr(cls, name, value)
 
 
 def _globals_kind(names: list[str]) -> Kind:
@@ -172,12 +154,7 @@ def _globals_kind(names: list[str]) -> Kind:
     def copy(holder: Any) -> dict[str, object]:
         return {name: holder[name] for name in names if name in holder}
 
-    def restore(holder: Any, before: dict[str, object]) -> None:
-        for name in copy(holder).keys() - before.keys():
-            del holder[name]
-        holder.update(before)
-
-    return Kind(copy, "{1}", restore)
+    return _named_kind(copy, dict.__setitem__, dict.__delitem__, "{1}")
 
 
 def _attributes_kind(*names: str) -> Kind:
@@ -241,13 +218,23 @@ _HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # the
 
 _ELEMENTS = Kind(tuple, "{0}[{1}]", _refilled)
 _ENTRIES = Kind(dict, "{0}[{1!r}]", _refilled)
-_ATTRIBUTES = Kind(lambda holder: dict(vars(holder)), "{0}.{1}", _reset_attributes, leads_to_class=True)
+_ATTRIBUTES = Kind(
+    lambda holder: dict(vars(holder)),
+    "{0}.{1}",
+    lambda holder, copy: _refilled(vars(holder), copy),
+    leads_to_class=True,
+)
 _SET = Kind(frozenset, restore=_refilled, same=eq, is_opaque=True)
-_BYTES = Kind(lambda holder: holder[:], restore=_reset_elements, same=eq, is_opaque=True)
+_BYTES = Kind(
+    lambda holder: holder[:],
+    restore=lambda holder, copy: holder.__setitem__(slice(None), copy),
+    same=eq,
+    is_opaque=True,
+)
 _NUMBERS = Kind(_array_copy, restore=_reset_array, same=_are_equal_arrays, is_opaque=True)
 _CELLS = Kind(_cells_of, "{1}", _reset_cells)
 _DEFAULTS = _attributes_kind("__dict__", "__defaults__", "__kwdefaults__")
-_CLASS = Kind(_members_of, "{0}.{1}", _reset_members)
+_CLASS = _named_kind(_members_of, setattr, delattr, "{0}.{1}")
 # The position of an iterator, as far as it is visible.
 POSITION = Kind(lambda iterator: _position(iterator), same=eq, is_opaque=True)
 _DRAWN = Kind(drawn.position, restore=drawn.put_back, same=drawn.same, is_opaque=True)

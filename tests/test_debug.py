@@ -489,7 +489,7 @@ class TestTerminal:
         [
             (["mine.py"], "mine.py has several kernels with examples: twice, other\n  help: say which: mine.py:twice\n"),
             (["mine.py:twice", "--example", "3"], "--example 3: twice has 2 examples\n"),
-            (["mine.py:twice", "--example", "0"], "--example 0 is not a number of 1 or more\n"),
+            (["mine.py:twice", "--example", "0"], "--example 0 is not a number of 1 or more\n  help: for example --example 8\n"),
             (["-", "--grid", "1", "--block", "1"], "stdin has the PTX and cannot have commands\n  help: pass them with --command\n"),
             (["mine.py:twice", "-c", "b 11"], "mine.py:11 has no instruction of twice, so nothing can stop there\n  help: lines with code near it: 8, 9, 10\n"),
             (["mine.py:twice", "-c", "b"], "break takes a line\n  help: such as 12, or file.py:12\n"),

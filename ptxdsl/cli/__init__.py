@@ -1,5 +1,7 @@
 """The command `ptxdsl`. Each verb is a module of this package, imported when the command line names it.
 
+Such a module has a DESCRIPTION, often an EPILOG, `add(parser)` for its options, and `run(options)`.
+
 `process` handles exit codes, closed streams and Ctrl-C.
 """
 
@@ -64,7 +66,12 @@ def parser_of(*verbs: str) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for verb, help in VERBS.items():
         if verb in verbs:
-            importlib.import_module(f"{__name__}.{_MODULES.get(verb, verb)}").add(commands)
+            module = importlib.import_module(f"{__name__}.{_MODULES.get(verb, verb)}")
+            epilog: str | None = getattr(module, "EPILOG", None)
+            layout = argparse.RawDescriptionHelpFormatter if epilog else argparse.HelpFormatter
+            added = commands.add_parser(verb, description=module.DESCRIPTION, epilog=epilog, formatter_class=layout)
+            added.set_defaults(command=module.run)
+            module.add(added)
         else:
             commands.add_parser(verb, help=help)
     return parser

@@ -13,13 +13,24 @@ from ptxdsl import config
 from ptxdsl.ahead import cpp, python
 from ptxdsl.ahead.program import AheadProgram, program
 from ptxdsl.cli.process import UsageError
-from ptxdsl.cli.targets import check_arch, is_ptx, kernel_in, load_module, named, only_kernel, read_constants, read_ptx
+from ptxdsl.cli.targets import (
+    add_constants,
+    check_arch,
+    is_ptx,
+    kernel_in,
+    load_module,
+    named,
+    only_kernel,
+    read_constants,
+    read_ptx,
+)
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.errors import Error, VerifyError
 from ptxdsl.kernel import AnyKernel, Module
 from ptxdsl.linking.link import LinkedProgram, link
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 
+DESCRIPTION = __doc__
 EPILOG = """\
 TARGET is one of
   package.module:kernel  a kernel of a module
@@ -33,29 +44,16 @@ examples
 """
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    build = commands.add_parser(
-        "build",
-        description=__doc__,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    build.add_argument("target", metavar="TARGET", help="a kernel, a linked program or PTX; see below")
-    build.add_argument("--arch", metavar="LIST", help="sm_80,sm_90a,…; default PTXDSL_ARCH, then sm_80")
-    build.add_argument(
-        "--const",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a constant of the kernel, or a field of one",
-    )
-    build.add_argument("--name", help="name of the files (default: the name of the kernel or PTX file)")
-    build.add_argument("-o", "--output", metavar="DIR", default="build", help="output folder (default build)")
-    build.set_defaults(command=_build)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("target", metavar="TARGET", help="a kernel, a linked program or PTX; see below")
+    parser.add_argument("--arch", metavar="LIST", help="sm_80,sm_90a,…; default PTXDSL_ARCH, then sm_80")
+    add_constants(parser)
+    parser.add_argument("--name", help="name of the files (default: the name of the kernel or PTX file)")
+    parser.add_argument("-o", "--output", metavar="DIR", default="build", help="output folder (default build)")
 
 
-def _build(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     targets = _targets(options.arch)
     built = _program(options.target, options.name, targets, options.const)
     files = {

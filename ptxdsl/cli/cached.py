@@ -16,6 +16,7 @@ from ptxdsl.runtime import kept
 from ptxdsl.tune import records
 from ptxdsl.tune.records import TuningRecord
 
+DESCRIPTION = "List or clear the cubins, traces and tuning results on disk."
 SHOWN = 20  # entries of a list without --all
 _DAY = 24 * 60 * 60
 _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
@@ -57,17 +58,12 @@ class KeptCubin:
         return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
 
 
-def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command `cache`."""
-    parser = commands.add_parser(
-        "cache",
-        description="List or clear the cubins, traces and tuning results on disk.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("action", nargs="?", choices=("list", "clear"), default="list", help="default list")
     parser.add_argument("--older-than", type=_days, metavar="DAYS", default=0.0, help="only entries at least this old")
     parser.add_argument("--all", action="store_true", help=f"list all entries, not only the {SHOWN} latest")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(command=_run)
 
 
 def age(seconds: float) -> str:
@@ -87,7 +83,7 @@ def _days(text: str) -> float:
     return days
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     settings = config.current()
     folder = settings.cache_dir
     if folder is None:

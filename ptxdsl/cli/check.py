@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
 from ptxdsl import config
 from ptxdsl.check.examples import Checked, checked
@@ -26,19 +25,12 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "check",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_launch(parser)
     for name, title in (("json", "JSON"), ("sarif", "SARIF 2.1.0")):
         parser.add_argument(f"--{name}", nargs="?", const=STDOUT, metavar="FILE", help=f"{title}, to stdout or a file")
     parser.add_argument("--github", action="store_true", help="annotations for a GitHub workflow, to stdout")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from ptxdsl import cli
 
+DESCRIPTION = "Print a completion script for a shell: commands, options and the values of options."
 SHELLS = ("bash", "zsh", "fish")
 EPILOG = """\
 examples
@@ -18,19 +18,12 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the commands of `ptxdsl`."""
-    parser = commands.add_parser(
-        "completion",
-        description="Print a completion script for a shell: commands, options and the values of options.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("shell", choices=SHELLS, help="the shell to print a script for")
-    parser.set_defaults(command=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     print({"bash": bash, "zsh": zsh, "fish": fish}[options.shell](), end="")
     return 0
 

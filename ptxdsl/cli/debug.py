@@ -53,20 +53,13 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "debug",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_launch(parser)
     add_example(parser)
     parser.add_argument(
         "-c", "--command", action="append", dest="lines", metavar="COMMAND", help="a command to run; repeat the option"
     )
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

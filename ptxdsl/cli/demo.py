@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import time
-from typing import Any
 
 from ptxdsl import config, driver
 from ptxdsl.assemble import assemblers
@@ -13,18 +13,17 @@ from ptxdsl.errors import AssembleError, Error
 from ptxdsl.kernels.gemm import gemm_kernel
 from ptxdsl.runtime.variant import Variant
 
+DESCRIPTION = "Trace, assemble, run and check a GEMM of f16 matrices."
 ARCH = "sm_80"
 SIZES = (333, 277, 200)  # not multiples of a tile
 SHOWN = ("cp.async", "ldmatrix", "mma.sync")
 
 
-def add(commands: Any) -> None:
-    """Add the command to the commands of `ptxdsl`."""
-    parser = commands.add_parser("demo", description="Trace, assemble, run and check a GEMM of f16 matrices.")
-    parser.set_defaults(command=lambda options: run())
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
 
 
-def run() -> int:
+def run(options: argparse.Namespace) -> int:
     """Print each step on a line. The last line begins with `ok`, or with `FAILED`, in which case the result is 1."""
     try:
         problems = _run()

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.cli.output import write
 from ptxdsl.cli.process import UsageError
-from ptxdsl.cli.targets import find
+from ptxdsl.cli.targets import add_constants, find
 from ptxdsl.lower import lower
 from ptxdsl.runtime.variant import Variant
 from ptxdsl.verify import least_version
 
+DESCRIPTION = "Print a kernel as PTX, a list of instructions, a cubin or SASS."
 STAGES = ("ir", "ptx", "cubin", "sass")
-DUMP_TARGETS = """\
+EPILOG = """\
 TARGET is one of
   package.module:kernel  a kernel of a module
   file.py:kernel         a kernel of a file; the name may be left out if the file has one kernel
@@ -30,30 +30,17 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the commands of `ptxdsl`."""
-    dump = commands.add_parser(
-        "dump",
-        description="Print a kernel as PTX, a list of instructions, a cubin or SASS.",
-        epilog=DUMP_TARGETS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    dump.add_argument("target", metavar="TARGET", help="a kernel, a launcher or PTX; see below")
-    dump.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or the target of the PTX")
-    dump.add_argument("--stage", choices=STAGES, default="ptx", help="the form to print (default ptx)")
-    dump.add_argument(
-        "--const",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a constant of the kernel, or a field of one",
-    )
-    dump.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
-    dump.add_argument("--annotate", action="store_true", help="each Python line over its PTX (stage ptx)")
-    dump.set_defaults(command=_dump)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("target", metavar="TARGET", help="a kernel, a launcher or PTX; see below")
+    parser.add_argument("--arch", help="sm_80, sm_90a, …; default PTXDSL_ARCH, then sm_80, or the target of the PTX")
+    parser.add_argument("--stage", choices=STAGES, default="ptx", help="the form to print (default ptx)")
+    add_constants(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write to a file, not to stdout")
+    parser.add_argument("--annotate", action="store_true", help="each Python line over its PTX (stage ptx)")
 
 
-def _dump(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     if options.annotate and options.stage != "ptx":
         raise UsageError(
             f"--annotate shows Python lines in PTX, not in {options.stage}", help="leave out one of the two"

@@ -15,20 +15,16 @@ from ptxdsl.assemble import assemblers, cache
 from ptxdsl.cli.output import write
 from ptxdsl.errors import Error
 
+DESCRIPTION = "Print versions, the driver, the GPUs, the assembler, the cache and the settings in effect."
 PACKAGES = ("numpy", "cuda-python", "nvidia-nvjitlink", "ml_dtypes", "rich", "torch", "jax")
 
 
-def add(commands: Any) -> None:
-    """Add the command to the commands of `ptxdsl`."""
-    parser = commands.add_parser(
-        "info",
-        description="Print versions, the driver, the GPUs, the assembler, the cache and the settings in effect.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(command=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     known = facts()
     write(None, (json.dumps(known, indent=2) + "\n" if options.json else text(known)).encode(errors="surrogateescape"))
     return 0

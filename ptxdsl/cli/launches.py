@@ -17,9 +17,18 @@ import numpy as np
 from ptxdsl import config
 from ptxdsl.check.examples import Example, Maker, examples_of, name_of_examples
 from ptxdsl.cli.arguments import read_argument
-from ptxdsl.cli.numbers import at_most, seed
+from ptxdsl.cli.numbers import at_most, number, seed
 from ptxdsl.cli.process import UsageError
-from ptxdsl.cli.targets import find_kernel, is_ptx, kernel_in, kernels_of, load_module, read_constants, read_ptx
+from ptxdsl.cli.targets import (
+    add_constants,
+    find_kernel,
+    is_ptx,
+    kernel_in,
+    kernels_of,
+    load_module,
+    read_constants,
+    read_ptx,
+)
 from ptxdsl.cli.user_code import user_code
 from ptxdsl.emulate.report import counted
 from ptxdsl.errors import Error, LaunchError
@@ -59,22 +68,20 @@ def add_launch(parser: argparse.ArgumentParser) -> None:
         metavar="ARGUMENT",
         help="an argument of the launch; repeat the option in order",
     )
-    parser.add_argument("--shared", type=_bytes, metavar="BYTES", help="dynamic shared memory of the launch")
+    parser.add_argument("--shared", type=number("--shared"), metavar="BYTES", help="dynamic shared memory")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of random numbers (default 0)")
     parser.add_argument("--arch", choices=config.ARCHITECTURES, metavar="ARCH", help="sm_80, sm_90a, …")
-    parser.add_argument(
-        "--const",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="set a constant of the kernel, or a field of one",
-    )
+    add_constants(parser)
 
 
 def add_example(parser: argparse.ArgumentParser) -> None:
     """Add the option of commands that run one launch."""
     parser.add_argument(
-        "--example", type=_number, default=1, metavar="N", help="the number of the example launch (default 1)"
+        "--example",
+        type=number("--example", 1),
+        default=1,
+        metavar="N",
+        help="which example launch (default 1)",
     )
 
 
@@ -141,12 +148,6 @@ def one_launch(options: argparse.Namespace) -> tuple[str, AnyKernel, Example]:
     if options.example > len(known):
         raise UsageError(f"--example {options.example}: {name} has {counted(len(known), 'example')}")
     return name, kernel, known[options.example - 1]
-
-
-def _number(text: str) -> int:
-    if not text.isdecimal() or int(text[:9]) < 1:
-        raise UsageError(f"--example {text} is not a number of 1 or more")
-    return int(text[:9])
 
 
 def _parts(target: str) -> tuple[str, str]:
@@ -243,9 +244,3 @@ def _shape(flag: str) -> Callable[[str], int | tuple[int, ...]]:
         return extents if len(extents) > 1 else extents[0]
 
     return read
-
-
-def _bytes(text: str) -> int:
-    if not text.isdecimal():
-        raise UsageError(f"--shared {text} is not a number of bytes")
-    return at_most("--shared", text)

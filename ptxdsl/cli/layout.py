@@ -28,13 +28,14 @@ from ptxdsl.layout.grid import Picture
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import TYPES
 
+DESCRIPTION = "Draw layouts, swizzles and instructions."
 BITS = (8, 16, 32, 64, 128)
 OPERANDS = ("a", "b")
 _TENSOR_MAP = re.compile(
     r"TensorMap(?P<tiled>\.tiled)?\(\s*(?P<type>\w+),\s*\((?P<shape>[\d,\s]+)\)\s*(,\s*swizzle=(?P<swizzle>\d+)\s*)?\)"
 )
 MOST_CELLS = 1 << 16  # 256 x 256; larger drawings are illegible and slow
-SPECS = """\
+EPILOG = """\
 SPEC is one of
   ((4,8),(2,2)):((32,1),(16,8))    a layout, shape:stride; a shape alone has compact strides
   Sw<3,3,3>                        a swizzle
@@ -53,14 +54,8 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "layout",
-        description="Draw layouts, swizzles and instructions.",
-        epilog=SPECS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("specs", nargs="*", metavar="SPEC", help="the layout or instruction to draw; see below")
     for name, title in (("svg", "SVG"), ("latex", "LaTeX")):
         parser.add_argument(
@@ -80,7 +75,6 @@ def add(commands: Any) -> None:
         )
     parser.add_argument("--boxes", metavar="ATOM", help="show the boxes in which TMA copies a tile with this layout")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of stdout")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxdsl.cli.process import UsageError
 
 MOST = 2**31 - 1  # kernels count in 32 bits
@@ -17,8 +19,15 @@ def at_most(flag: str, digits: str, most: int = MOST) -> int:
     return number
 
 
-def seed(text: str) -> int:
-    """Read the seed of random numbers."""
-    if not text.isdecimal():
-        raise UsageError(f"--seed {text} is not a seed: write a whole number of 0 or more")
-    return at_most("--seed", text, 2**64 - 1)
+def number(flag: str, least: int = 0, most: int = MOST) -> Callable[[str], int]:
+    """Return the reader of an option that is a whole number."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or at_most(flag, text, most) < least:
+            raise UsageError(f"{flag} {text} is not a number of {least} or more", help=f"for example {flag} 8")
+        return int(text)
+
+    return read
+
+
+seed = number("--seed", most=2**64 - 1)

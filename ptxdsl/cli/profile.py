@@ -42,14 +42,8 @@ examples
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "profile",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     add_launch(parser)
     add_example(parser)
     parser.add_argument(
@@ -57,7 +51,6 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--json", nargs="?", const=STDOUT, metavar="FILE", help="print JSON, to stdout or a file")
     parser.add_argument("--html", metavar="FILE", help="write an HTML page that shows the source with its costs")
-    parser.set_defaults(command=run)
 
 
 def run(options: argparse.Namespace) -> int:

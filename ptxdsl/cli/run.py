@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any
 
 from ptxdsl import config, driver
-from ptxdsl.cli.numbers import at_most, seed
+from ptxdsl.cli.numbers import number, seed
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import override
 from ptxdsl.cli.trial import Trial, default_device
@@ -16,20 +14,19 @@ from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
 from ptxdsl.types import TYPES
 
+DESCRIPTION = "Run a kernel that ships with ptxdsl and compare the result with numpy."
 
-def add(commands: Any) -> None:
-    """Add the command to the commands of `ptxdsl`."""
-    run = commands.add_parser(
-        "run", description="Run a kernel that ships with ptxdsl and compare the result with numpy."
-    )
-    kernels = run.add_subparsers(required=True, metavar="KERNEL")
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    kernels = parser.add_subparsers(required=True, metavar="KERNEL")
     gemm = kernels.add_parser(
         "gemm",
         help="out = a @ b",
         description="out = a @ b on random matrices, on the GPU or the emulator, compared with numpy in float64.",
     )
     for name, meaning in (("m", "rows of A"), ("n", "columns of B"), ("k", "columns of A, rows of B")):
-        gemm.add_argument(f"--{name}", type=_size(f"--{name}"), default=256, help=f"{meaning} (default 256)")
+        gemm.add_argument(f"--{name}", type=number(f"--{name}"), default=256, help=f"{meaning} (default 256)")
     types = tuple(map(str, (*INPUTS, *FP8)))
     gemm.add_argument("--dtype", choices=types, default="f16", help="type of A and B (default f16); e4m3, e5m2: sm_90a")
     gemm.add_argument("--out", help="type of the result (default: the type of A, s32 for integers)")
@@ -48,19 +45,9 @@ def add(commands: Any) -> None:
     )
     gemm.add_argument("--device", choices=config.DEVICES, help="default PTXDSL_DEVICE, then the GPU if there is one")
     gemm.add_argument("--seed", type=seed, default=0, help="seed of the random matrices (default 0)")
-    gemm.set_defaults(command=_run_gemm)
 
 
-def _size(flag: str) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal():
-            raise argparse.ArgumentTypeError(f"{text} is not a size: write a whole number of 0 or more")
-        return at_most(flag, text)
-
-    return read
-
-
-def _run_gemm(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     device = options.device or default_device()
     if device == "cuda":
         driver.require_gpu()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ptxdsl.cli.numbers import at_most
+from ptxdsl.cli.numbers import at_most, number
 from ptxdsl.cli.output import STDOUT, write
 from ptxdsl.cli.process import UsageError
 from ptxdsl.errors import ScheduleError
@@ -31,8 +31,9 @@ from ptxdsl.schedule.arithmetic import counted
 from ptxdsl.schedule.tile_map import check_tiles
 from ptxdsl.schedule.timeline import check_rows
 
+DESCRIPTION = "Draw a schedule: the block of each tile, or the tiles of each block over time."
 MOST_OF_A_PROBLEM = 10**18
-EXAMPLES = """\
+EPILOG = """\
 examples
   ptxdsl schedule identity --n 4 --problem 4x4 --svg identity.svg
   ptxdsl schedule grouped-rows --n 8 --problem 4096x4096x4096 --tile 128x128x64
@@ -54,14 +55,8 @@ PLAIN = {
 }
 
 
-def add(commands: Any) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "schedule",
-        description="Draw a schedule: the block of each tile, or the tiles of each block over time.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
     parser.add_argument("schedule", choices=(*WITH_NUMBER, *PLAIN, "persistent", "stream-k", "grouped"))
     sizes = {"action": "append", "required": True, "help": "K defaults to 1"}
     parser.add_argument("--problem", type=shape("--problem"), metavar="MxN[xK]", **sizes)
@@ -79,7 +74,6 @@ def add(commands: Any) -> None:
         parser.add_argument(
             f"--{name}", nargs="?", const="-", metavar="FILE", help=f"{name.upper()}, to stdout or a file"
         )
-    parser.set_defaults(command=run)
 
 
 def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
@@ -91,17 +85,6 @@ def shape(flag: str) -> Callable[[str], tuple[int, int, int]]:
             raise UsageError(f"{flag} {text} is not a shape", help="write MxN or MxNxK")
         m, n, k = (*[at_most(flag, part, MOST_OF_A_PROBLEM) for part in parts], 1)[:3]
         return m, n, k
-
-    return read
-
-
-def number(flag: str, least: int) -> Callable[[str], int]:
-    """Read the number of an option."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or at_most(flag, text) < least:
-            raise UsageError(f"{flag} {text} is not a number of {least} or more", help=f"for example {flag} 8")
-        return int(text)
 
     return read
 

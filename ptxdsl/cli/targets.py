@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import importlib
 import importlib.util
@@ -96,6 +97,17 @@ def _read(target: str) -> str:
     if len(text) > MOST_PTX_BYTES:
         raise UsageError(f"{file} has more than {MOST_PTX_BYTES >> 20} MiB, the limit for PTX")
     return text
+
+
+def add_constants(parser: argparse.ArgumentParser) -> None:
+    """Add the option --const, which `read_constants` reads."""
+    parser.add_argument(
+        "--const",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a constant of the kernel, or a field of one",
+    )
 
 
 def find_kernel(target: str) -> AnyKernel:

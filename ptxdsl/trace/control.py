@@ -381,7 +381,8 @@ def _span(arguments: tuple[ScalarLike, ...]) -> LoopBounds:
     type = next(iter(types)) if types else (s32 if negative else u32)
     if negative and not type.is_signed:
         refuse(f"pd.range counts in {type}, which has no negative numbers", "convert the bounds: `.to(s32)`")
-    return LoopBounds(*plain, type)
+    start, stop, step = plain
+    return LoopBounds(start, stop, step, type)
 
 
 class range:

@@ -59,7 +59,8 @@ class _Itself:
 
 def constant_key(value: Any) -> Key:
     """Return the key of a constant, compared by content if Python compares its type so, else by identity."""
-    plain, kind = plain_key(value), type(value)
+    plain = plain_key(value)
+    kind: Any = type(value)
     if plain is not None:
         return plain
     if isinstance(value, tuple | list):
@@ -84,9 +85,10 @@ def _itself(value: Any) -> Key:
 
 
 def _dataclass_key(value: Any) -> Key:
+    kind: Any = type(value)
     known, key = _dataclasses.get(id(value), (None, ()))
     if known is not value:
-        key = type(value), *[constant_key(getattr(value, name)) for name in _field_names(type(value))]
+        key = kind, *[constant_key(getattr(value, name)) for name in _field_names(kind)]
         if len(_dataclasses) >= MOST_CODES:
             _dataclasses.clear()
         _dataclasses[id(value)] = value, key

@@ -510,7 +510,8 @@ def cast(value: ScalarLike, type: Type) -> Scalar:
         wide = pd.cast(i, u64)
     """
     if not isinstance(type, Type):
-        help = f"the value comes first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32"
+        first: object = value
+        help = f"the value comes first: pd.cast(v, {first})" if isinstance(first, Type) else "for example f32 or s32"
         refuse(f"a conversion takes a type of PTX; found {type!r}", help)
     if not is_operand(value):
         check_operands("pd.cast", value)

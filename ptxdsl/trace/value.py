@@ -349,6 +349,8 @@ def _register(label: str, register: str) -> Special:
 class Axes(NoNumber):
     """The three components of a special register: `pd.tid.x`, `pd.tid.y`, `pd.tid.z`."""
 
+    name: str
+
     def __init__(self, label: str) -> None:
         self.name = f"pd.{label}"
         self.x, self.y, self.z = (_register(f"{label}.{axis}", f"%{label}.{axis}") for axis in "xyz")

@@ -71,12 +71,10 @@ def constant_key(value: Any) -> Key:
         return kind, value, repr(value)  # Decimal("0") and Decimal("-0") are equal
     if isinstance(value, set | frozenset):
         return kind, frozenset(map(constant_key, value))
-    held = elements_of(value)
-    if held is not None:
-        return kind, *held.parts, *map(constant_key, held.parts.values())
-    if is_dataclass(value) and not isinstance(value, type) and kind.__eq__ is not object.__eq__:
+    if is_dataclass(kind) and kind.__eq__ is not object.__eq__:
         return _dataclass_key(value)
-    return _itself(value)
+    held = elements_of(value)
+    return _itself(value) if held is None else (kind, *held.parts, *map(constant_key, held.parts.values()))
 
 
 def _itself(value: Any) -> Key:

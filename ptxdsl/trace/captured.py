@@ -192,7 +192,7 @@ class _Captured:
         raise TraceError(
             f"`{path}` is {article(name)}, whose contents cannot be compared: the kernel would not be traced again "
             "when they change",
-            at=self.read.location if self.read else defined_at(self.kernel.__code__),
+            at=self.read.location if self.read else self.kernel and defined_at(self.kernel.__code__),
             help="read it before the launch, and pass the result as a keyword-only constant; or keep the state in "
             "numbers, strings, lists, dicts, arrays or attributes",
         )

@@ -58,7 +58,7 @@ PLAIN = {
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("schedule", choices=(*WITH_NUMBER, *PLAIN, "persistent", "stream-k", "grouped"))
-    sizes = {"action": "append", "required": True, "help": "K defaults to 1"}
+    sizes: Any = {"action": "append", "required": True, "help": "K defaults to 1"}
     parser.add_argument("--problem", type=shape("--problem"), metavar="MxN[xK]", **sizes)
     parser.add_argument("--tile", type=shape("--tile"), default=(1, 1, 1), metavar="MxN[xK]", help="default 1x1x1")
     strips = "width of a strip in tiles, rows of a group, or order of a curve (default 1)"

@@ -99,11 +99,15 @@ def _check_lists(names: Names, variable: Any, written: str | None, builder: Buil
         held = _held_in(names.values.get(copy))
         if not any(_is_variable(value, variable) for value in held):
             continue
-        for original, container in _lists(names, root):
+        attributes = getattr(names.values.get(root or ""), "__dict__", {})
+        for original, container in [
+            *names.values.items(),
+            *((f"{root}.{n}", value) for n, value in attributes.items()),
+        ]:
             if isinstance(names.values[copy], list | tuple) and _is_object(container):
                 continue
             is_read = original.partition(".")[0] in {root, *live}
-            if is_read and container is not names.values[copy] and _are_same(_held_in(container), held):
+            if is_read and container is not names.values[copy] and [*map(id, _held_in(container))] == [*map(id, held)]:
                 _refuse_copied(copy, names.values[copy], original, container)
 
 
@@ -121,12 +125,6 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
     for name in behind.intersection(map(str, others)):
         copy = f"{root}[{name!r}]" if holder is members else f"{root}.{name}"
         _refuse(copy, str(written), members[name])
-
-
-def _lists(names: Names, root: str | None) -> list[tuple[str, Any]]:
-    """Return the local names with their values, and the attributes of the object whose variable is written."""
-    attributes = getattr(names.values.get(root or ""), "__dict__", {})
-    return [*names.values.items(), *((f"{root}.{name}", value) for name, value in attributes.items())]
 
 
 def _held_in(container: Any) -> list[Any]:
@@ -147,10 +145,6 @@ def _is_object(value: Any) -> bool:
 def _by_name(value: Any) -> dict[str, Any]:
     """Return the fields of a dataclass or namespace by name."""
     return dict(vars(value)) if hasattr(value, "__dict__") else {name: getattr(value, name) for name in value.__slots__}
-
-
-def _are_same(some: list[Any], others: list[Any]) -> bool:
-    return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
 def _refuse_copied(copy: str, copied: Any, original: str, container: Any) -> NoReturn:
@@ -198,15 +192,10 @@ def _refuse_repeated(variable: Any) -> NoReturn:
 
 
 def _is_copied(names: Names, name: str) -> bool:
-    """True if an assignment that may have run already bound `name` to a copy."""
-    copied = _copied(names.code).get(name, ())
-    return any(at < names.offset or _comes_back(names.code, at, names.offset) for at in copied)
-
-
-def _comes_back(code: CodeType, later: int, offset: int) -> bool:
-    """True if a Python loop leads from one offset in the bytecode back to an earlier one."""
-    jumps = [i for i in bytecode(code) if i.opname.startswith("JUMP_BACKWARD") and i.offset > later]
-    return any(int(i.argval) <= offset for i in jumps)
+    """True if an assignment that may have run already, also in an earlier iteration, bound `name` to a copy."""
+    backward = [i for i in bytecode(names.code) if i.opname.startswith("JUMP_BACKWARD") and i.argval <= names.offset]
+    latest = max([names.offset, *(i.offset for i in backward)])
+    return any(at < latest for at in _copied(names.code).get(name, ()))
 
 
 @lru_cache(maxsize=256)

@@ -254,12 +254,6 @@ def current(called: str) -> Builder:
     return builder
 
 
-def _passes(error: Exception, location: Location | None) -> bool:
-    """True if the exception's traceback passes through the user's line."""
-    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
-    return location is not None and (location.file, location.line) in lines
-
-
 @contextmanager
 def building(builder: Builder) -> Iterator[Builder]:
     """Make `builder` the target of emitted instructions.
@@ -270,8 +264,10 @@ def building(builder: Builder) -> Iterator[Builder]:
     try:
         yield builder
     except (IndexError, TypeError, ValueError) as error:
-        if builder.refused and _passes(error, builder.refused.at):
-            raise builder.refused from None
+        refused = builder.refused  # its line is in the traceback if the error came from it
+        lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+        if refused and refused.at and (refused.at.file, refused.at.line) in lines:
+            raise refused from None
         raise
     except RecursionError as error:
         location = recursion(error)

@@ -167,7 +167,8 @@ class _Captured:
             self.collected |= {"getattr"} if is_read else set()
             return ()
         self.collected |= names_read(function.__code__)
-        scope = self.scopes.setdefault(_scope(function), _Scope(function))
+        shared = id(function.__globals__), *map(id, function.__closure__ or ())  # by functions that one guard checks
+        scope = self.scopes.setdefault(shared, _Scope(function))
         outer, keys = self.read, list[Key]()
         for self.read in reads(function.__code__):
             value = value_of(function, self.read)
@@ -276,8 +277,3 @@ def _compiled(tests: Sequence[Test], function: FunctionType | None) -> Guard:
     code = next(c for c in around.co_consts if isinstance(c, CodeType))
     closure = tuple(cells[name] for name in code.co_freevars)
     return FunctionType(code, function.__globals__ if function else {}, "check", tuple(values), closure)
-
-
-def _scope(function: FunctionType) -> Hashable:
-    """Return a key for functions with the same globals and cells, which one guard checks together."""
-    return id(function.__globals__), tuple(map(id, function.__closure__ or ()))

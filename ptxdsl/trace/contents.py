@@ -106,7 +106,10 @@ def contents(value: Any, names: AttributeNames) -> ObjectContents | None:
         return ObjectContents(parts, is_fixed=kind not in (CellType, ContextVar, ref))
     held = elements_of(value)
     if held is not None:
-        return _with_attributes(value, held, names) if kind.__dictoffset__ and not is_library(kind) else held
+        if not kind.__dictoffset__ or is_library(kind):
+            return held
+        attributes = _attributes(value, names)  # of an instance of the user's subclass
+        return ObjectContents(attributes.parts | held.parts, attributes.equal | held.equal, held.items)
     if is_library(kind):
         return ObjectContents({}) if is_immutable(value) else _of_attributes(value, _ALL)
     return _of_attributes(value, names) or (ObjectContents({}) if is_immutable(value) else None)
@@ -129,7 +132,7 @@ def elements_of(value: Any) -> ObjectContents | None:
     if isinstance(value, dict | MappingProxyType):
         parts = {f"[{key!r}]": part for key, part in value.items()}
         is_short = len(value) <= MOST_EXPRESSIONS and all(type(key) in (int, str) for key in value)
-        return ObjectContents(parts, {"[*{}]": list(value)}, None if is_short else _entries)
+        return ObjectContents(parts, {"[*{}]": list(value)}, None if is_short else lambda held: [*held, *held.values()])
     if isinstance(value, set | frozenset | KeysView | ValuesView | ItemsView):
         parts = {f"[{n}]": part for n, part in enumerate(value)}
         return ObjectContents(parts, {}, list, isinstance(value, frozenset))
@@ -140,10 +143,6 @@ def elements_of(value: Any) -> ObjectContents | None:
     return None
 
 
-def _entries(mapping: Any) -> Sequence[object]:
-    return [*mapping, *mapping.values()]
-
-
 def _data(buffer: Any) -> bytes:
     """Return the elements of a buffer, with their type and shape, as bytes."""
     elements = np.asarray(buffer)
@@ -152,12 +151,6 @@ def _data(buffer: Any) -> bytes:
 
 def _state(generator: Any) -> str:
     return repr(drawn.comparable(drawn.position(generator)))
-
-
-def _with_attributes(value: Any, held: ObjectContents, names: AttributeNames) -> ObjectContents:
-    """Add the attributes of an instance of the user's subclass of a container."""
-    attributes = _attributes(value, names)
-    return ObjectContents(attributes.parts | held.parts, attributes.equal | held.equal, held.items)
 
 
 def _of_attributes(value: Any, names: AttributeNames) -> ObjectContents | None:

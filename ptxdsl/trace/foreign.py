@@ -135,11 +135,6 @@ def _near(name: str, known: Iterable[str]) -> str | None:
     return said[0] if said else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
 
 
-def _scalar(value: Any) -> Any:
-    """Return a numpy scalar; numpy passes it as a 0-d array in comparisons."""
-    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
-
-
 _OPERATORS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
     "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
@@ -185,7 +180,7 @@ class Foreign:
         """Apply an operator to a numpy scalar and this value; refuse all other ufuncs."""
         operator = _METHODS.get(ufunc.__name__) if method == "__call__" and len(inputs) == 2 else None
         if operator is not None:
-            left, right = map(_scalar, inputs)
+            left, right = (x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)  # numpy's scalars
             called = getattr(self, operator[left is not self], None)
             if called is not None:
                 return called(right if left is self else left)

@@ -358,7 +358,8 @@ def _append(builder: Builder, bound: Binding, guard: ir.Register | ir.Not | None
     site = builder.site()
     for step in bound.steps:
         builder.adopt(step.register)
-        builder.append(_instruction(step.mnemonic, (step.register, *step.sources), site))
+        operands = step.register, *step.sources
+        builder.append(ir.Instruction(lookup(step.mnemonic)[0], operands, None, site.location))
     names = _names(site.names, len(bound.fresh))
     for (register, _), name in zip(bound.fresh, names, strict=True):
         builder.adopt(register, name)
@@ -381,11 +382,6 @@ def _names(names: tuple[str, ...], count: int) -> list[str]:
     if len(names) == count:
         return list(names)
     return [f"{names[0]}{n}" for n in range(count)] if len(names) == 1 else [""] * count
-
-
-def _instruction(text: str, operands: tuple[ir.Operand, ...], site: Site) -> ir.Instruction:
-    opcode = lookup(text)[0]
-    return ir.Instruction(opcode, operands, None, site.location)
 
 
 def shown(value: object) -> str:

@@ -68,7 +68,10 @@ def _exit(code: CodeType, offset: int) -> tuple[bool, int]:
     if not handlers:
         return False, 0
     goes_to = _destination(listing, n + 1)
-    elsewhere = all(_destination(listing, _swallowed(listing, m)) != goes_to for m in handlers)
+    # Python jumps after WITH_EXCEPT_START if `__exit__` swallows the exception.
+    swallowed = [next(i for i in listing[m:] if i.opname.startswith("POP_JUMP")).argval for m in handlers]
+    jumps = [bisect_left(listing, int(offset), key=lambda i: i.offset) for offset in swallowed]
+    elsewhere = all(_destination(listing, jump) != goes_to for jump in jumps)
     before = n - 1
     while _line(listing[before]) == line and listing[before].opname in _CALLING:
         before -= 1
@@ -78,12 +81,6 @@ def _exit(code: CodeType, offset: int) -> tuple[bool, int]:
 
 def _line(instruction: dis.Instruction) -> int:
     return (instruction.positions and instruction.positions.lineno) or 0
-
-
-def _swallowed(listing: list[dis.Instruction], n: int) -> int:
-    """Return where Python continues if `__exit__`, called at WITH_EXCEPT_START, swallows the exception."""
-    jump = next(i for i in listing[n:] if i.opname.startswith("POP_JUMP"))
-    return bisect_left(listing, int(jump.argval), key=lambda i: i.offset)
 
 
 def _destination(listing: list[dis.Instruction], n: int) -> Any:

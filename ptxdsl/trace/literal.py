@@ -12,7 +12,6 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.types import Type, bf16, f16, f32, f64, lanes
 
-ENCODED = (f16, bf16)  # floats without PTX constants: their bits are moved into a register
 PythonNumber: TypeAlias = "float | np.floating | SupportsIndex"
 """A number that is known while tracing: of Python, of numpy, or what stands for an int."""
 _FORMATS = {f16: "<e", f32: "<f", f64: "<d"}

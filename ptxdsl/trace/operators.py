@@ -20,7 +20,7 @@ from ptxdsl.trace.builder import current, peek, refuse
 from ptxdsl.trace.convert import conversions
 from ptxdsl.trace.foreign import NoResult
 from ptxdsl.trace.instruction import Scalar, ScalarLike, Source, article, emit, register_type, shown
-from ptxdsl.types import TYPES, Type, bf16, lanes, pred, u32
+from ptxdsl.types import TYPES, Type, bf16, lanes, pred
 
 LOGIC = {"&": "and", "|": "or", "^": "xor"}
 # Folded while tracing if both operands are known.
@@ -250,14 +250,10 @@ def _plain(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scal
 
 def _floating(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
     if lanes(type)[0] is bf16 and current(name).sm < 90:
-        return _bf16_by_fma(name, type, left, right, out)
+        # add, sub and mul of bf16 need sm_90; fma exists since sm_80 and also rounds once
+        operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
+        return operate(f"fma.rn.{type}", *operands, out=out, type=type)
     return operate(f"{name}.rn.{type}", left, right, out=out, type=type)
-
-
-def _bf16_by_fma(name: str, type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
-    """Compute add, sub and mul of bf16, which need sm_90, by fma, which exists since sm_80 and also rounds once."""
-    operands = {"add": (left, 1.0, right), "sub": (right, -1.0, left), "mul": (left, right, -0.0)}[name]
-    return operate(f"fma.rn.{type}", *operands, out=out, type=type)
 
 
 def _multiply(type: Type, left: ScalarLike, right: ScalarLike, out: Scalar | None) -> Scalar:
@@ -480,13 +476,9 @@ def select(condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
 
 def _selected(type: Type, condition: Scalar, a: ScalarLike, b: ScalarLike) -> Scalar:
     form = f"b{type.bits}" if type.bits == 16 or type.kind == "x" else str(type)
-    a, b = (_as_bits(v, type) if type.bits == 16 or type.kind == "x" else v for v in (a, b))
+    if type.bits == 16 or type.kind == "x":  # numbers as their bits
+        a, b = (v if isinstance(v, Scalar) else literal.encode(literal.plain(v), type).value for v in (a, b))
     return operate(f"selp.{form}", a, b, condition, type=type)
-
-
-def _as_bits(value: ScalarLike, type: Type) -> Scalar | int:
-    """Return a number as its bits in a 16-bit or packed type."""
-    return value if isinstance(value, Scalar) else literal.encode(literal.plain(value), type).value
 
 
 def fma(a: ScalarLike, b: ScalarLike, c: ScalarLike) -> Scalar:
@@ -510,7 +502,7 @@ def cast(value: ScalarLike, type: Type) -> Scalar:
         wide = pd.cast(i, u64)
     """
     if not isinstance(type, Type):
-        first: object = value
+        first: Any = value
         help = f"the value comes first: pd.cast(v, {first})" if isinstance(first, Type) else "for example f32 or s32"
         refuse(f"a conversion takes a type of PTX; found {type!r}", help)
     if not is_operand(value):
@@ -558,10 +550,3 @@ def bitcast(value: Scalar, type: Type) -> Scalar:
     if value.number is None and not lost and compatible(held, value.held):
         return retyped(value, type)
     return operate(f"mov.b{type.bits}", value, type=type)
-
-
-def widened(value: ScalarLike, bits: int) -> ScalarLike:
-    """Return an integer index extended to at least `bits` bits."""
-    if not isinstance(value, Scalar) or value.type.bits >= bits:
-        return value
-    return cast(value, u32 if value.type.kind == "u" and bits == 32 else TYPES[f"{value.type.kind}{bits}"])

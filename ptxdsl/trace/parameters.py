@@ -44,6 +44,11 @@ class ParameterField:
     def __str__(self) -> str:
         return f"{self.type}" if self.count is None else f"{self.type}[{self.count}]"
 
+    @property
+    def names(self) -> list[str]:
+        """The names of the values: that of the field, or `sizes[0]` and so on."""
+        return [self.name] if self.count is None else [f"{self.name}[{n}]" for n in range(self.count)]
+
 
 class Leaf(NamedTuple):
     """One PTX parameter; `path` is its access path, such as `a.data` or `sizes[0]`."""
@@ -73,7 +78,7 @@ class Definition(type):
         inherited = [field for base in reversed(cls.__mro__[1:]) for field in vars(base).get("own_fields_", ())]
         cls.own_fields_ = tuple(_own_fields(cls, namespace))
         cls.fields_ = tuple(dict.fromkeys([*inherited, *cls.own_fields_]))
-        cls.leaves_ = tuple(leaf for field in cls.fields_ for leaf in _leaves(field))
+        cls.leaves_ = tuple(leaf for field in cls.fields_ for name in field.names for leaf in leaves(name, field.type))
         cls.align_ = max([align, *(base.align_ for base in bases if isinstance(base, Definition))])
         _check_distinct(cls)
         initializer(cls)
@@ -195,7 +200,8 @@ def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
     if not (passable(type) or isinstance(type, Definition)) or type is Parameters:
         near = _near(type)
         help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
-        refuse(f"field `{name}` of {cls} is annotated {_named(type)}, which no kernel takes", help)
+        kind = type.__name__ if inspect.isclass(type) else repr(type)
+        refuse(f"field `{name}` of {cls} is annotated {kind}, which no kernel takes", help)
     return ParameterField(name, type, count)
 
 
@@ -205,16 +211,6 @@ def _near(annotation: Any) -> str | None:
         return f"{annotation[0]}[{annotation[1]}]"
     near = nearest_type(annotation)
     return str(near) if near is not None and passable(near) else None
-
-
-def _named(annotation: object) -> str:
-    return annotation.__name__ if isinstance(annotation, type) else repr(annotation)
-
-
-def _leaves(field: ParameterField) -> Iterator[Leaf]:
-    names = [field.name] if field.count is None else [f"{field.name}[{n}]" for n in range(field.count)]
-    for name in names:
-        yield from leaves(name, field.type)
 
 
 def _check_distinct(cls: Definition) -> None:

@@ -367,7 +367,10 @@ class Snapshot:
             for number, kind in enumerate(_kinds[type(holder)]):
                 record = Record(holder, kind, kind.copy(holder), parent, key, number)
                 self.records.append(record)
-                if not _has_leaves_alone(record.copy):
+                is_of_leaves = isinstance(record.copy, tuple) and not any(
+                    _kinds.get(of, True) for of in set(map(type, record.copy))
+                )
+                if not is_of_leaves:  # such as the many lists of registers
                     _queue(kind.items(record.copy), record, pending)
                 if kind.leads_to_class:
                     _queue([("", type(holder))], record, pending)
@@ -391,11 +394,6 @@ class Snapshot:
         for record in self.records:
             for key, value in record.kind.items(record.copy):
                 yield (*record.path, key), value
-
-
-def _has_leaves_alone(copy: Any) -> bool:
-    """True if a list or tuple leads nowhere, such as the many lists of registers."""
-    return isinstance(copy, tuple) and not any(_kinds.get(of, True) for of in set(map(type, copy)))
 
 
 def _queue(items: Iterable[tuple[object, object]], parent: Record | int, pending: list[_Pending]) -> None:

@@ -117,7 +117,10 @@ class TensorMap:
         """
         _check_tile(element, tile, swizzle)
         most = [MOST_IN_BOX] * (len(tile) - 1) + [swizzle // element.bytes if swizzle else MOST_IN_BOX]
-        box = tuple(map(_largest_part, tile, most))
+        box = tuple(
+            max(part for part in range(1, least + 1) if extent % part == 0)
+            for extent, least in zip(tile, map(min, tile, most), strict=True)
+        )
         rows = _rows_of_boxes(element, box, tuple(map(floordiv, tile, box)), swizzle)
         copy = tma_copies.TmaCopy(tma_copies.tma_atom("cp.async.bulk.tensor.shared.global"), rows, element.bits)
         return cls._create(element, box, swizzle, fill, l2_promotion, None, (), copy, None)
@@ -372,11 +375,6 @@ def _rows_of_boxes(
     chunk = (CHUNK_BYTES // element.bytes).bit_length() - 1
     bits = (swizzle // CHUNK_BYTES).bit_length() - 1
     return swizzles.ComposedLayout(swizzles.Swizzle(bits, chunk, SWIZZLE_SHIFT), 0, rows)
-
-
-def _largest_part(extent: int, most: int) -> int:
-    """Return the largest divisor of an extent up to `most`."""
-    return next(part for part in range(min(extent, most), 0, -1) if extent % part == 0)
 
 
 def _check_tile(element: Type, tile: tuple[int, ...], swizzle: int | None) -> None:

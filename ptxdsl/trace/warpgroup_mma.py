@@ -206,8 +206,10 @@ class WarpgroupMma:
         accumulators are replaced. Call `wait` before the accumulators are read or the stages released.
         """
         if not isinstance(accumulators, Accumulators) or accumulators.shape != (self.rows, self.columns):
+            is_shape = isinstance(accumulators, Accumulators)
+            held = "x".join(map(str, accumulators.shape)) if is_shape else shown(accumulators)
             refuse(
-                f"the product has accumulators of {self.rows}x{self.columns}; found {_shape_of(accumulators)}",
+                f"the product has accumulators of {self.rows}x{self.columns}; found {held}",
                 "make them with `mma.accumulators()`",
             )
         emit("wgmma.fence.sync.aligned")
@@ -270,7 +272,3 @@ def _operand(atom: Any, name: str, array: Any, transposed: bool, part: Any) -> _
         )
     first = shared.descriptor(cast(array.address().value, u64), cast(part, u64) if isinstance(part, Scalar) else part)
     return _Operand(shared, first, stages, apart // UNIT)
-
-
-def _shape_of(value: Any) -> str:
-    return f"{value.shape[0]}x{value.shape[1]}" if isinstance(value, Accumulators) else shown(value)

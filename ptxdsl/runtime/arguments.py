@@ -13,7 +13,7 @@ import numpy as np
 from ptxdsl.arrays import HOST, Array, Struct
 from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.structs import argument_value
-from ptxdsl.runtime.values import Bytes, Kind, Value, code, packed, shown
+from ptxdsl.runtime.values import Bytes, Kind, Value, code, packed, shown, with_arrays
 from ptxdsl.trace.parameters import Definition, Parameters, brief, is_alike, leaves, spelled
 from ptxdsl.types import Pointer, bf16
 
@@ -96,8 +96,12 @@ class Signature:
         argument only with `may_overlap`. Raises LaunchError for the first argument that does not fit.
         """
         self._count(arguments, list(zip(self.names, self.kinds, strict=True)))
+
+        def located(array: Array) -> Array:
+            return replace(array, device=locate(array.pointer)) if array.device is None else array
+
         values = [argument_value(*each, stream) for each in zip(self.names, self.kinds, arguments, strict=True)]
-        values = [_located(value, locate) for value in values]
+        values = [with_arrays(value, located) for value in values]
         self._check_devices(values, device)
         self._check_written(values, may_overlap)
         return values
@@ -125,14 +129,14 @@ class Signature:
             device = next((a.device for _, a in arrays if a.device not in (HOST, None)), 0)
         for name, array in arrays:
             if array.device != device and (array.device is not None or device == HOST):
-                refuse(
-                    f"`{name}` is {array} {_where(array.device)}, but this launch runs {_runs(device)}", _move(device)
-                )
-        if device == HOST:
-            self._check_no_addresses(values)
-
-    def _check_no_addresses(self, values: Sequence[Value]) -> None:
-        for name, kind, value in zip(self.names, self.kinds, values, strict=True):
+                is_host, unknown = array.device == HOST, array.device is None
+                stands = "in host memory" if is_host else "on a GPU" if unknown else f"on cuda:{array.device}"
+                runs = f"on cuda:{device}"
+                help = f"move it to cuda:{device}; a launch with only numpy arrays runs on the emulator"
+                if device == HOST:
+                    runs, help = "on the emulator", "pass only numpy arrays, or only arrays on one GPU"
+                refuse(f"`{name}` is {array} {stands}, but this launch runs {runs}", help)
+        for name, kind, value in zip(self.names, self.kinds, values, strict=True) if device == HOST else ():
             if isinstance(kind, Pointer) and isinstance(value, int) and value != 0:
                 refuse(
                     f"`{name}` is the address {value:#x}, which is not emulator memory",
@@ -158,39 +162,12 @@ def leaves_of(name: str, kind: Kind | Definition) -> Sequence[tuple[str, Kind]]:
     return leaves(name, kind) if isinstance(kind, Definition) else [(name, kind)]
 
 
-def _where(device: int | None) -> str:
-    if device is None:
-        return "on a GPU"
-    return "in host memory" if device == HOST else f"on cuda:{device}"
-
-
-def _runs(device: int) -> str:
-    return "on the emulator" if device == HOST else f"on cuda:{device}"
-
-
-def _move(device: int) -> str:
-    if device == HOST:
-        return "pass only numpy arrays, or only arrays on one GPU"
-    return f"move it to cuda:{device}; a launch with only numpy arrays runs on the emulator"
-
-
 def _group_shown(argument: object, expected: Definition) -> str:
     """Describe an argument passed for a group; include the fields if its class has the expected name."""
     if not isinstance(argument, Parameters):
         return shown(argument)
     fields = ", ".join(f"{field.name}: {field}" for field in type(argument).fields_)
     return brief(argument) + f" with other fields ({fields})" * (type(argument).__name__ == expected.__name__)
-
-
-def _located(value: Value, locate: Callable[[int], int | None]) -> Value:
-    """Fill in the GPU of arrays that do not record it."""
-    if isinstance(value, Struct):
-        return replace(value, holders=tuple([(n, path, _array_at(a, locate)) for n, path, a in value.holders]))
-    return _array_at(value, locate) if isinstance(value, Array) else value
-
-
-def _array_at(array: Array, locate: Callable[[int], int | None]) -> Array:
-    return replace(array, device=locate(array.pointer)) if array.device is None else array
 
 
 def same(one: Array, other: Array) -> bool:

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ptxdsl import driver
-from ptxdsl.arrays import AddressTable, Array, Struct
+from ptxdsl.arrays import AddressTable, Array
 from ptxdsl.driver import call
 from ptxdsl.runtime.shape import refuse
-from ptxdsl.runtime.values import Value
+from ptxdsl.runtime.values import Value, with_arrays
 
 
 @contextmanager
@@ -25,19 +25,15 @@ def copied(arrays: Sequence[Array]) -> Iterator[list[int | None]]:
             driver.cuda.cuMemFree(memory)  # after a fault every call fails; the first failure is already raised
 
 
-def moved(values: Sequence[Value], addresses: Sequence[int | None]) -> Iterator[Value]:
-    """Yield the values with the addresses of their arrays replaced in order; None keeps an address."""
+def moved(values: Sequence[Value], addresses: Sequence[int | None]) -> list[Value]:
+    """Return the values with the addresses of their arrays replaced in order; None keeps an address."""
     following = iter(addresses)
-    for value in values:
-        if isinstance(value, Struct):
-            holders = [(n, path, _at(array, next(following))) for n, path, array in value.holders]
-            yield replace(value, holders=tuple(holders))
-        else:
-            yield _at(value, next(following)) if isinstance(value, Array) else value
 
+    def at_next(array: Array) -> Array:
+        address = next(following)
+        return array if address is None else replace(array, pointer=address)
 
-def _at(array: Array, address: int | None) -> Array:
-    return array if address is None else replace(array, pointer=address)
+    return [with_arrays(value, at_next) for value in values]
 
 
 def _copy(array: Array, owned: list[int]) -> int:

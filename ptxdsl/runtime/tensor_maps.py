@@ -167,20 +167,18 @@ def _check_last_axis(name: str, kind: TensorMap, array: Array, strides: tuple[in
 def _check_strides(name: str, kind: TensorMap, strides: tuple[int, ...]) -> None:
     unit = _unit(kind)
     for axis, stride in enumerate(strides[:-1]):
+        help = f"pad the rows to a multiple of {unit} bytes, or copy with cp.async"
+        if stride < 0:
+            help = "TMA copies no reversed axis: pass a copy, or the array without [::-1] and "
+            help += f"count axis {axis} backwards"
+        elif stride >= MOST_STRIDE:
+            help = "pass a smaller array, or a copy of the part"
         if stride % unit or not 0 <= stride < MOST_STRIDE:
             _refuse(
                 name, kind, f"the stride of axis {axis} is {stride} bytes; TMA needs a multiple of {unit}, at least "
                 "0 and less than 2^40",
-                _fix_of_stride(axis, stride, unit),
+                help,
             )  # fmt: skip
-
-
-def _fix_of_stride(axis: int, stride: int, unit: int) -> str:
-    if stride < 0:
-        return f"TMA copies no reversed axis: pass a copy, or the array without [::-1] and count axis {axis} backwards"
-    if stride >= MOST_STRIDE:
-        return "pass a smaller array, or a copy of the part"
-    return f"pad the rows to a multiple of {unit} bytes, or copy with cp.async"
 
 
 def _check_images(name: str, kind: TensorMap, shape: tuple[int, ...]) -> None:

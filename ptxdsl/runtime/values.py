@@ -6,8 +6,8 @@ An argument that does not fit is refused by name, with what was found, what was 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -31,6 +31,7 @@ _WHERE_TRACED = {
     "torch": _OPERATOR,
     "torch.func": _OPERATOR,
 }
+_DTYPES = {types.bf16: "bfloat16", types.e4m3: "float8_e4m3fn", types.e5m2: "float8_e5m2"}  # that numpy lacks
 _WITH_MEMORY = "pass an array with its own memory on the host or a GPU"
 
 
@@ -78,6 +79,13 @@ def packed(kind: Kind, value: int | float | bytes) -> bytes:
     return struct.pack(f"={code(kind)}", value)
 
 
+def with_arrays(value: Value, changed: Callable[[Array], Array]) -> Value:
+    """Return a value with each of its arrays changed."""
+    if isinstance(value, Struct):
+        return replace(value, holders=tuple([(n, path, changed(array)) for n, path, array in value.holders]))
+    return changed(value) if isinstance(value, Array) else value
+
+
 def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
     """Return the value for a parameter. Raises LaunchError for an argument that does not fit."""
     if isinstance(kind, Bytes):
@@ -86,13 +94,10 @@ def value_of(name: str, kind: Kind, argument: object, stream: int) -> Value:
         if isinstance(argument, bytes) and len(argument) == MAP_BYTES:  # already encoded by the driver
             return argument
         return mapped_array(name, map_of(name, kind, argument), _typed_array(name, kind, argument, stream))
-    if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not _is_number(argument)):
+    is_number = isinstance(argument, int | float | np.generic)
+    if isinstance(kind, Pointer) or (kind.bits == 64 and not kind.is_float and not is_number):
         return _pointer(name, kind, argument, stream)
     return _scalar(name, kind, argument)
-
-
-def _is_number(argument: object) -> bool:
-    return isinstance(argument, int | float | np.generic)
 
 
 def shown(argument: object) -> str:
@@ -124,8 +129,11 @@ def _pointer(name: str, kind: Type | Pointer, argument: object, stream: int) -> 
     if isinstance(argument, int | np.integer) and not isinstance(argument, bool):
         return _address(name, kind, int(argument))
     array = _typed_array(name, kind, argument, stream)
-    if isinstance(kind, Pointer):
-        _check_alignment(name, kind, array.pointer)
+    if isinstance(kind, Pointer) and array.pointer % alignment(kind):
+        refuse(
+            f"`{name}` expects {kind}, aligned to {alignment(kind)} bytes, but it starts at {array.pointer:#x}",
+            "pass a copy; a view of bytes may be unaligned",
+        )
     if not isinstance(argument, Strided) and not array.contiguous:
         refuse(
             f"`{name}` has shape {array.shape} and strides {array.strides}, but a kernel pointer needs row-major, "
@@ -150,8 +158,9 @@ def _typed_array(name: str, kind: Type | Pointer | TensorMap, argument: object, 
         )
     if array is None:
         refuse(f"`{name}` expects {kind}, got {shown(argument)}", "pass an array")
-    if not isinstance(kind, Type):
-        _check_element(name, kind, array)
+    if not isinstance(kind, Type) and array.type not in elements(kind.element):
+        dtype = _DTYPES.get(kind.element) or str(kind.element.dtype)
+        refuse(f"`{name}` expects {kind}, got {array}", f"convert it to {dtype} first")
     return array
 
 
@@ -165,20 +174,6 @@ def _address(name: str, kind: Type | Pointer, address: int) -> int:
             "pass the array itself; a number is taken as an address",
         )
     return address
-
-
-def _check_element(name: str, kind: Pointer | TensorMap, array: Array) -> None:
-    if array.type not in elements(kind.element):
-        refuse(f"`{name}` expects {kind}, got {array}", f"convert it to {_dtype_name(kind.element)} first")
-
-
-def _check_alignment(name: str, kind: Pointer, address: int) -> None:
-    width = alignment(kind)
-    if address % width:
-        refuse(
-            f"`{name}` expects {kind}, aligned to {width} bytes, but it starts at {address:#x}",
-            "pass a copy; a view of bytes may be unaligned",
-        )
 
 
 def alignment(kind: Pointer) -> int:
@@ -200,11 +195,6 @@ def elements(element: Type) -> Collection[Type | None]:
     if element in (types.bf16, types.e4m3, types.e5m2):
         return {element, types.TYPES[f"u{element.bits}"]}
     return {element}
-
-
-def _dtype_name(element: Type) -> str:
-    names = {types.bf16: "bfloat16", types.e4m3: "float8_e4m3fn", types.e5m2: "float8_e5m2"}
-    return names.get(element) or str(element.dtype)
 
 
 def _scalar(name: str, kind: Type, argument: object) -> int | float:

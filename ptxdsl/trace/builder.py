@@ -175,6 +175,13 @@ class Builder:
         finally:
             self.body, self._fixed_site, self.regions, self._anonymous = body, site, regions, hidden
 
+    def once_at_start(self, key: object, name: str, compute: Callable[[], Any]) -> Any:
+        """Return what is computed once, before the kernel's first line."""
+        if key not in self.memory:
+            with self.at_start(name):
+                self.memory[key] = compute()
+        return self.memory[key]
+
     def at_end(self) -> None:
         """Attribute all further instructions to the kernel as a whole instead of a user line."""
         self._fixed_site = Site(self.where)

@@ -298,11 +298,8 @@ def _scaled(index: ScalarLike, size: int, pointer: PointerValue, out: Scalar | N
 
 def _address_of(variable: ir.Variable, register: Type) -> Scalar:
     """Return the address of a variable in a register, computed once per kernel."""
-    builder = current(variable.name)
-    if variable not in builder.memory:
-        with builder.at_start(variable.name):
-            builder.memory[variable] = operate(f"mov.{register}", variable, type=register)
-    address: Scalar = builder.memory[variable]
+    text, name = f"mov.{register}", variable.name
+    address: Scalar = current(name).once_at_start(variable, name, lambda: operate(text, variable, type=register))
     return address
 
 

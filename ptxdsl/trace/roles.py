@@ -12,7 +12,7 @@ from ptxdsl.isa.opcode import Op
 from ptxdsl.notes import RoleNote
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, branch
-from ptxdsl.trace.instruction import emit
+from ptxdsl.trace.instruction import Scalar, emit
 from ptxdsl.trace.operators import operate, steps
 from ptxdsl.trace.value import Value, tid
 from ptxdsl.types import pred, u32
@@ -73,11 +73,13 @@ def _uniform(builder: Builder, noun: str, threads: int) -> Any:
 
     A shuffle shows ptxas that the value is uniform, so that values derived from it use uniform registers.
     """
-    if noun not in builder.memory:
-        with builder.at_start(noun), steps():
+
+    def compute() -> Scalar:
+        with steps():
             number = thread_of(builder) >> threads.bit_length() - 1
-            builder.memory[noun] = operate("shfl.sync.idx.b32", number, 0, WARP - 1, ALL_LANES, type=u32)
-    return builder.memory[noun]
+            return operate("shfl.sync.idx.b32", number, 0, WARP - 1, ALL_LANES, type=u32)
+
+    return builder.once_at_start(noun, noun, compute)
 
 
 class Role(Block):
@@ -145,12 +147,7 @@ class Role(Block):
         return self._noun, self.first, self.count
 
     def _once(self, name: str, compute: Any) -> Any:
-        """Return a value computed before the kernel's first line, cached under `name`."""
-        key = *self._key, name
-        if key not in self.builder.memory:
-            with self.builder.at_start(name):
-                self.builder.memory[key] = compute()
-        return self.builder.memory[key]
+        return self.builder.once_at_start((*self._key, name), name, compute)
 
     def begin(self) -> None:
         self.behind = self.builder.function.label(f"$end{self._noun}")

@@ -286,11 +286,8 @@ class Special(Value):
         return self._label
 
     def read(self) -> ir.Register | ir.Not | ir.Immediate:
-        memory = current(f"pd.{self._label}").memory
-        if self._label not in memory:
-            with current(self._label).at_start(self._label.replace(".", "_")):
-                memory[self._label] = self._compute().operand
-        register: ir.Register = memory[self._label]
+        label, builder = self._label, current(f"pd.{self._label}")
+        register: ir.Register = builder.once_at_start(label, label.replace(".", "_"), lambda: self._compute().operand)
         return register
 
     @property

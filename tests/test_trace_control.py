@@ -312,3 +312,12 @@ def test_the_variables_that_refusals_suggest(variable, write):
 
 def read(variable):
     return "m[0] = 1.0" if "ptr" in variable else "x[0] = m.to(f32)"
+
+
+def test_a_loop_in_full_may_be_reversed():
+    @pd.kernel
+    def k(x: ptr[u32]):
+        for i in reversed(pd.range(3, unroll="full")):
+            x[i] = i
+
+    assert emitted(k) == [f"st.global.u32 [%x{f'+{4 * i}' * (i > 0)}], {i};" for i in (2, 1, 0)]

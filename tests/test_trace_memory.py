@@ -405,3 +405,30 @@ def test_what_arrays_are_lengthened_by_beside_dynamic_memory_is_not_theirs(align
         [message] if message else []
     )
     assert message or (not findings and out[0] == 4)
+
+
+def test_coordinates_of_modes_and_wide_indices():
+    @pd.kernel
+    def k(x: ptr[f32], n: u64):
+        tile = pd.shared(f32, Layout(((2, 2), 4), ((1, 8), 2)), align=64)
+        tile[(1, 1), 2] = 1.0
+        x[0] = tile.address()[n]
+        assert tile.alignment == 64 and pd.view(x, 8).alignment is None
+        assert {x: 1}[x] == 1
+
+    listing = emitted(k)
+    assert listing[0] == "st.shared.f32 [tile+52], 0f3F800000;"
+    assert [text.partition(" ")[0] for text in listing[1:]] == [
+        "cvt.u32.u64",
+        "mad.lo.u32",
+        "ld.shared.f32",
+        "st.global.f32",
+    ]
+
+
+def test_a_table_holds_nan():
+    @pd.kernel
+    def k(x: ptr[bf16], n: u32):
+        x[0] = pd.constant([float("nan"), float("-inf")], bf16)[n]
+
+    assert ".const .align 16 .b16 table[2] = {32704, 65408};" in k.ptx()

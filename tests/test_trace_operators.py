@@ -448,3 +448,21 @@ def test_the_extreme_of_several_values_and_numbers(rng):
         computed(lambda a, b: pd.max(1.0, a, b, -a), f32, x, y), np.maximum.reduce([x * 0 + 1, x, y, -x])
     )
     assert np.array_equal(computed(lambda a, b: pd.min(a, 0.25, b), f32, x, y), np.minimum.reduce([x * 0 + 0.25, x, y]))
+
+
+def test_constants_on_the_left_and_of_another_type():
+    @pd.kernel
+    def k(x: ptr[u32], n: u32):
+        x[pd.cast(3, u32).to(s32)] = pd.select(pd.cast(3, u32) < n, n, 0)
+
+    assert emitted(k) == [
+        "setp.gt.u32 %p0, %n, 3;", "selp.u32 %r0, %n, 0, %p0;", "st.global.u32 [%x+12], %r0;",
+    ]  # fmt: skip
+
+
+def test_tf32_is_converted_from_and_to_f32():
+    @pd.kernel
+    def k(x: ptr[f32]):
+        x[1] = x[0].to(pd.tf32).to(f32)
+
+    assert mnemonics(k) == ["ld.global.f32", "cvt.rna.tf32.f32", "mov.b32", "st.global.f32"]

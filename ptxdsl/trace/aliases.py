@@ -38,7 +38,12 @@ _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w
 def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
     """Refuse the write to `variable` at `site` if another name of it is read later."""
     if variable.repeated:
-        _refuse_repeated(variable)
+        declared = variable.site.location
+        text = declared.text[slice(*declared.columns)] or f"pd.var({variable.type})"
+        refuse(
+            f"`[{text}] * …` ({declared}) is one variable several times: writing one element changes all of them",
+            f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
+        )
     if not _may_alias(site.codes):
         return
     for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
@@ -179,15 +184,6 @@ def _refuse(copy: str, original: str, value: Any) -> NoReturn:
     refuse(
         f"`{copy}` is a second name for {named}, not a copy of it: this write changes both",
         f"to keep what it held before, {help}",
-    )
-
-
-def _refuse_repeated(variable: Any) -> NoReturn:
-    declared = variable.site.location
-    text = declared.text[slice(*declared.columns)] or f"pd.var({variable.type})"
-    refuse(
-        f"`[{text}] * …` ({declared}) is one variable several times: writing one element changes all of them",
-        f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from dataclasses import dataclass
+from typing import Any
 
 from ptxdsl import ir
 from ptxdsl.errors import Location, TraceError, calls_here, is_looped_here
@@ -416,7 +416,15 @@ class range:
         if known is not None and (self.unroll == FULL or not known):
             return iter(known)
         if not is_looped_here():
-            _refuse_taken(builder)
+            location = builder.site().location
+            taker = location.text[slice(*location.columns)].partition("(")[0]
+            called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
+            refuse(
+                f"{called} iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and "
+                "what it counts or pairs would be the same in all",
+                "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
+                'with `unroll="full"`, or with a `range` of Python, every iteration is traced',
+            )
         return _rounds(builder, self.span, self.unroll if isinstance(self.unroll, int) else None)
 
     def __reversed__(self) -> Iterator[Any]:
@@ -429,18 +437,6 @@ class range:
         )
 
 
-def _refuse_taken(builder: Builder) -> NoReturn:
-    location = builder.site().location
-    taker = location.text[slice(*location.columns)].partition("(")[0]
-    called = f"`{taker}`" if taker.isidentifier() else "a function of Python"
-    refuse(
-        f"{called} iterates over a pd.range, which is a loop of the kernel: Python traces one iteration, and what "
-        f"it counts or pairs would be the same in all",
-        "loop over the pd.range itself, and count or index by its number or by a `pd.var`; "
-        'with `unroll="full"`, or with a `range` of Python, every iteration is traced',
-    )
-
-
 @dataclass(slots=True)
 class _Loop:
     """A loop that is being traced, and its counter."""
@@ -450,7 +446,6 @@ class _Loop:
     where: Location
     behind: ir.Label
     keep_rolled: bool
-    region: ControlRegion = field(init=False)
 
 
 def _rounds(builder: Builder, span: LoopBounds, unroll: int | None) -> Iterator[Any]:
@@ -488,8 +483,15 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
         builder.append(ir.Directive("pragma", ('"nounroll"',)))
     bindings = Bindings(builder, loops=True)
     for copy in builtins.range(copies):
-        yield from _round(loop, counter, copy, bindings)
-    bindings.end(loop.region, surely=bool(span.known))
+        region = _open(builder, f"the `for` over pd.range ({loop.where})")
+        region.leave, region.again = loop.behind, builder.function.label("$continue")
+        yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + span.step * copy
+        builder.check_whole()
+        bindings.check(region)
+        _close(builder, region)
+        if region.again in builder.targets:
+            builder.append(region.again)
+    bindings.end(region, surely=bool(span.known))
     with steps():
         over = None if after is loop.behind or span.cannot_wrap else span.left(counter) <= span.distance(copies)
     branch(start, when=_advance(span, counter, copies))
@@ -497,19 +499,6 @@ def _loop(loop: _Loop, counter: Var, copies: int, after: ir.Label) -> Iterator[A
         branch(loop.behind, when=over)
     if after is not loop.behind and after in builder.targets:
         builder.append(after)
-
-
-def _round(loop: _Loop, counter: Var, copy: int, bindings: Bindings) -> Iterator[Any]:
-    """Trace one copy of the body."""
-    builder = loop.builder
-    loop.region = region = _open(builder, f"the `for` over pd.range ({loop.where})")
-    region.leave, region.again = loop.behind, builder.function.label("$continue")
-    yield Value(counter.read(), counter.type, builder) if copy == 0 else counter + loop.span.step * copy
-    builder.check_whole()
-    bindings.check(region)
-    _close(builder, region)
-    if region.again in builder.targets:
-        builder.append(region.again)
 
 
 def _enters(span: LoopBounds, counter: Var, copies: int) -> Scalar:

@@ -308,7 +308,9 @@ def emit(
             if guard is not None and opcode.op.ignores_guard(opcode):
                 help = "execute it in `with pd.if_(guard):`, or write it to a new register and use pd.select"
                 refuse(f"{opcode.text}: ptxas 13 ignores the guard of this instruction", help, VerifyError)
-            return _append(builder, bound, _guard(guard))
+            if guard is not None and (not isinstance(guard, Scalar) or guard.type is not pred):
+                refuse(f"a guard is a predicate; found {shown(guard)}", "compare first: `guard=i < n`")
+            return _append(builder, bound, None if guard is None else guard.read())  # type: ignore[arg-type]
         bindings.append(bound)
     raise _refusal(call, bindings, builder)
 
@@ -395,14 +397,6 @@ def article(word: str) -> str:
         return "a predicate"
     spoken_with_vowel = word[0] in "aeio" or word.startswith("nd") or (word[0] in "sf" and word[1:2].isdigit())
     return f"an {word}" if spoken_with_vowel else f"a {word}"
-
-
-def _guard(guard: object) -> ir.Register | ir.Not | None:
-    if guard is None:
-        return None
-    if not isinstance(guard, Scalar) or guard.type is not pred:
-        refuse(f"a guard is a predicate; found {shown(guard)}", "compare first: `guard=i < n`")
-    return guard.read()  # type: ignore[return-value]
 
 
 @dataclass(slots=True)

@@ -209,7 +209,9 @@ class MappedTensor(NoNumber, Source):
     def _at(self, memory: Any) -> Any:
         """Return the shared memory address of a copy. Refuse an array of the box's shape with another layout."""
         layout = memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
-        if layout is not None and layout.shape == self.layout.shape and not _lie_alike(layout, self.layout):
+        is_of_box = layout is not None and layout.shape == self.layout.shape and layout != self.layout
+        elements = np.arange(layout.size if is_of_box else 0)
+        if is_of_box and not np.array_equal(layout(elements), self.layout(elements)):
             refuse(
                 f"the array in shared memory has layout {layout}, and {'tiles' if self.type.copy else 'boxes'} of "
                 f"`{self.name}`, a {self.type}, layout {self.layout}",
@@ -227,12 +229,6 @@ class MappedTensor(NoNumber, Source):
                 "give the start of the box along each axis, outermost first",
             )
         return written[::-1]
-
-
-def _lie_alike(layout: Any, other: Any) -> bool:
-    """True if two layouts of one shape map every element to the same offset."""
-    elements = np.arange(layout.size)
-    return layout == other or np.array_equal(layout(elements), other(elements))
 
 
 def _is_zero(distance: Any) -> bool:

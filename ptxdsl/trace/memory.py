@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NoReturn, TypeAlias, cast, overload
 
 from ptxdsl import ir
@@ -380,28 +379,22 @@ class ArrayView(NoNumber):
         """Return a pointer to the element at a coordinate, by default to the first element."""
         if not coordinate:
             return self.pointer.__add__(0)
-        if self.ranked and len(coordinate) != (self.layout.rank if self.layout else 1):
-            self._wrong_rank(coordinate)
+        rank = self.layout.rank if self.layout else 1
+        if self.ranked and len(coordinate) != rank:
+            message = f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given"
+            refuse(message, f"its shape is {self.shape}", LayoutError)
         if self.layout is None:
             return self.pointer.__add__(coordinate[0])  # type: ignore[operator]  # a tuple is refused in words
         numbers = tuple(map(_numbers, coordinate))
-        self._check_bounds(numbers[0] if len(numbers) == 1 else numbers)
+        try:
+            layouts.check_bounds(self.layout, numbers[0] if len(numbers) == 1 else numbers)
+        except LayoutError as why:
+            help = why.help or f"its shape is {self.shape}, counted from 0; there are no negative coordinates"
+            refuse(f"array `{self.name}`: {why.message}", help, LayoutError)
         with operators.steps():
             index = self.layout.index(*numbers)
         address = self.pointer if index.value is None else self.pointer.__add__(index.value)
         return address.__add__(index.constant)
-
-    def _check_bounds(self, coordinate: Coordinate) -> None:
-        try:
-            layouts.check_bounds(self.layout, coordinate)
-        except LayoutError as why:
-            help = why.help or f"its shape is {self.shape}, counted from 0; there are no negative coordinates"
-            refuse(f"array `{self.name}`: {why.message}", help, LayoutError)
-
-    def _wrong_rank(self, coordinate: Sequence[object]) -> NoReturn:
-        rank = 1 if self.layout is None else self.layout.rank
-        message = f"`{self.name}` has {rank} dimension{'s' * (rank > 1)}; {len(coordinate)} given"
-        refuse(message, f"its shape is {self.shape}", LayoutError)
 
     def __getitem__(self, coordinate: Coordinate) -> Scalar:
         return self._pointer_to(coordinate).load()

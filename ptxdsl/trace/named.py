@@ -37,15 +37,13 @@ class PythonNames:
                 known = self.registers.setdefault(name, [])
                 known += [register.name] * (register.name not in known)
         elif isinstance(value, ArrayView):
-            self._add_array(name, value)
+            pointer = value.pointer
+            if value.space == "shared" and isinstance(pointer.base, ir.Variable):
+                held = SharedArray(name, str(pointer.base), pointer.offset, value.element, value.layout)
+                self.arrays[name] = held
         elif depth < DEEPEST:
             for suffix, part in _parts(value):
                 self.add(name + suffix, part, depth + 1)
-
-    def _add_array(self, name: str, view: ArrayView) -> None:
-        pointer = view.pointer
-        if view.space == "shared" and isinstance(pointer.base, ir.Variable):
-            self.arrays[name] = SharedArray(name, str(pointer.base), pointer.offset, view.element, view.layout)
 
 
 def _register(value: Scalar) -> object:

@@ -186,7 +186,9 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
     before = [s for s in suspects.values() if s.end is not None and s.end <= at]
     inside = bool(around) and not skips
     suspect = max((around if inside else before) or suspects.values(), key=lambda s: s.begin if inside else s.end or 0)
-    change = _meant(suspect.changes, location)
+    text = location.text if location else ""
+    named = (c for c in suspect.changes if c.name in text or c.name.partition("[")[0] in text)
+    change = next(named, suspect.changes[0])
     happens = f"`{change.name}` was changed in {suspect.words}, and this line depends on it: "
     if inside:
         happens = f"`{change.name}` has another value in the next iteration of {suspect.words}: "
@@ -196,12 +198,6 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
     else:
         happens += "Python changed it while tracing, whether or not the kernel executes it"
     raise TraceError(happens, at=location or suspect.location, help=_mend(change, suspect.loops)) from None
-
-
-def _meant(changes: list[Change], location: Location | None) -> Change:
-    """Return the change that a line mentions, else the first."""
-    text = location.text if location else ""
-    return next((c for c in changes if c.name in text or c.name.partition("[")[0] in text), changes[0])
 
 
 BY_NUMBER = "use one array with an extra dimension, and keep its index in a `pd.var`"

@@ -103,11 +103,6 @@ def _named_kind(copy: Callable[[Any], dict[str, Any]], put: Any, drop: Any, text
     return Kind(copy, text, restore, leads_to_class=leads)
 
 
-def _reset_array(holder: Any, copy: Any) -> None:
-    if copy is not None:
-        holder[...] = copy
-
-
 def _array_copy(holder: Any) -> Any:
     """Return a copy of an array; None for a large or read-only one."""
     return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
@@ -231,7 +226,12 @@ _BYTES = Kind(
     same=eq,
     is_opaque=True,
 )
-_NUMBERS = Kind(_array_copy, restore=_reset_array, same=_are_equal_arrays, is_opaque=True)
+_NUMBERS = Kind(
+    _array_copy,
+    restore=lambda holder, copy: None if copy is None else holder.__setitem__(..., copy),
+    same=_are_equal_arrays,
+    is_opaque=True,
+)
 _CELLS = Kind(_cells_of, "{1}", _reset_cells)
 _DEFAULTS = _attributes_kind("__dict__", "__defaults__", "__kwdefaults__")
 _CLASS = _named_kind(_members_of, setattr, delattr, "{0}.{1}")
@@ -261,7 +261,8 @@ def _kinds_of(of: type) -> tuple[Kind, ...]:
         return (_DRAWN,)
     if _is_foreign_type(of):
         return (POSITION,) if hasattr(of, "__next__") else ()
-    if _is_frozen(of):
+    is_of_kernels = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
+    if is_of_kernels and of.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return (_attributes_kind(*[each.name for each in fields(of)]),)
     slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
     return (*([_slot_kind(slots)] if slots else []), *([_ATTRIBUTES] if of.__dictoffset__ else []))
@@ -271,12 +272,6 @@ def _is_foreign_type(of: type) -> bool:
     """True if a class belongs to a library that keeps no user state."""
     is_container = issubclass(of, _CONTAINERS) or of.__module__ == "queue"
     return is_library(of) and not is_container and not of.__module__.startswith(_OUR_KERNELS)
-
-
-def _is_frozen(of: type) -> bool:
-    """True for a class of the shipped kernels whose fields do not change after construction."""
-    is_ours = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
-    return is_ours and bool(of.__dataclass_params__.frozen)  # type: ignore[attr-defined]
 
 
 def _slots(of: type) -> Iterable[str]:

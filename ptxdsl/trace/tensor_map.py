@@ -240,14 +240,10 @@ class TensorMap:
         whole = self.copy.layout if self.copy is not None else _rows_of_boxes(
             self.element, self.box, (), self.swizzle, is_padded=not self.interleave
         )  # fmt: skip
-        return whole if count is None else swizzles.stacked(whole, count, self._memory)
-
-    @property
-    def _memory(self) -> int:
-        """The elements of shared memory of a box or tile, including padding of rows narrower than the swizzle."""
-        span = (self.swizzle or 0) // self.element.bytes
-        padded = span if not self.interleave else 0
-        return math.prod(self.tile) // self.box[-1] * max(self.box[-1], padded)
+        if count is None:
+            return whole
+        padded = (self.swizzle or 0) // self.element.bytes if not self.interleave else 0  # rows narrower than this
+        return swizzles.stacked(whole, count, math.prod(self.tile) // self.box[-1] * max(self.box[-1], padded))
 
     def _problems(self) -> Iterator[tuple[str, str]]:
         """Yield (message, help) for each unsupported property."""

@@ -174,7 +174,8 @@ class Value(Foreign, Scalar):
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
         site = current(self.name).site()
         (name,) = site.names[:1] or (self._spelled,)
-        if self._stands_at(site.location):
+        read, at = self.site.location, site.location  # an array element that `+=` updates is read where it is written
+        if read.line == at.line and read.columns[0] == at.columns[0] and self.name.endswith("]"):
             refuse(
                 f"`{symbol}` on the element `{name}`, which is read and written by two instructions",
                 f"write `{name} = {name} {symbol[:-1]} …`; where threads share the element, pd.ptx.red or pd.ptx.atom",
@@ -184,11 +185,6 @@ class Value(Foreign, Scalar):
             f"make it a variable first (`{name.rpartition('.')[2]} = pd.var({self.type}, …)`), "
             "or give the result a new name",
         )
-
-    def _stands_at(self, location: Location) -> bool:
-        """True if the statement at a location read this value: an array element that `+=` updates."""
-        read = self.site.location
-        return read.line == location.line and read.columns[0] == location.columns[0] and self.name.endswith("]")
 
 
 def _add_operators(name: str, symbol: str, apply: Callable[..., Scalar], forms: str) -> None:

@@ -168,7 +168,11 @@ class WarpgroupMma:
         first_row: Any = 0,
     ) -> None:
         self.atom = atoms.mma_atom(atom)
-        _check_atom(self.atom)
+        if not self.atom.name.startswith("wgmma.") or self.atom.name.split(".")[2] not in ACCUMULATORS:
+            refuse(
+                f"pd.WarpgroupMma takes a wgmma atom with accumulators of 32 bits; found {self.atom}",
+                "such as wgmma.m64n128k16.f32.bf16",
+            )
         if rows % ROWS or rows < 1 or (isinstance(first_row, int) and first_row % ROWS):
             refuse(f"pd.WarpgroupMma takes {rows} rows from {first_row}", "both are multiples of 64")
         if (a is None) != self.atom.in_registers("a"):
@@ -241,14 +245,6 @@ class WarpgroupMma:
     def wait(self, groups: int = 0) -> None:
         """Wait until at most `groups` of the last wgmma groups are in flight."""
         emit("wgmma.wait_group.sync.aligned", (groups,))
-
-
-def _check_atom(atom: Any) -> None:
-    if not atom.name.startswith("wgmma.") or atom.name.split(".")[2] not in ACCUMULATORS:
-        refuse(
-            f"pd.WarpgroupMma takes a wgmma atom with accumulators of 32 bits; found {atom}",
-            "such as wgmma.m64n128k16.f32.bf16",
-        )
 
 
 def _operand(atom: Any, name: str, array: Any, transposed: bool, part: Any) -> _Operand:

@@ -13,17 +13,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MethodType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from ptxdsl import config, ir
 from ptxdsl.driver import Late
-from ptxdsl.errors import Error, LaunchError, TraceError, called_elsewhere, here, names_here, public
+from ptxdsl.errors import Error, LaunchError, called_elsewhere, names_here, public
 from ptxdsl.lower import lower
 from ptxdsl.notebook import collapsed, preformatted
 from ptxdsl.runtime.dispatch import KeptLaunch, Launch, usual_target
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Variant
 from ptxdsl.trace import Traced, trace
-from ptxdsl.trace.builder import is_name
+from ptxdsl.trace.builder import is_name, refuse
 from ptxdsl.trace.captured import Captures, captures
 from ptxdsl.trace.keys import constant_key, stateful
 from ptxdsl.trace.misfits import TargetRefusal
@@ -122,11 +122,11 @@ class AnyKernel(ABC):
         shared memory.
         """
         if type(shape) is not tuple or not 2 <= len(shape) <= 3:
-            raise _misuse(self, f"is indexed by {shape!r}")
+            _misuse(self, f"is indexed by {shape!r}")
         return Launch(self, *shape)
 
     def __call__(self, *arguments: object, **constants: object) -> None:
-        raise _misuse(self, "is called without a grid and a block")
+        _misuse(self, "is called without a grid and a block")
 
     @public
     def ptx(self, arch: str | None = None, *, annotate: bool = False, **constants: object) -> str:
@@ -178,12 +178,9 @@ def _behind_the_block(kernel: str, *names: str) -> str | None:
     return f"the bytes of dynamic shared memory follow the block: `{kernel}[grid, block, bytes](…)`"
 
 
-def _misuse(kernel: AnyKernel, misuse: str) -> LaunchError:
-    return LaunchError(
-        f"kernel `{kernel.name}` {misuse}",
-        at=here().location,
-        help=f"write `{kernel.name}[grid, block](…)`, for example `{kernel.name}[(8,), (128,)](…)`",
-    )
+def _misuse(kernel: AnyKernel, misuse: str) -> NoReturn:
+    example = f"`{kernel.name}[grid, block](…)`, for example `{kernel.name}[(8,), (128,)](…)`"
+    refuse(f"kernel `{kernel.name}` {misuse}", f"write {example}", LaunchError)
 
 
 class Kernel(AnyKernel):
@@ -238,10 +235,9 @@ class Kernel(AnyKernel):
     def _exact(self, arch: str, lineinfo: bool, constants: dict[str, Any]) -> Variant:
         """Return the variant for these constants and the Python state that the kernel reads now."""
         if self.signature.is_method:
-            raise TraceError(
+            refuse(
                 f"kernel `{self.name}` is a method, and has no object",
-                at=here().location,
-                help=f"take it from an object of its class: `o.{self.name}[grid, block](…)`",
+                f"take it from an object of its class: `o.{self.name}[grid, block](…)`",
             )
         values = self._constants(constants)
         read = self._captures(stateful(values))
@@ -313,14 +309,14 @@ class Kernel(AnyKernel):
         known = self.signature.constants
         for unknown in chosen:
             if unknown not in known:
-                raise self._unknown(unknown)
+                self._refuse_unknown(unknown)
         values = {name: chosen.get(name, default) for name, default in known.items()}
         for name, value in values.items():
             self._check_constant(name, value)
         return values
 
-    def _unknown(self, name: str) -> TraceError:
-        """Return the error for a keyword that is not a constant."""
+    def _refuse_unknown(self, name: str) -> NoReturn:
+        """Refuse a keyword that is not a constant."""
         constants, names = ", ".join(self.signature.constants), self.signature.names
         if name in names:
             message = f"`{name}` is a parameter of kernel `{self.name}`, which takes constants alone by name"
@@ -329,23 +325,18 @@ class Kernel(AnyKernel):
             message = f"kernel `{self.name}` has no constant `{name}`"
             help = f"it takes {constants}" if constants else "it has none: it is launched with its parameters alone"
             help = _behind_the_block(self.name, name) or help
-        return TraceError(message, at=here().location, help=help)
+        refuse(message, help)
 
     def _check_constant(self, name: str, value: object) -> None:
         if value is REQUIRED:
-            raise TraceError(
-                f"kernel `{self.name}` needs its constant `{name}`",
-                at=here().location,
-                help=f"pass it by name: `{name}=…`",
-            )
+            refuse(f"kernel `{self.name}` needs its constant `{name}`", f"pass it by name: `{name}=…`")
         try:
             hash(value)
         except TypeError:
-            raise TraceError(
+            refuse(
                 f"constant `{name}` of kernel `{self.name}` is a {type(value).__name__}, which is not hashable",
-                at=here().location,
-                help="pass a tuple or a frozen dataclass: a kernel is traced once for each value",
-            ) from None
+                "pass a tuple or a frozen dataclass: a kernel is traced once for each value",
+            )
 
 
 def _find(module: str, qualname: str) -> Any:
@@ -360,11 +351,7 @@ def usual_variant(kernel: AnyKernel, constants: Mapping[str, object]) -> Variant
     """Return the variant for the default target; the constants are a dict."""
     for name, value in kernel.signature.constants.items() if isinstance(kernel, Kernel) else ():
         if value is REQUIRED and name not in constants:
-            raise TraceError(
-                f"kernel `{kernel.name}` needs its constant `{name}`",
-                at=here().location,
-                help=f"pass `constants={{'{name}': …}}`",
-            )
+            refuse(f"kernel `{kernel.name}` needs its constant `{name}`", f"pass `constants={{'{name}': …}}`")
     return kernel.variant(usual_target(), dict(constants))
 
 
@@ -433,21 +420,17 @@ def kernel(
     def make(function: Callable[..., Any]) -> Kernel:
         if not hasattr(function, "__code__"):
             message = f"pd.kernel decorates a function; found {function!r}"
-            raise TraceError(message, at=here().location, help="put it above a `def`")
+            refuse(message, "put it above a `def`")
         if not is_name(function.__name__):
-            raise TraceError(
+            refuse(
                 f"PTX cannot call a kernel `{function.__name__}`",
-                at=here().location,
-                help="give the function a name of ASCII letters, digits and underscores, other than `_`",
+                "give the function a name of ASCII letters, digits and underscores, other than `_`",
             )
         taken = signature(function, scope)
         for name in (*taken.names, *taken.constants):
             if name in RESERVED:
-                raise TraceError(
-                    f"kernel `{function.__name__}` has a parameter `{name}`, which launches use for themselves",
-                    at=here().location,
-                    help="give it another name",
-                )
+                message = f"kernel `{function.__name__}` has a parameter `{name}`, which launches use for themselves"
+                refuse(message, "give it another name")
         _check_cluster(function.__name__, cluster)
         return Kernel(function, taken, Options(reqntid, max_threads, min_blocks, cluster, arch))
 
@@ -461,7 +444,7 @@ def _check_cluster(name: str, cluster: object) -> None:
             shapes.cluster_extents(cluster)
     except LaunchError as refusal:
         message = f"kernel `{name}`: {refusal.message}"
-        raise TraceError(message, at=here().location, help=refusal.help) from None
+        refuse(message, refusal.help)
 
 
 class ParsedKernel(AnyKernel):
@@ -484,11 +467,8 @@ class ParsedKernel(AnyKernel):
 
     def variant(self, arch: str | None, constants: dict[str, object]) -> Variant:
         if constants:
-            raise LaunchError(
-                f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given",
-                at=here().location,
-                help=_behind_the_block(self.name, *constants),
-            )
+            message = f"kernel `{self.name}` is PTX and has no constants; {', '.join(constants)} given"
+            refuse(message, _behind_the_block(self.name, *constants), LaunchError)
         target = self.module.target[0]
         arch = arch or config.current().arch or (target if target in config.ARCHITECTURES else DEFAULT_ARCH)
         if arch not in self._variants:
@@ -560,11 +540,9 @@ class Module:
         if name in self._variables:
             return self._variables[name]
         variables = f"; its variables: {', '.join(self._variables)}" if self._variables else ""
-        raise Error(
-            f"the module has no kernel `{name}`" if not variables else f"the module has no kernel or variable `{name}`",
-            at=here().location,
-            help=f"it has {', '.join(self._kernels) or 'none'}{variables}",
-        )
+        kinds = "kernel or variable" if variables else "kernel"
+        help = f"it has {', '.join(self._kernels) or 'none'}{variables}"
+        refuse(f"the module has no {kinds} `{name}`", help, Error)
 
     def __reduce__(self) -> Any:
         return Module, (self.ir,)

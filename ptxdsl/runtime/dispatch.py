@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ptxdsl import config
 from ptxdsl.driver import Late
-from ptxdsl.errors import LaunchError, here, of_user
-from ptxdsl.runtime.shape import WrittenShape
+from ptxdsl.errors import of_user
+from ptxdsl.runtime.shape import WrittenShape, refuse
 from ptxdsl.runtime.variant import DEFAULT_ARCH, Runnable, Variant
 from ptxdsl.trace.builder import peek
 from ptxdsl.trace.captured import Captures, Guard
@@ -181,10 +181,9 @@ def _run(
 ) -> None:
     """Find the GPU of the arrays, and run the kernel there or on the emulator."""
     if peek() is not None:
-        raise LaunchError(
+        refuse(
             "a kernel was launched while another kernel is being traced",
-            at=here().location,
-            help="to share device code between kernels, write a plain Python function, without @pd.kernel",
+            "to share device code between kernels, write a plain Python function, without @pd.kernel",
         )
     settings = config.current()
     device = gpu_among(arguments)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from ptxdsl import config, ir
 from ptxdsl.arrays import HOST, Array, Struct
 from ptxdsl.driver import Late
-from ptxdsl.errors import CallError, Error, LaunchError, here, meant, public
+from ptxdsl.errors import CallError, Error, here, meant, public
 from ptxdsl.isa.cluster_size import clusters_of
 from ptxdsl.runtime import limits
+from ptxdsl.runtime.shape import refuse
 from ptxdsl.runtime.variant import Variant
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ def emulator_call(
         )
         if hasattr(getattr(kernel, "kernel", None), "variant"):
             help = f"pass the kernel that it launches: {called}(launcher.kernel, grid, block, …), with its constants"
-        raise LaunchError(
-            f"the first argument of {called} must be a kernel, got {kernel!r}", at=here().location, help=help
-        )
+        refuse(f"the first argument of {called} must be a kernel, got {kernel!r}", help)
     _check_names(called, kernel, constants, [*options, "trace"])
     variant, said = kernel.variant(config.current().arch, dict(constants)), options.get
     started = emulator.now()  # after the kernel was traced: a limit of seconds covers what is done at each launch
@@ -233,17 +232,15 @@ def _check_block(variant: Variant, shape: Shape) -> None:
     promised = variant.function.bounds
     exact = promised.get("reqntid")
     if exact and tuple([*exact, 1, 1][:3]) != shape.block:
-        raise LaunchError(
+        refuse(
             f"{variant.name} is compiled for blocks of {tuple(exact)} threads, but the launch has {shape.block}",
-            at=here().location,
-            help="launch it with that block, or trace it with another `reqntid`",
+            "launch it with that block, or trace it with another `reqntid`",
         )
     most = math.prod(promised.get("maxntid", [shape.threads]))
     if shape.threads > most:
-        raise LaunchError(
+        refuse(
             f"{variant.name} is compiled for at most {most} threads per block, but the launch has {shape.threads}",
-            at=here().location,
-            help="launch smaller blocks, or trace it with a larger `max_threads`",
+            "launch smaller blocks, or trace it with a larger `max_threads`",
         )
 
 
@@ -251,9 +248,9 @@ def _check_memory(variant: Variant, shape: Shape) -> None:
     """Refuse shared memory, clusters and dependent launches that the target does not support."""
     name, static = variant.name, variant.static_bytes
     if static > limits.STATIC_SHARED_BYTES:
-        raise LaunchError(
+        refuse(
             f"`{name}` declares {static} bytes of static shared memory; the limit is {limits.STATIC_SHARED_BYTES}",
-            help="declare it `.extern .shared` without a size, and pass `shared_bytes` at launch",
+            "declare it `.extern .shared` without a size, and pass `shared_bytes` at launch",
         )
     arch, most = variant.arch, limits.shared_bytes(variant.arch)
     limits.LaunchLimits(name, arch, limits.capability_of(arch), most, static, is_emulated=True).check(shape)

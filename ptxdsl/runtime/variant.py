@@ -11,9 +11,9 @@ import numpy as np
 from ptxdsl import ir
 from ptxdsl.cached import cached_property
 from ptxdsl.driver import Late
-from ptxdsl.errors import LaunchError, here
 from ptxdsl.lower import lower
 from ptxdsl.notes import NO_NOTES, KernelNotes, SharedArray
+from ptxdsl.runtime.shape import refuse
 from ptxdsl.trace.captured import NOTHING, Captures
 from ptxdsl.verify.effects import written
 
@@ -169,23 +169,21 @@ class Variant:
         an array of unknown length.
         """
         if asked is not None and not isinstance(asked, int | np.integer):
-            raise LaunchError(
+            refuse(
                 f"{self.name} expects its bytes of dynamic shared memory as an int, got {asked!r}",
-                help=f"launch it as {self.name}[grid, block, shared_bytes](…), or leave out shared_bytes",
+                f"launch it as {self.name}[grid, block, shared_bytes](…), or leave out shared_bytes",
             )
         if self.dynamic_bytes is None and asked is None:
-            raise LaunchError(
+            refuse(
                 f"{self.name} has a shared array of unknown length, but the launch does not pass its shared memory "
                 "size",
-                at=here().location,
-                help=f"launch it as {self.name}[grid, block, shared_bytes](…)",
+                f"launch it as {self.name}[grid, block, shared_bytes](…)",
             )
         if asked is not None and self.dynamic_bytes is not None and asked < self.dynamic_bytes:
-            raise LaunchError(
+            refuse(
                 f"{self.name} needs {self.dynamic_bytes} bytes of dynamic shared memory, but the launch passes only "
                 f"{asked}",
-                at=here().location,
-                help=f"launch it as {self.name}[grid, block](…), which passes the size that it needs",
+                f"launch it as {self.name}[grid, block](…), which passes the size that it needs",
             )
         return (self.dynamic_bytes or 0) if asked is None else asked
 

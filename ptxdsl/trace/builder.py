@@ -245,9 +245,9 @@ def peek() -> Builder | None:
 def refuse(
     message: str, help: str | None = None, error: type[Error] = TraceError, at: Location | None = None
 ) -> NoReturn:
-    """Raise an error at the user's line, or at `at`."""
+    """Raise an error at the user's line, or at `at`. An exception that is being handled is not shown with it."""
     builder = _current.get()
-    raise error(message, at=at or (builder.site() if builder else here()).location, help=help)
+    raise error(message, at=at or (builder.site() if builder else here()).location, help=help) from None
 
 
 def current(called: str) -> Builder:

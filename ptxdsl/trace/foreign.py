@@ -159,7 +159,7 @@ class Foreign:
             raise AttributeError(name)
         near = difflib.get_close_matches(name, known, 1)
         help = _INSTEAD.get(name) or (f"did you mean `{near[0]}`?" if near else None)
-        raise UnknownName(f"`{self.name}` has no `{name}`", at=here().location, help=help)
+        refuse(f"`{self.name}` has no `{name}`", help, UnknownName)
 
     def __round__(self, digits: Any = None) -> NoReturn:
         self._refuse_python("round", "rint")

@@ -206,7 +206,7 @@ class DeviceFunction(Traceable, Generic[R]):
     def __getattr__(self, name: str) -> NoReturn:
         if name in _OF_KERNELS:
             message = f"`{self.name}` is a device function, which has no `{name}`"
-            raise UnknownAttribute(message, at=here().location, help="ask a kernel that calls it")
+            refuse(message, "ask a kernel that calls it", UnknownAttribute)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __call__(self, *arguments: object, **constants: object) -> R:

@@ -407,7 +407,7 @@ class Parameters(metaclass=Definition):
             if name.startswith("_"):
                 raise AttributeError(name)
             message, help = _unknown(type(self), name)
-            raise UnknownName(message, at=here().location, help=help)
+            refuse(message, help, UnknownName)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise _unsettable(type(self), name)

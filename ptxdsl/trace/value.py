@@ -351,7 +351,7 @@ class Axes(NoNumber):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise UnknownName(f"{self.name} has no `{name}`", at=here().location, help="its components are x, y and z")
+        refuse(f"{self.name} has no `{name}`", "its components are x, y and z", UnknownName)
 
     def __getitem__(self, index: object) -> NoReturn:
         self._refuse_whole("indexed")

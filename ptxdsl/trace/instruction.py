@@ -532,8 +532,8 @@ def _source(bound: Binding, operand: Operand, value: object) -> ir.Operand:
     raise _unfit(operand, repr(value))
 
 
-def _unfit(operand: Operand, found: str, help: str | None = None) -> Unfit:
-    return Unfit(Problem(operand.name, f"`{operand.name}` is {found}; this form takes {operand.describe()}", help))
+def _unfit(operand: Operand, text: str, help: str | None = None) -> Unfit:
+    return Unfit(Problem(operand.name, f"`{operand.name}` is {text}; this form takes {operand.describe()}", help))
 
 
 def _address(bound: Binding, operand: Operand, value: object) -> ir.Address:

@@ -97,7 +97,7 @@ _dataclasses: dict[int, tuple[Any, Key]] = {}  # keys of constants by address
 
 
 @lru_cache(maxsize=MOST_CODES)
-def _field_names(kind: type) -> tuple[str, ...]:
+def _field_names(kind: Any) -> tuple[str, ...]:
     """Return the field names of a dataclass."""
     return tuple([field.name for field in fields(kind)])
 
@@ -112,5 +112,5 @@ def stateful(values: Mapping[str, object]) -> dict[str, object]:
 def _may_change(value: Any) -> bool:
     kind: Any = type(value)
     if is_dataclass(kind):
-        return any(type(getattr(value, name)).__hash__ is None for name in _field_names(type(value)))
+        return any(type(getattr(value, name)).__hash__ is None for name in _field_names(kind))
     return isinstance(value, FunctionType | Traceable) or kind.__hash__ is object.__hash__

@@ -208,7 +208,9 @@ class MappedTensor(NoNumber, Source):
 
     def _at(self, memory: Any) -> Any:
         """Return the shared memory address of a copy. Refuse an array of the box's shape with another layout."""
-        layout = memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
+        layout: Any = (
+            memory.layout if isinstance(memory, ArrayView) and memory.element.bits == self.element.bits else None
+        )
         is_of_box = layout is not None and layout.shape == self.layout.shape and layout != self.layout
         elements = np.arange(layout.size if is_of_box else 0)
         if is_of_box and not np.array_equal(layout(elements), self.layout(elements)):

@@ -502,9 +502,10 @@ def cast(value: ScalarLike, type: Type) -> Scalar:
         wide = pd.cast(i, u64)
     """
     if not isinstance(type, Type):
-        first: Any = value
-        help = f"the value comes first: pd.cast(v, {first})" if isinstance(first, Type) else "for example f32 or s32"
-        refuse(f"a conversion takes a type of PTX; found {type!r}", help)
+        refuse(
+            f"a conversion takes a type of PTX; found {type!r}",
+            f"the value comes first: pd.cast(v, {value})" if isinstance(value, Type) else "for example f32 or s32",
+        )
     if not is_operand(value):
         check_operands("pd.cast", value)
     if not isinstance(value, Scalar):

@@ -17,7 +17,17 @@ from ptxdsl.trace.keys import plain_key
 from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
 from ptxdsl.trace.operators import is_floating
-from ptxdsl.trace.rounds import BY_NUMBER, UNROLL, Rounds, instead_of, is_memory, refuse_advanced
+from ptxdsl.trace.rounds import (
+    BY_NUMBER,
+    UNROLL,
+    Rounds,
+    Suspect,
+    apply_changes,
+    changes_of,
+    instead_of,
+    is_memory,
+    refuse_advanced,
+)
 from ptxdsl.trace.sentences import assigning
 from ptxdsl.trace.state import Record, Snapshot
 from ptxdsl.trace.tensor_map import TensorMap
@@ -32,10 +42,16 @@ class Bindings:
     def __init__(self, builder: Builder, loops: bool) -> None:
         self.builder, self.changed = builder, list[Record]()
         self.rounds: Rounds = builder.memory[Rounds]
-        self.number = self.rounds.next()
-        self.scopes = _scopes(builder) if self.rounds.looks_at(self.number) else []
+        self.rounds.count += 1
+        self.number = self.rounds.count
+        self.suspect = self.rounds.again.get(self.number) if self.rounds.again is not None else None
+        is_compared = self.rounds.again is None or self.suspect is not None
+        self.scopes = _scopes(builder) if is_compared else []
         self.state = Snapshot(self.scopes)
-        self.rounds.begin(self.number, builder, self.state, loops)
+        if self.suspect is not None:
+            self.suspect.begin, self.suspect.end = len(builder.body), None
+            if loops and not self.rounds.skips:  # begin with the state after the first iteration
+                apply_changes(self.suspect.changes, self.state)
 
     def check(self, region: ControlRegion) -> None:
         """Refuse names that have been rebound in the region and are read later."""
@@ -54,10 +70,13 @@ class Bindings:
 
     def end(self, region: ControlRegion, surely: bool = False) -> None:
         """Leave the branch or loop; `surely` is True if the kernel always executes it."""
-        if self.rounds.again is not None:
-            self.rounds.go_on(self.builder, self.number, self.state, surely)
-        elif self.changed:
-            self.rounds.suspect(self.number, self.changed, self.state, region)
+        if self.suspect is not None:
+            self.suspect.end = len(self.builder.body)
+            if self.rounds.skips and not surely:  # go on as if the block had not run
+                self.state.restore()
+        elif changes := [change for record in self.changed for change in changes_of(record, self.state)]:
+            suspect = Suspect(region.words, region.opened, region.again is not None, changes)
+            self.rounds.suspects[self.number] = suspect
 
 
 def _scopes(builder: Builder) -> list[Names]:

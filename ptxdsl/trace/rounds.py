@@ -69,37 +69,6 @@ class Rounds:
     suspects: dict[int, Suspect] = field(default_factory=dict)
     count: int = 0
 
-    def next(self) -> int:
-        """Return the number of the next block."""
-        self.count += 1
-        return self.count
-
-    def looks_at(self, number: int) -> bool:
-        """True if the changes of a block must be tracked."""
-        return self.again is None or number in self.again
-
-    def begin(self, number: int, builder: Builder, state: Snapshot, loops: bool) -> None:
-        """In a later trace, let a loop start from the state after its first iteration."""
-        suspect = self.again.get(number) if self.again else None
-        if suspect is not None:
-            suspect.begin, suspect.end = len(builder.body), None
-            if loops and not self.skips:
-                _apply(suspect.changes, state)
-
-    def suspect(self, number: int, changed: list[Record], state: Snapshot, region: ControlRegion) -> None:
-        """Record that a block changed these holders among those reached by `state`."""
-        changes = [change for record in changed for change in _changes(record, state)]
-        if changes:
-            self.suspects[number] = Suspect(region.words, region.opened, region.again is not None, changes)
-
-    def go_on(self, builder: Builder, number: int, state: Snapshot, surely: bool) -> None:
-        """In a later trace, restore the state after a block, as if it had not run, unless it always executes."""
-        suspect = self.again.get(number) if self.again else None
-        if suspect is not None:
-            suspect.end = len(builder.body)
-            if self.skips and not surely:
-                state.restore()
-
 
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     """Refuse iterators that advance in a loop: `next` would return the same element in each iteration."""
@@ -113,7 +82,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
             )
 
 
-def _changes(record: Record, state: Snapshot) -> list[Change]:
+def changes_of(record: Record, state: Snapshot) -> list[Change]:
     """Return the changed items of a holder; empty for an iterator, which cannot be reset."""
     if record.kind is POSITION:
         return []
@@ -129,7 +98,7 @@ def _changes(record: Record, state: Snapshot) -> list[Change]:
     return [Change(record.path, after, *record.differences()[0])]
 
 
-def _apply(changes: list[Change], state: Snapshot) -> None:
+def apply_changes(changes: list[Change], state: Snapshot) -> None:
     """Restore the holders to their contents after the first iteration."""
     stood = dict(state.paths())
     records = {record.path: record for record in state.records}

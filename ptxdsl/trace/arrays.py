@@ -113,12 +113,6 @@ def _check_shared_bytes(builder: Builder, name: str) -> None:
         )
 
 
-def variable_name(builder: Builder, name: str | None, otherwise: str, *, is_global: bool = False) -> str:
-    """Return the PTX name of a variable: `name`, the Python name, or `otherwise`."""
-    hint = _target(builder, name, otherwise).identifier
-    return builder.unique_global(hint) if is_global else builder.unique(hint)
-
-
 def _target(builder: Builder, name: str | None, otherwise: str) -> Target:
     """Return the given name or the assignment target of a variable, else `otherwise`."""
     target = Target(name, name) if name else target_of(builder.site())
@@ -202,7 +196,7 @@ def local(element: Type, layout: Any, *, align: int | None = None, name: str | N
     """
     builder = current("pd.local")
     element, (layout, ranked) = element_of(element, "pd.local"), layout_of(layout)
-    called, align = variable_name(builder, name, "local"), alignment_of(element, align)
+    called, align = builder.unique(_target(builder, name, "local").identifier), alignment_of(element, align)
     variable = ir.Variable(called, "local", bits(element.bits), (layout.cosize,), align)
     builder.variables.append(variable)
     total = sum(v.bytes for v in builder.variables if v.space == "local")
@@ -234,21 +228,27 @@ def constant(values: ArrayLike, element: Type | None = None, *, name: str | None
         refuse("pd.constant takes rows of one length; these differ", "fill the shorter ones up")
     element = _table_element(values, array, element)
     encoded = tuple(_encoded(value, element) for value in array.reshape(-1).tolist())
-    key = constant, element, array.shape, encoded
-    if key not in builder.memory:
-        called = variable_name(builder, name, "table", is_global=True)
-        variable = ir.Variable(
-            called, "const", bits(element.bits), (len(encoded),), alignment_of(element, None), encoded
-        )
-        builder.module.globals.append(variable)
-        builder.memory[key] = variable
+    key, align = (constant, element, array.shape, encoded), alignment_of(element, None)
+    variable = initialised(builder, key, _target(builder, name, "table"), "const", bits(element.bits), encoded, align)
     total = sum(variable.bytes for variable in builder.module.globals if variable.space == "const")
     if total > CONSTANT_BYTES:
         refuse(
-            f"`{builder.memory[key]}` brings constant memory to {total} bytes; a module has {CONSTANT_BYTES}",
+            f"`{variable}` brings constant memory to {total} bytes; a module has {CONSTANT_BYTES}",
             "pass the array to the kernel: `table: ptr[f32]`",
         )
-    return ArrayView(PointerValue(builder.memory[key], Pointer(element, "const")), *layout_of(array.shape))
+    return ArrayView(PointerValue(variable, Pointer(element, "const")), *layout_of(array.shape))
+
+
+def initialised(
+    builder: Builder, key: object, target: Target, space: str, type: Type, content: tuple[int, ...], align: int
+) -> ir.Variable:
+    """Return a variable of the module with an initial value; one variable for each key."""
+    if key not in builder.memory:
+        name = builder.unique_global(target.identifier)
+        builder.memory[key] = ir.Variable(name, space, type, (len(content),), align, content)
+        builder.module.globals.append(builder.memory[key])
+    variable: ir.Variable = builder.memory[key]
+    return variable
 
 
 def _table_element(values: object, array: np.ndarray, element: Type | None) -> Type:

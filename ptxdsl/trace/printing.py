@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ptxdsl import ir
 from ptxdsl.trace import calls, literal
-from ptxdsl.trace.arrays import variable_name
+from ptxdsl.trace.arrays import initialised
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import branch, condition
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.operators import cast, constant, operate, steps
+from ptxdsl.trace.targets import Target
 from ptxdsl.types import TYPES, Type, b8, b32, f64, pred, s32, s64, u32, u64
 
 _CONVERSION = re.compile(r"%[-+ #0]*\d*(?:\.\d+)?(ll|l|h)?([a-zA-Z%]?)")
@@ -170,15 +171,9 @@ def _stored(builder: Builder, values: Sequence[Scalar]) -> Scalar:
 
 def _text(builder: Builder, text: str) -> Scalar:
     """Return the generic address of a zero-terminated string."""
-    key = printf, text
-    if key not in builder.memory:
-        content = (*text.encode(errors="replace"), 0)
-        variable = ir.Variable(
-            variable_name(builder, "text", "text", is_global=True), "global", b8, (len(content),), 1, content
-        )
-        builder.module.globals.append(variable)
-        builder.memory[key] = variable
-    return operate("cvta.global.u64", operate("mov.u64", builder.memory[key], type=u64), type=u64)
+    content = (*text.encode(errors="replace"), 0)
+    variable = initialised(builder, (printf, text), Target("text", "text"), "global", b8, content, 1)
+    return operate("cvta.global.u64", operate("mov.u64", variable, type=u64), type=u64)
 
 
 def _call(builder: Builder, name: str, arguments: Sequence[Scalar], result: Type | None = None) -> None:

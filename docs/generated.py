@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 from ptxdsl import isa
-from ptxdsl.cli.manual import chapter
+from ptxdsl.cli.isa import chapter
 from ptxdsl.isa.form import Form, Modifier
 from ptxdsl.isa.opcode import Op
 from ptxdsl.isa.page import by_op, family

@@ -12,8 +12,10 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import cli, config, driver
-from ptxdsl.cli import demo, manual, targets, trial
+from ptxdsl.cli import demo, targets, trial
+from ptxdsl.cli import isa as manual
 from ptxdsl.driver import why_no_gpu
+from ptxdsl.isa.page import python_name
 
 ROOT = Path(__file__).parent.parent
 PYTHONPATH = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -399,7 +401,7 @@ class TestIsa:
 
     def test_python_names_are_what_pd_ptx_takes(self):
         names = ("and.b32", "cp.async.bulk.tensor.2d.shared::cluster.global", "ld.global.L2::128B.f32")
-        spelled = [manual.python_name(name) for name in names]
+        spelled = [python_name(name) for name in names]
         assert spelled == [
             "pd.ptx.and_.b32",
             "pd.ptx.cp.async_.bulk.tensor._2d.shared__cluster.global_",

@@ -95,8 +95,14 @@ def run(options: argparse.Namespace) -> int:
         if now - entry.written >= options.older_than * _DAY
     ]
     if options.action == "clear":
-        _clear(folder, cubins)
-    print(_json(folder, cubins, options.action) if options.json else _text(folder, cubins, options))
+        left = [cubin for cubin in cubins if not cache.remove(folder, cubin.entry)]
+        if left:
+            raise UsageError(f"{len(left)} of {len(cubins)} entries of {folder} cannot be removed")
+    if options.json:
+        key = "entries" if options.action == "list" else "removed"
+        print(json.dumps({"folder": str(folder), key: [cubin.facts() for cubin in cubins]}, indent=2))
+    else:
+        print(_text(folder, cubins, options))
     return 0
 
 
@@ -110,17 +116,6 @@ def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | 
         return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
     tuning = None if content is None else records.read(content)
     return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=assembler_version.read(content))
-
-
-def _clear(folder: Path, cubins: Sequence[KeptCubin]) -> None:
-    left = [cubin for cubin in cubins if not cache.remove(folder, cubin.entry)]
-    if left:
-        raise UsageError(f"{len(left)} of {len(cubins)} entries of {folder} cannot be removed")
-
-
-def _json(folder: Path, cubins: Sequence[KeptCubin], action: str) -> str:
-    key = "entries" if action == "list" else "removed"
-    return json.dumps({"folder": str(folder), key: [cubin.facts() for cubin in cubins]}, indent=2)
 
 
 def _text(folder: Path, cubins: Sequence[KeptCubin], options: argparse.Namespace) -> str:

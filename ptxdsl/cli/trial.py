@@ -36,6 +36,7 @@ USUAL_MMA_K = 16
 SUM_BITS = {"f64": 53, "e4m3": 14, "e5m2": 14}  # the accumulators of 8-bit floats keep 13 fraction bits on a GPU
 ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 WHOLE = ("s8", "u8")
+ORDERS: Any = {"t": "C", "n": "F"}  # row-major and column-major, by BLAS letter
 ROUNDS, LAUNCHES = 5, 10  # repetitions of a timing, and launches of each
 
 
@@ -62,14 +63,16 @@ class Trial:
         rng = np.random.default_rng(self.seed)
         held, shapes = numpy_dtype(self.dtype), ((self.m, self.k), (self.k, self.n))
         numbers = [self._numbers(rng, shape, held) for shape in shapes]
-        a, b = (_in_order(x, letter).astype(held) for x, letter in zip(numbers, self.layout, strict=True))
+        a, b = (x.astype(held, order=ORDERS[letter]) for x, letter in zip(numbers, self.layout, strict=True))
         unwritten = np.iinfo(np.int32).min if self.out == "s32" else np.nan
         return a, b, np.full((self.m, self.n), unwritten, numpy_dtype(self.out))
 
     def _numbers(self, rng: np.random.Generator, shape: tuple[int, int], held: Any) -> np.ndarray:
         if self.dtype not in WHOLE:
             return rng.standard_normal(shape)
-        least, most = _range(held) if self.out != "f16" else (-8 * (self.dtype == "s8"), 7)  # the largest f16 is 65504
+        least, most = -8 * (self.dtype == "s8"), 7  # the largest f16 is 65504
+        if self.out != "f16":
+            least, most = int(np.iinfo(held).min), int(np.iinfo(held).max)
         return rng.integers(least, most, shape, endpoint=True)
 
     def traits(self) -> Traits:
@@ -165,16 +168,6 @@ class TrialResult:
     @property
     def comparison(self) -> str:
         return f"error {self.error:.2g} against numpy in float64; rounding allows {self.allowed:.2g}"
-
-
-def _range(dtype: Any) -> tuple[int, int]:
-    """Return the least and the greatest integer of a type."""
-    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
-
-
-def _in_order(matrix: np.ndarray, letter: str) -> np.ndarray:
-    """Return the matrix row-major for t, column-major for n."""
-    return np.ascontiguousarray(matrix) if letter == "t" else np.asfortranarray(matrix)
 
 
 def numpy_dtype(name: str) -> Any:

@@ -3,7 +3,7 @@
 import pytest
 
 from ptxdsl import ir
-from ptxdsl.cli import manual
+from ptxdsl.cli import isa as manual
 from ptxdsl.isa import lookup
 from ptxdsl.isa.form import Form
 from ptxdsl.isa.lookup import forms_with, nearest, opcode_of

@@ -254,8 +254,14 @@ def is_library(value: Any) -> bool:
 
     A function with closure cells is none, since it may wrap one of the user's.
     """
-    root = _root(value)
-    return (root in _STEADY or root in sys.stdlib_module_names) and not getattr(value, "__closure__", None)
+    return is_library_name(_root(value)) and not getattr(value, "__closure__", None)
+
+
+@functools.lru_cache(maxsize=1024)
+def is_library_name(module: str | None) -> bool:
+    """True for the name of a module of Python, numpy or this package."""
+    root = root_of(module)
+    return root in _STEADY or root in sys.stdlib_module_names
 
 
 def _root(value: Any) -> str:

@@ -32,7 +32,7 @@ import numpy as np
 
 from ptxdsl.errors import Names, bytecode
 from ptxdsl.trace import drawn
-from ptxdsl.trace.contents import is_library
+from ptxdsl.trace.contents import is_library, is_library_name
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.keys import Traceable
 
@@ -283,7 +283,9 @@ def _is_foreign(holder: Any) -> bool:
     """True if a function, class or module belongs to a library that keeps no user state."""
     if isinstance(holder, ModuleType):
         return holder.__name__ not in drawn.MODULES
-    return isinstance(holder, FunctionType | type) and is_library(holder)
+    if isinstance(holder, FunctionType):
+        return is_library_name(holder.__module__)
+    return isinstance(holder, type) and is_library(holder)
 
 
 @dataclass(slots=True)

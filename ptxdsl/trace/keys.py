@@ -112,5 +112,5 @@ def stateful(values: Mapping[str, object]) -> dict[str, object]:
 def _may_change(value: Any) -> bool:
     kind: Any = type(value)
     if is_dataclass(kind):
-        return any(type(getattr(value, name)).__hash__ is None for name in _field_names(kind))
+        return any(type(getattr(value, each.name)).__hash__ is None for each in fields(kind))
     return isinstance(value, FunctionType | Traceable) or kind.__hash__ is object.__hash__

@@ -338,7 +338,7 @@ def test_a_cubin_is_not_written_to_a_terminal(run, kernels, monkeypatch):
     )
 
 
-@pytest.mark.parametrize("command", [["dump"], ["frob"], [], ["run", "gemm", "--m", "-1"], ["run", "conv"]])
+@pytest.mark.parametrize("command", [["dump"], ["frob"], [], ["run", "gemm", "--dtype", "f13"], ["run", "conv"]])
 def test_an_unknown_command_or_option_exits_with_2_and_the_usage(run, command):
     done = run(*command)
     assert (done.code, done.out) == (2, "")

@@ -97,6 +97,7 @@ def refused(capfd, monkeypatch):
         (["run", "gemm", "--m", "1" + "0" * 24], "--m 10000000000000000000… is too large: the limit is 2147483647"),
         (["run", "gemm", "--k", DIGITS], "--k 99999999999999999999… is too large: the limit is 2147483647"),
         (["run", "gemm", "--n", "2147483648"], "--n 2147483648 is too large: the limit is 2147483647"),
+        (["run", "gemm", "--m", "-1"], "--m -1 is not a number of 0 or more\n  help: for example --m 8"),
         (["run", "gemm", "--seed", "-1"], "--seed -1 is not a number of 0 or more\n  help: for example --seed 8"),
         (["run", "gemm", "--seed", "1.5"], "--seed 1.5 is not a number of 0 or more\n  help: for example --seed 8"),
         (["run", "gemm", "--seed", DIGITS], "--seed 99999999999999999999… is too large: the limit is 18446744073709551615"),

@@ -5,6 +5,7 @@ An argument that does not fit is refused by name, with what was found, what was 
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -259,7 +260,7 @@ def _rounded(kind: Type, number: float) -> tuple[int | float, float]:
     """Return a number as `struct` packs it for a float parameter, and its value after rounding."""
     if kind is types.bf16:
         try:
-            bits = literal.encode(float(number), kind).value
+            bits = 0x7FFF if math.isnan(number) else literal.encode(float(number), kind).value  # as GPUs write it
         except ValueError:
             raise OverflowError from None
         return bits, literal.decode(bits, kind)

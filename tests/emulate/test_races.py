@@ -26,6 +26,18 @@ def race(report):
     return str(report.findings[0])
 
 
+@pytest.mark.parametrize("flip, is_racy", [(128, False), (256, True)])
+def test_pairs_of_warps_meet_at_barriers_of_their_own(flip, is_racy):
+    """A thread reads a word of the other warp of its pair, or one of the other pair."""
+    body = """
+        st.shared.u32 [%r2], %r1; shr.u32 %r5, %r1, 6;
+        bar.sync %r5, 64;
+        ld.shared.u32 %r6, [%r4];
+    """
+    report = shared(body, flip)
+    assert {finding.kind for finding in report.findings} == ({"race"} if is_racy else set())
+
+
 @pd.kernel
 def reversal(x: ptr[f32], y: ptr[f32], *, barrier: bool):
     tile = pd.shared(f32, 256)

@@ -24,7 +24,7 @@ help: ## this list
 demo: $(READY)-test ## a GEMM: traced, assembled, run, and compared with numpy (about a minute from a bare clone)
 	$(BIN)/python -m ptxdsl demo
 
-test: $(READY)-test ## the quick tier: every test, a few cases of each (8 minutes on two cores)
+test: $(READY)-test ## the quick tier: a few cases of most tests (8 minutes on two cores)
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 exhaustive: $(READY)-test ## every case of every test (35 minutes on two cores); PART=3/8 for the third of eight parts

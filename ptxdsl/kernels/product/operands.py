@@ -11,8 +11,8 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.types import Type, bf16, e4m3, e5m2, f16, f32, f64, s8, s32, u8
 
 INPUTS = (f16, bf16, f32, f64, s8, u8)  # types that every path multiplies, f32 as tf32
-FP8 = (e4m3, e5m2)  # of which only wgmma multiplies at its full rate
-# Of an input type: the type of accumulators, and those of outputs, where these are not f32 and FLOATS
+FP8 = (e4m3, e5m2)  # multiplied at full rate by wgmma only
+# The accumulator type and the output types of an input type, if they are not f32 and FLOATS
 SUMS = {f64: f64, s8: s32, u8: s32}
 OUTPUTS = {
     f64: (f64,),
@@ -20,7 +20,7 @@ OUTPUTS = {
     **dict.fromkeys(FP8, (f32, f16, bf16, *FP8)),
 }
 FLOATS = (f16, bf16, f32)
-WIDTHS = (1, 2, 4, 8, 16)  # bytes of a copy
+WIDTHS = (1, 2, 4, 8, 16)  # bytes of an access
 MODES = {
     "a_major": ("k", "mn"),
     "b_major": ("k", "mn"),

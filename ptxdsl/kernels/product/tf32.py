@@ -8,7 +8,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.value import Var
 
 SIGN_AND_EXPONENT = 0xFF800000  # of an f32
-HALF_TF32 = 2.0**-11  # of 1.0: half the distance to the next tf32
+HALF_TF32 = 2.0**-11  # half the distance from 1.0 to the next tf32
 
 
 def round_to_tf32(register: Scalar, out: Var | None = None) -> Scalar:

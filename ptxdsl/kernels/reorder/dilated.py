@@ -33,7 +33,7 @@ def dilate_kernel(
         column, number = divmod_of(item, words)
         left = column // right
         is_copied = has_line & (left * right == column) & (left < width)
-        at = pd.select(is_copied, (first + left) * words + number, 0)  # where there is none, a word that is thrown away
+        at = pd.select(is_copied, (first + left) * words + number, 0)  # if there is none, any word: it is discarded
         word = pd.ptx.ld.global_.v4.b32(pixels + at.to(s64) * each)
         copies.append((item, [pd.select(is_copied, register, pd.cast(0, b32)) for register in word]))
     target = out + pd.ctaid.x.to(s64) * (count * each).to(s64)

@@ -19,7 +19,7 @@ from ptxdsl.types import Type
 WORD_BYTES, REGISTER_BYTES = 16, 4
 THREADS = 256
 EACH = 4  # words of a thread
-BITS = {1: u8, 2: u16, 4: u32}  # elements by their bytes, as they are copied
+BITS = {1: u8, 2: u16, 4: u32}  # the type as which elements of a size are copied
 
 
 @lru_cache(maxsize=64)

@@ -18,10 +18,10 @@ from ptxdsl.trace.value import Var
 from ptxdsl.types import Type
 
 EVERY_LANE, LANES = 0xFFFFFFFF, 32
-COUNTERS = 8192  # of experts, for each warp that counts: 32 KB of shared memory
+COUNTERS = 8192  # in total, one an expert and warp: 32 KB of shared memory
 MOST_WARPS = 32
-TOGETHER = 4  # entries that a thread reads before it looks at the first
-THREADS = 128  # of the block of a token
+TOGETHER = 4  # entries that a thread reads before it uses the first
+THREADS = 128  # of a block, which has one token
 WORD_BYTES, REGISTER_BYTES = 16, 4
 
 

@@ -11,7 +11,7 @@ from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type
 
-WARP, WARPS = 32, 8  # of a block, which has as many rows
+WARP, WARPS = 32, 8  # of a block; one row a warp
 EACH = 4  # words of a thread that are read before the first of them is written
 
 

@@ -22,11 +22,11 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.types import Type, u8
 
-LINE_BYTES = 128  # of a piece, along the lines of the source and along those of the target
-WORDS = LINE_BYTES // WORD_BYTES  # of a line of a piece
+LINE_BYTES = 128  # of a row of a piece, in the source and in the target
+WORDS = LINE_BYTES // WORD_BYTES  # of a row of a piece
 REGISTERS = WORD_BYTES // REGISTER_BYTES  # of a word
-ROWS = THREADS // WORDS  # of a piece in shared memory, that a block writes at a time
-# For prmt: bytes of two registers by turns, and halves of them
+ROWS = THREADS // WORDS  # of a piece in shared memory that a block writes at a time
+# For prmt: interleaved bytes of two registers, and interleaved halves
 LOW_BYTES, HIGH_BYTES = 0x5140, 0x7362
 LOW_HALVES, HIGH_HALVES = 0x5410, 0x7632
 
@@ -87,7 +87,7 @@ def _lay_down(tiles: ArrayView, number: int, words: list[Sequence[Scalar]], type
     """Write words to shared memory, transposed."""
     each, lines = WORD_BYTES // type.bytes, REGISTER_BYTES // type.bytes
     column, register = pd.tid.x % WORDS, pd.tid.x // WORDS
-    word = (register // REGISTERS) ^ column  # so that rows of a warp, which are `each` apart, lie in all banks
+    word = (register // REGISTERS) ^ column  # so that the rows of a warp, `each` apart, are in different banks
     for n in range(REGISTERS):
         for row, value in enumerate(exchanged([registers[n] for registers in words], type)):
             tiles[number, column * each + (n * lines + row), word * REGISTERS + register % REGISTERS] = value

@@ -16,7 +16,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-NOWHERE = 0x7FFFFFFF  # more than any K: behind the end of a row
+NOWHERE = 0x7FFFFFFF  # more than any K: past the end of every row
 
 
 class OperandCopies(Protocol):
@@ -114,7 +114,7 @@ class MatrixCopies(TileCopies):
         tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
         super().__init__(tile, address, traits.threads)
         self.source = pd.var(ptr[b8])
-        self.between = pd.var(s64)  # bytes from one copy of this thread to the next
+        self.between = pd.var(s64)  # bytes from one load of this thread to the next
         self.step: Var | int = self.tile.k * self.tile.type.bytes if self.tile.major == "k" else pd.var(s64)
         self.mn_left = pd.var(s32)
         self.k_left = pd.var(s32)
@@ -156,7 +156,7 @@ class IndexedCopies(TileCopies):
         super().__init__(traits.a, memory.a, traits.threads)
         self.step = self.tile.k * self.tile.type.bytes
         self.sources = [pd.var(ptr[b8]) for _ in self.copies]
-        self.ends = [pd.var(s32) for _ in self.copies]  # how much of K is left where a row ends: 0, or all of it
+        self.ends = [pd.var(s32) for _ in self.copies]  # the K that must be left: 0 for a row that exists
         self.k_left = pd.var(s32)
 
     def seek(self, matrix: ScatteredView, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:

@@ -12,7 +12,7 @@ from ptxdsl.kernels.sm80.tile import WARP_TILE
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.trace.value import Var
 
-ATOMS_N = 2  # that ldmatrix.x4 brings of B
+ATOMS_N = 2  # of B that ldmatrix.x4 loads
 
 
 class WarpMma:

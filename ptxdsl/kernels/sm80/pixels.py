@@ -17,9 +17,9 @@ from ptxdsl.kernels.traits.parameters import Geometry
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
-NOWHERE = 1 << 31  # a line that no image has: where rows lie behind the last output pixel
-ROW_BYTES = 16  # what is known of a row: an address and two coordinates
-KEPT = 8  # rows of a thread whose places stay in registers
+NOWHERE = 1 << 31  # an image row that no image has, for rows past the last output pixel
+ROW_BYTES = 16  # of an entry: an address and two coordinates
+KEPT = 8  # entries of a thread that stay in registers
 
 
 class PixelRows:
@@ -64,7 +64,7 @@ class PixelCopies(TileCopies):
     """The share of a thread in loads of the image operand. It advances along k without a division: (r, s, c) count as
     the digits of a number, and the distance from the window's first pixel follows them."""
 
-    is_quick = False  # where pixels lie is found by all threads together
+    is_quick = False  # all threads locate pixels together
 
     def __init__(self, traits: WarpTraits, memory: SharedMemory, geometry: Geometry) -> None:
         super().__init__(traits.a, memory.a, traits.threads)

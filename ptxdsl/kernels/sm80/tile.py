@@ -14,8 +14,8 @@ from ptxdsl.types import Type
 
 CHUNK_BYTES = 16  # one row of an 8x8 matrix, as ldmatrix takes it
 LINE_BYTES = 128  # all banks
-SWIZZLED_ROWS = 8  # after which swizzles repeat
-WARP_TILE = 16  # the mn extent that one ldmatrix.x4 covers, of A as of B
+SWIZZLED_ROWS = 8  # the period of swizzles
+WARP_TILE = 16  # the mn extent of one ldmatrix.x4
 
 
 @dataclass(frozen=True)

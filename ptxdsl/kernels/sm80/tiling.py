@@ -19,14 +19,14 @@ from ptxdsl.runtime.shape import THREADS_PER_BLOCK
 from ptxdsl.types import Type, f32, f64
 
 WARP = 32
-LEAST_ASYNCHRONOUS = 4  # bytes of a cp.async, which fills up with zeros where an operand ends
+LEAST_ASYNCHRONOUS = 4  # bytes of a cp.async, which zero-fills out of bounds
 OWN_REGISTERS = 24  # addresses and counters, at least
 MOST_REGISTERS = 255  # of a thread
 REGISTERS_OF_BLOCK = 65536
-CAPABILITY = 80  # of the GPUs that the path is for
+CAPABILITY = 80  # the lowest compute capability of the path
 MORE_ATOMS_FROM = 90  # the first compute capability that has more atoms of f64
 MORE_ATOMS = tuple(reversed([n for n in mma_names("f64", MORE_ATOMS_FROM) if n not in mma_names("f64", CAPABILITY)]))
-WIDE_F64 = MORE_ATOMS[0]  # the smallest has twice the rate of that of all GPUs
+WIDE_F64 = MORE_ATOMS[0]  # the smallest has twice the rate of the portable one
 
 
 @dataclass(frozen=True)

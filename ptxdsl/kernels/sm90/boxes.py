@@ -13,8 +13,8 @@ from ptxdsl.layout.shared_operand import lines_layout
 from ptxdsl.layout.swizzle import AnyLayout, stacked
 from ptxdsl.types import Type
 
-LINE_BYTES, LEAST_LINE_BYTES = 128, 32  # of a line of a box, which the swizzle permutes
-PATTERN_BYTES = 8 * LINE_BYTES  # after which the swizzle repeats
+LINE_BYTES, LEAST_LINE_BYTES = 128, 32  # of a row of a box, in which the swizzle permutes
+PATTERN_BYTES = 8 * LINE_BYTES  # the period of the swizzle
 L2_PROMOTION = 256
 
 

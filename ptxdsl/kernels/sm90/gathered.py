@@ -19,11 +19,11 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.ring import Slot
 
 CHUNK_BYTES = 16
-CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a line
-LINES = WARP // CHUNKS  # that a warp brings at a time
-TOGETHER = GATHERING_WARPS * LINES  # lines that all of them bring
-OF_A_LINE = (WARP - CHUNKS) << 8 | CHUNKS - 1  # of a shuffle: from a lane of the same eight, by its number there
-NOWHERE = 0xFFFFFFFF  # the number of no row
+CHUNKS = LINE_BYTES // CHUNK_BYTES  # of a row of a box
+LINES = WARP // CHUNKS  # rows that a warp loads at a time
+TOGETHER = GATHERING_WARPS * LINES  # rows that all warps load at a time
+OF_A_LINE = (WARP - CHUNKS) << 8 | CHUNKS - 1  # for shfl: the source is a lane of the same eight
+NOWHERE = 0xFFFFFFFF  # stands for no row
 
 
 class GatheredRing(pd.Ring):
@@ -94,7 +94,7 @@ class GatheredRows:
         named = pd.ptx.shfl.sync.idx.b32(self.numbers[turn // CHUNKS], turn % CHUNKS, OF_A_LINE, EVERY_LANE)
         exists = named != NOWHERE
         row = (source + pd.ptx.mul.wide.u32(pd.select(exists, named, 0), row_bytes)).bitcast(self.type)
-        amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # whether it is zeros, or bytes
+        amount = ~(exists & left) if self.is_whole else pd.select(exists, left, 0)  # a predicate for zeros, or bytes
         pd.ptx.cp.async_.cg.shared.global_.L2__128B(target + turn * self.apart, row, CHUNK_BYTES, amount)
 
 

@@ -84,7 +84,7 @@ class WindowGeometry(pd.Parameters):
     n: u32
     k: u32
     channels: u32
-    image: u32  # output pixels of an image, and of a line
+    image: u32  # output pixels of an image, and of an image row
     line: u32
     pad_top: u32
     pad_left: u32
@@ -102,7 +102,7 @@ class WindowCopies(TmaLoads):
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
         super().__init__(traits, memory)
         is_turned, self.columns = traits.b.major == "mn", range(0, traits.tile[1], traits.b.line)
-        self.last = [pd.var(u32, 0)] if is_turned else []  # the place of the window at which such a product begins
+        self.last = [pd.var(u32, 0)] if is_turned else []  # the window position at which such a product begins
         self.geometry = geometry
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))
         self.position, self.channel, self.down, self.right = (pd.var(u32, 0) for _ in range(4))

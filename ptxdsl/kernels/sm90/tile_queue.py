@@ -53,7 +53,7 @@ class TileQueue:
 
     def taken(self) -> Scalar:
         """Return the number that one lane passed on, in all lanes of its warp."""
-        number: Scalar = pd.ptx.redux.sync.max.u32(self.number, EVERY_LANE)  # the others have 0
+        number: Scalar = pd.ptx.redux.sync.max.u32(self.number, EVERY_LANE)  # the other lanes have 0
         return number
 
     def receive(self) -> list[Scalar]:

@@ -26,8 +26,8 @@ from ptxdsl.types import Type, f32, f64, s32
 
 UNSCALED = 1, 0  # alpha and beta
 MOST_FUNCTIONS = 256
-MOST_DIGITS = 40  # that are written out
-_SCALARS = f32, f64, s32  # in which epilogues compute
+MOST_DIGITS = 40  # of a number in a message
+_SCALARS = f32, f64, s32  # types in which epilogues compute
 _UNCHANGING = frozenset((int, float, bool, str, bytes, complex, type(None)))
 _BUILTINS = vars(builtins)
 _known: OrderedDict[Key, tuple[Known, Sequence[object]]] = OrderedDict()
@@ -102,7 +102,7 @@ def _meet(function: Any, known: Known) -> None:
     }
     try:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    except ValueError:  # a variable that is set later
+    except ValueError:  # a variable that is not set yet
         return
     if all(type(value) in _UNCHANGING or is_steady(value) for value in (*variables.values(), *cells)):
         if len(_by_code) >= MOST_FUNCTIONS:

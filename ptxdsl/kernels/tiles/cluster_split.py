@@ -32,7 +32,7 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-MOST_BLOCKS = 8  # of a cluster, on every GPU that has them
+MOST_BLOCKS = 8  # blocks of a portable cluster
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ptxdsl.schedule import Serpentine, strip_width
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type
 
-MOST_BLOCKS = 8  # of a cluster, on every GPU that has them
+MOST_BLOCKS = 8  # blocks of a portable cluster
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ClusterStrips(TileSchedule):
 
     ahead = True
     blocks: tuple[int, int] = (2, 1)
-    width: int = 0  # groups of M that a strip has; 0 is the one that clusters at work have least to read with
+    width: int = 0  # groups of a strip along M; 0 for the number that minimises reads
     streamed: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -22,8 +22,8 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 from ptxdsl.trace.value import Var
 
-STEP = 16  # by which the largest shares differ that are tried
-STORED = 12.0  # rows that a tile might have had in the time in which it is stored
+STEP = 16  # rows between the sizes of shares that are tried
+STORED = 12.0  # rows that could be multiplied while a tile is stored
 
 
 class Division(NamedTuple):
@@ -135,7 +135,7 @@ class Shares:
         """`blocks` take tiles together."""
         (self.tile_m, self.across), self.blocks = tile, blocks
         self.most: Var = pd.var(u32, self.tile_m)
-        self.group: Var = pd.var(u32, 0)  # that a lane has
+        self.group: Var = pd.var(u32, 0)  # of this lane
 
     def choose(self, rows: Scalar) -> None:
         """Choose by the number of waves, each as long as a tile of average height."""
@@ -143,7 +143,7 @@ class Shares:
         all_rows = (_in_warp(rows) * self.across).to(f32)
         for most in range(self.tile_m, self.tile_m * 3 // 4 - 1, -STEP):
             tiles = _in_warp(ceil_div(rows, most)) * self.across
-            height = all_rows * pd.ptx.rcp.approx.ftz.f32(tiles.to(f32))  # a division would be a call beside wgmma
+            height = all_rows * pd.ptx.rcp.approx.ftz.f32(tiles.to(f32))  # a division would be a function call
             time = ceil_div(tiles, takers).to(f32) * (height + STORED)
             with pd.if_(time < least):
                 least.set(time)
@@ -180,11 +180,11 @@ class OffsetsVisitor(CountsVisitor):
     """
 
     def _hold(self) -> None:
-        self.first = pd.var(u32, 0)  # row of this lane's group
+        self.first = pd.var(u32, 0)  # first row of this lane's group
         self.reached = pd.var(u32, 0)  # the end of all groups up to the window's last
 
     def _measure(self, problem: Scalar) -> None:
-        last = pd.min(problem, self.problems - 1)  # lanes past it find groups without rows
+        last = pd.min(problem, self.problems - 1)  # lanes past it have groups without rows
         end = pd.var(u32, pd.max(self.size(last), self.reached))
         with pd.if_(pd.ptx.vote.sync.any.pred(end < from_before(end, 1), EVERY_LANE)):
             end.set(prefix_max(end))

@@ -24,7 +24,7 @@ from ptxdsl.schedule.problems import GemmShape
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
-CLASSES = 8  # of rows, by the multiple of 16 bytes of an L2 line at which they begin
+CLASSES = 8  # of rows, by their offset in an L2 line, in units of 16 bytes
 
 
 @dataclass(frozen=True)

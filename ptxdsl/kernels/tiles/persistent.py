@@ -64,7 +64,7 @@ class Strips(TileSchedule):
     in the last wave. Tiles are in the order of a Serpentine, whose strip width minimises reads."""
 
     ahead = knows_last = True
-    width: int = 0  # tiles of M that a strip has; 0 is the one that blocks at work have least to read with
+    width: int = 0  # tiles of a strip along M; 0 for the number that minimises reads
 
     def general(self) -> TileSchedule:
         return Strips()
@@ -143,7 +143,7 @@ class PersistentWalk(TileAfterTile):
         count = self.products.count
         self.items = self.of_batch * (1 if count is None else count)
         self.item = pd.var(u32, pd.ctaid.x)
-        self.known: list[Var] = []  # row, column and batch of the item, where they are found before it is asked for
+        self.known: list[Var] = []  # row, column and batch of the item, if located in advance
 
     def located_by(self, who: Scalar) -> Self:
         self.known = [pd.var(u32) for _ in range(2 if self.products.count is None else 3)]

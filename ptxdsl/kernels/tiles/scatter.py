@@ -25,7 +25,7 @@ from ptxdsl.trace.memory import PointerValue
 # accumulators, that have started, and that started after another block had stored its own
 DONE, LEFT, BEGUN, LATE = 1, 1 << 16, 1 << 32, 1 << 48
 COUNT = 0xFFFF  # the bits of one of them
-# Shares of a tile: all of its pieces, or none. Any other number says that its block takes each so-many-th piece
+# Shares of a tile: all of its groups, or none. Any other number n stands for every n-th group
 EVERYTHING, NOTHING = 1, 0
 
 
@@ -36,7 +36,7 @@ class TileSemaphore:
     def __init__(self, semaphore: PointerValue, blocks: Scalar, meet: Callable[[], None]) -> None:
         self.semaphore, self.blocks, self.meet = semaphore, blocks, meet
         self.is_counter = pd.tid.x == 0
-        self.seen = pd.var(u64, 0)  # what that thread has seen of the semaphore
+        self.seen = pd.var(u64, 0)  # the last value that the counting thread has read
 
     def begin(self) -> None:
         """Announce that this block has started, so that others may wait for it."""
@@ -74,7 +74,7 @@ class TileSemaphore:
     def end(self) -> None:
         """Reset the semaphore, in the last block."""
         with pd.if_(self.is_counter & (self.seen.to(u32) & COUNT == self.blocks - 1)):
-            pd.ptx.st.relaxed.gpu.global_.u64(self.semaphore, 0)  # others have read it as loosely
+            pd.ptx.st.relaxed.gpu.global_.u64(self.semaphore, 0)  # all accesses of other blocks have ended
 
 
 def left(seen: Scalar) -> Scalar:

@@ -168,7 +168,7 @@ class TileAfterTile(Walk):
     start: StartLoads = staticmethod(loaded_elsewhere)
 
     def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
-        if start is not self.start:  # in a role: a kernel that changes what it reaches from outside is traced again
+        if start is not self.start:  # a role that changes an outer object is traced again
             self.start = start
         self.seek()
         if self.ahead:
@@ -186,7 +186,7 @@ class TileAfterTile(Walk):
             self._start_next()
         yield from self.finish(work, accumulators)
         if not self.ahead:
-            pd.ptx.bar.sync(0)  # the next copies overwrite the staged output
+            pd.ptx.bar.sync(0)  # the next loads overwrite the staged output
             self.advance()
 
     def skip(self, work: WorkTile) -> None:

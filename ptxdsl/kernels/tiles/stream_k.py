@@ -23,7 +23,7 @@ from ptxdsl.schedule import StreamKNumbers, StreamKPlan, StreamKThreadblockSwizz
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.types import Type
 
-WIDE_BYTES = 16  # of a copy: narrower ones are many, and leave no registers to go ahead
+WIDE_BYTES = 16  # of a load: narrower loads leave no registers to run ahead
 ANY = StreamKThreadblockSwizzle()  # a kernel serves any plan
 
 

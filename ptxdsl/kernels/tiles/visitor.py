@@ -21,9 +21,9 @@ from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
 
 WARP = 32
-DISTANCES = 1, 2, 4, 8, 16  # of the lanes that meet in a prefix
+DISTANCES = 1, 2, 4, 8, 16  # between lanes, in the steps of a prefix sum
 EVERY_LANE = 0xFFFFFFFF
-ENDS, COUNTERS = 2, 256  # counters of `seat`: for all blocks, and with those of the multiprocessors
+ENDS, COUNTERS = 2, 256  # counters of `seat`: two for all blocks, and in total with one a multiprocessor
 
 
 Succeeding: TypeAlias = Callable[[], Scalar]
@@ -87,9 +87,9 @@ class DeviceVisitor:
         """
         self.problems, self.tiles_of, self.succeeding = problems, tiles_of, succeeding
         self.index = pd.var(u32, block)
-        self.following = pd.var(u32, 0)  # the first problem behind the window of 32
-        self.last = pd.var(u32, 0)  # where the tiles of the window end, in the row of all tiles
-        self.end = pd.var(u32, 0)  # and those of this lane's problem
+        self.following = pd.var(u32, 0)  # the first problem after the window of 32
+        self.last = pd.var(u32, 0)  # the end of the tiles of the window, among all tiles
+        self.end = pd.var(u32, 0)  # the end of those of this lane's problem
         self.count = pd.var(u32, 0)
 
     def next_tile(self) -> Scalar:

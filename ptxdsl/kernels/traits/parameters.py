@@ -143,16 +143,16 @@ class Geometry(pd.Parameters):
     stride_w: u32
     dilation_h: u32
     dilation_w: u32
-    image: s64  # elements from one input image to the next, one line, one pixel
+    image: s64  # elements between input images, image rows, pixels
     line: s64
     pixel: s64
-    ldw: s64  # elements from one filter to the next, from one output pixel to the next
+    ldw: s64  # elements between filters, output pixels
     ldo: s64
-    step_c: u32  # a tile of k further, without carries: channels, columns and lines
+    step_c: u32  # the step of a tile along k, without carries: channels, columns and rows
     step_w: u32
     step_h: u32
-    turn: u32  # columns that the window spans, S·dilation
-    step: s64  # bytes of that step, of a carry from channels to columns, and of one from columns to lines
+    turn: u32  # columns of the window, S·dilation
+    step: s64  # bytes of that step, of a carry from channels to columns, and from columns to rows
     carry_w: s64
     carry_h: s64
 

@@ -18,7 +18,7 @@ from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
 from ptxdsl.types import Type
 
 USUAL = OneTile(GroupedRowsThreadblockSwizzle(8))
-PAD = 8  # elements between the rows of the staged output: rows begin in different banks
+PAD = 8  # elements after each row of the staged output, so that rows begin in different banks
 
 
 class Tiling(Protocol):

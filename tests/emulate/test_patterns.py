@@ -43,6 +43,7 @@ PATTERNS = {  # release, load, what follows it; ordered in one block, ordered be
     "release, red": (STORE.format("release.gpu", 1) + "red.relaxed.gpu.global.add.u32 [%rd1], 1;", *ACQUIRE, True, True),
     "release, narrow relaxed": (STORE.format("release.gpu", 1) + STORE.format("relaxed.cta", 2), *ACQUIRE, True, False),
     "narrow release, relaxed": (STORE.format("release.cta", 1) + STORE.format("relaxed.gpu", 2), *ACQUIRE, True, False),
+    "wide release, relaxed": ("st.release.gpu.global.u64 [%rd1], 1;" + STORE.format("relaxed.gpu", 2), *ACQUIRE, False, False),
     "release elsewhere": ("st.release.gpu.global.u32 [%rd1+8], 1;" + STORE.format("relaxed.gpu", 2), *ACQUIRE, False, False),
     "fence, fence": (GPU + STORE.format("relaxed.gpu", 2), LOAD.format("relaxed.gpu"), GPU, True, True),
     "fence, narrow fence": (GPU + STORE.format("relaxed.gpu", 2), LOAD.format("relaxed.gpu"), CTA, True, False),

@@ -59,7 +59,7 @@ class Locations:
         self.arrived: Boxes = {}
         self.arriving: list[JointArrival] = []  # of one instruction, not counted yet
         self.heard: dict[int, Heard] = {}
-        self.released: dict[tuple[Key, int], tuple[PastKnowledge, int]] = {}
+        self.released: dict[tuple[Key, int, int], tuple[PastKnowledge, int]] = {}  # by place, size and thread
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fences = [np.full(lanes, None, object) for _ in range(DEVICE + 1)]
         self.any_fenced = False
@@ -87,8 +87,8 @@ class Locations:
             boxes.clear()
             boxes |= kept
         self.released = {
-            (new, thread): release
-            for (key, thread), release in self.released.items()
+            (new, size, thread): release
+            for (key, size, thread), release in self.released.items()
             if (new := moved(key)) is not None
         }
 
@@ -221,9 +221,9 @@ class Locations:
                 self.boxes.pop(key, None)
             if then is not None:
                 self._leave(self.boxes, key, block, self.clocks.tell(lane, now), reach, access.unit)
-                self.released[key, self._thread(lane)] = then, reach
+                self.released[key, access.unit, self._thread(lane)] = then, reach
                 continue
-            earlier = self.released.get((key, self._thread(lane)))
+            earlier = self.released.get((key, access.unit, self._thread(lane)))
             if earlier is not None:
                 message = self.clocks.recall([lane], earlier[0])
                 self._leave(self.boxes, key, block, message, min(reach, earlier[1]), access.unit)

@@ -132,3 +132,19 @@ def test_rings_that_no_cluster_has_are_refused(case):
     text = refusal(body, arch="sm_90a")
     assert text.startswith(message + "\n")
     assert text.endswith(f"  help: {help}")
+
+
+@pd.kernel(cluster=2, arch="sm_100a", reqntid=64)
+def released_by_products():
+    ring = pd.Ring(2, stage_bytes=64, consumers=1, cluster=2)
+    ring.wait()
+    ring.release(after_mma=True)
+
+
+def test_products_release_stages_of_their_own_block_only():
+    with pytest.raises(pd.TraceError) as refused:
+        released_by_products.ptx()
+    assert str(refused.value).splitlines()[0] == "`after_mma` releases stages of one block; this ring has cluster=2"
+    assert (
+        str(refused.value).splitlines()[-1] == "  help: execute tcgen05.commit with .multicast::cluster on `slot.empty`"
+    )

@@ -170,9 +170,14 @@ class Ring:
         return slot
 
     @public
-    def commit(self) -> None:
-        """Advance past the acquired stage; without `stage_bytes`, arrive at its full mbarrier."""
-        if self.stage_bytes is None:
+    def commit(self, *, after_mma: bool = False) -> None:
+        """Advance past the acquired stage; without `stage_bytes`, arrive at its full mbarrier.
+
+        With `after_mma`, the arrival follows the tcgen05 operations that this thread has issued (tcgen05.commit).
+        """
+        if after_mma:
+            self._commit_mma(self._slot(self._written.index).full)
+        elif self.stage_bytes is None:
             emit("mbarrier.arrive.shared::cta.b64", (self._slot(self._written.index).full,), out=SINK)
         self._written.advance()
 
@@ -186,16 +191,36 @@ class Ring:
         return slot
 
     @public
-    def release(self, slot: Slot | None = None) -> None:
+    def release(self, slot: Slot | None = None, *, after_mma: bool = False) -> None:
         """Release a slot after reading it, by default the first one waited for and not yet released.
 
         Slots are released in the order of `wait`. Several may be held, for example while wgmmas that read them are in
-        flight.
+        flight. With `after_mma`, the arrival follows the tcgen05 operations that this thread has issued
+        (tcgen05.commit).
         """
         if slot is not None and not isinstance(slot, Slot):
             refuse(f"`release` takes the slot that `wait` returned; found {shown(slot)}", "write `ring.release(slot)`")
         self._uses.releases = True
         empty = self._slot(self._held).empty if slot is None else slot.empty
+        if after_mma:
+            self._commit_mma(empty)
+        else:
+            self._arrive_empty(empty)
+        with steps():
+            self._held += 1
+            self._held.set(select(self._held == self.stages, 0, self._held))
+
+    def _commit_mma(self, mbarrier: PointerValue) -> None:
+        """Let an mbarrier track the tcgen05 operations that this thread has issued."""
+        if self.cluster > 1:
+            refuse(
+                f"`after_mma` releases stages of one block; this ring has cluster={self.cluster}",
+                "execute tcgen05.commit with .multicast::cluster on `slot.empty`",
+            )
+        emit("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", (mbarrier,))
+
+    def _arrive_empty(self, empty: PointerValue) -> None:
+        """Arrive at an empty mbarrier, for the threads of `each`, in all blocks of the cluster."""
         self._fence_reads()
         if self.each == "warp":
             emit("bar.warp.sync", (0xFFFFFFFF,))
@@ -208,9 +233,6 @@ class Ring:
             with steps():
                 rank = thread_of(current("pd.Ring")) & ARRIVALS[self.each] - 1
                 _arrive_remotely(empty, rank % self.cluster, self._arrives, self._ordered("release"))
-        with steps():
-            self._held += 1
-            self._held.set(select(self._held == self.stages, 0, self._held))
 
     def reader(self) -> Self:
         """Return this ring with separate read positions, for a second consumer role.

@@ -133,16 +133,14 @@ class Works:
         reads: Sequence[Sequence[TensorRegion]],
         writes: Sequence[Sequence[TensorRegion]],
     ) -> None:
-        lanes = x.lanes_now
-        if self.order is None:
-            pass
-        elif isinstance(product, TensorMemoryCopy):
+        lanes, kind, keys, is_narrow = x.lanes_now, OperationKind.COPY, [], False
+        if isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
-            self.order.issue(x, OperationKind.COPY, lanes, slots, reads, writes, is_narrow_copy=is_narrow)
         else:
-            form = product.form
+            form, kind = product.form, OperationKind.MULTIPLY
             keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
-            self.order.issue(x, OperationKind.MULTIPLY, lanes, slots, reads, writes, keys)
+        if self.order is not None:
+            self.order.issue(x, kind, lanes, slots, reads, writes, keys, is_narrow)
         x.unwritten = None
         reading = x.begin_reading(product.chunks, product.described)
         assert isinstance(reading, Reading)

@@ -32,6 +32,8 @@ class Format:
 
 E2M1, E2M3, E3M2 = (Type(name, 8, "f") for name in ("e2m1", "e2m3", "e3m2"))
 """Floats of 4 and 6 bits, in bytes of their own."""
+E2M1_PAIR = Type("e2m1x2", 4, "f")
+"""Floats of 4 bits, two in a byte."""
 
 FORMATS = {
     f16: Format(11, -14, 65504.0),

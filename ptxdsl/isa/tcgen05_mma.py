@@ -123,7 +123,7 @@ class Tcgen05Mma(TensorMemoryProduct):
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         for_one_block(i)
-        if i.sp or i.block_scale or i.ashift:
+        if i.sp or i.ashift:
             refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
         for which, product in products(m, i, named):

@@ -78,9 +78,9 @@ def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool = False
         )
     if bits & RESERVED:
         raise InvalidDescriptor("a reserved bit of the descriptor (6, 23 or 29) is not 0", "clear bits 6, 23 and 29")
-    dtype = _coded(SUMS[kind], bits >> 4 & 3, "D", "bits 4 and 5", where)
-    atype = _coded(INPUTS[kind], bits >> 7 & 7, "A", "bits 7 to 9", where)
-    btype = _coded(INPUTS[kind], bits >> 10 & 7, "B", "bits 10 to 12", where)
+    dtype = coded(SUMS[kind], bits >> 4 & 3, "D", "bits 4 and 5", where)
+    atype = coded(INPUTS[kind], bits >> 7 & 7, "A", "bits 7 to 9", where)
+    btype = coded(INPUTS[kind], bits >> 10 & 7, "B", "bits 10 to 12", where)
     if kind == "kind::f16" and dtype is f16 and bf16 in (atype, btype):
         raise InvalidDescriptor("D is f16 and A or B is bf16; D of bf16 factors is f32", "write 1 to bits 4 and 5")
     negated = bool((bits >> 13 ^ bits >> 14) & 1)
@@ -94,17 +94,23 @@ def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool = False
     else:
         _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
     transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
-    for matrix, type, is_transposed in zip("AB", (atype, btype), transposed, strict=True):
-        if is_transposed and type in NARROW:
-            major = "M-major" if matrix == "A" else "N-major"
-            message = f"{matrix} of {type} is {major}; elements of 4 and 6 bits are K-major"
-            raise InvalidDescriptor(message, f"clear bit {15 if matrix == 'A' else 16}")
+    check_majors(atype, btype, transposed)
     return InstructionFields(
         kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE), weight_stationary
     )
 
 
-def _coded(types: dict[int, Type], code: int, matrix: str, bits: str, where: str) -> Type:
+def check_majors(atype: Type, btype: Type, transposed: tuple[bool, bool]) -> None:
+    """Refuse elements of 4 and 6 bits that are not K-major."""
+    for matrix, type, is_transposed in zip("AB", (atype, btype), transposed, strict=True):
+        if is_transposed and type in NARROW:
+            major = "M-major" if matrix == "A" else "N-major"
+            message = f"{matrix} of {type} is {major}; elements of 4 and 6 bits are K-major"
+            raise InvalidDescriptor(message, f"clear bit {15 if matrix == 'A' else 16}")
+
+
+def coded(types: dict[int, Type], code: int, matrix: str, bits: str, where: str) -> Type:
+    """Return the type with a code, or refuse the code."""
     if code not in types:
         known = " or ".join(f"{value} ({type})" for value, type in types.items())
         raise InvalidDescriptor(f"the type of {matrix}, {bits} of the descriptor, is {code}", f"{where} takes {known}")

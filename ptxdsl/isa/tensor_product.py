@@ -25,7 +25,7 @@ from ..layout.tensor_memory import (
 from ..types import Type, bf16, e4m3, e5m2, f16, s32, tf32
 from .matrix import added, values
 from .narrow import of_bytes
-from .numerics import E2M1, E2M3, E3M2, canonical
+from .numerics import E2M1, E2M1_PAIR, E2M3, E3M2, canonical
 from .opcode import Opcode
 from .step import Step
 from .tensor_core import WIDE, Accumulation
@@ -39,12 +39,26 @@ from .tensor_descriptors import (
     instruction,
     operand,
 )
+from .tensor_scales import CHUNKS, ScaleFields, factors, scale_region, scaled_instruction
 
 A_COLUMNS = K_BYTES // 4  # of A in tensor memory
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
     "b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2, E2M1, E2M3, E3M2), WIDE)
 }
 """The accumulation of the tensor cores, by the setting `numerics` and the type of the factors: MMA-Sim's constants."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class BlockScales:
+    """The scale factors of products: their fields, and the addresses, (lanes,), of those of A and of B."""
+
+    fields: ScaleFields
+    a: np.ndarray
+    b: np.ndarray
+
+    def part(self, which: np.ndarray) -> Self:
+        """Select some of the lanes."""
+        return replace(self, a=self.a[which], b=self.b[which])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,6 +79,7 @@ class TensorProduct:
     accumulates: np.ndarray
     scale: int
     enabled: np.ndarray
+    scales: BlockScales | None
     described: tuple[tuple[str, int, np.ndarray], ...]
 
     @property
@@ -75,10 +90,11 @@ class TensorProduct:
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
         described = tuple((name, count, descriptors[which]) for name, count, descriptors in self.described)
+        scales = None if self.scales is None else self.scales.part(which)
         a, arrays = None if self.a is None else self.a[which], (self.accumulates[which], self.enabled[which])
         return replace(
             self, d=self.d[which], a=a, chunks=self.chunks[:, which], accumulates=arrays[0], enabled=arrays[1],
-            described=described,
+            scales=scales, described=described,
         )  # fmt: skip
 
     def chains(self, other: TensorProduct) -> bool:
@@ -88,9 +104,11 @@ class TensorProduct:
 
     def reads(self, lane: int) -> tuple[TensorRegion, ...]:
         """Return the regions of tensor memory that a lane's product reads and does not write."""
-        if self.a is None:
-            return ()
-        return matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS)
+        regions = () if self.a is None else matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS)
+        if self.scales is None:
+            return regions
+        sides = (self.scales.a, self.form.m), (self.scales.b, self.form.n)
+        return (*regions, *(scale_region(int(address[lane]), rows) for address, rows in sides))
 
     def writes(self, lane: int) -> tuple[TensorRegion, ...]:
         """Return the regions that a lane's product writes, and reads if it accumulates."""
@@ -110,12 +128,17 @@ class TensorProduct:
         return np.ascontiguousarray(numbers).view(np.uint32)
 
     def multiply_add(
-        self, numerics: str, total: np.ndarray, chunks: np.ndarray, a_cells: np.ndarray | None
+        self,
+        numerics: str,
+        total: np.ndarray,
+        chunks: np.ndarray,
+        a_cells: np.ndarray | None,
+        scales: tuple[np.ndarray, np.ndarray] | None,
     ) -> np.ndarray:
         """Return the accumulators (lanes, M, N) after the product.
 
         `chunks` are the data read from shared memory, (n, lanes, 16) bytes; `a_cells` the words of A in tensor memory,
-        (lanes, M, 8), if it is there.
+        (lanes, M, 8), if it is there; `scales` those of the scale factors of A and B in a quarter of the lanes.
         """
         form: Any = self.form
         if a_cells is None:
@@ -123,6 +146,12 @@ class TensorProduct:
         else:
             a = _numbers(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
         b = _matrix(chunks[self.split :], form.n, form.btype, form.transposed_b)
+        if self.scales is not None and scales is not None:
+            fields = self.scales.fields
+            for_a = factors(scales[0], form.m, fields.type, fields.chunks, fields.first_a)
+            for_b = factors(scales[1], form.n, fields.type, fields.chunks, fields.first_b)
+            a, b = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, for_a), (b, for_b)))
+            numerics = ""  # rounded once
         accumulation = ACCUMULATION.get(numerics, {}).get(form.atype)
         add_up = partial(added, form, accumulation)
         if self.scale:
@@ -136,6 +165,8 @@ class TensorProduct:
 def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.ndarray:
     """Return an operand as f64 matrices (lanes, rows, K), from the chunks read for it."""
     octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(chunks.shape[1], -1)
+    if type is E2M1_PAIR:
+        return of_bytes("e2m1", 2)[octets].reshape(len(octets), rows, -1)
     if type in NARROW:
         octets = unpacked(octets, NARROW[type])
     if not transposed:
@@ -146,7 +177,9 @@ def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.n
 
 
 def _numbers(octets: np.ndarray, type: Type) -> np.ndarray:
-    """Return elements as f64; those of 4 and 6 bits have a byte each."""
+    """Return elements as f64; those of 4 and 6 bits have a byte each, or two share one."""
+    if type is E2M1_PAIR:
+        return of_bytes("e2m1", 2)[octets]
     return of_bytes(type.name)[octets] if type in NARROW else values(octets, type)
 
 
@@ -170,8 +203,11 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
     for bits in np.unique(descriptors).tolist():
         which = descriptors == bits
         try:
-            form = instruction(i.kind, 1, bits, ".ws." in i.text)
+            form, fields = _form(i, bits)
             product = _product(m, form, which, named)
+            if fields is not None:
+                addresses = (_at(m, named[name], which) for name in ("scale_a", "scale_b"))
+                product = replace(product, scales=BlockScales(fields, *addresses))
         except InvalidDescriptor as invalid:
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
             continue
@@ -180,6 +216,14 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
             m.fail("tensor-memory", f"{i.text}: {misplaced[0]}", which, misplaced[1])
             continue
         yield which, product
+
+
+def _form(i: Opcode, bits: int) -> tuple[InstructionFields, ScaleFields | None]:
+    """Decode an instruction descriptor."""
+    if "block_scale" in i.text:
+        size = next((name for name in (*CHUNKS, "block32") if f".{name}" in i.text), None)
+        return scaled_instruction(i.kind, size, bits)
+    return instruction(i.kind, 1, bits, ".ws." in i.text), None
 
 
 def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
@@ -205,7 +249,7 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
     return TensorProduct(
         form, _at(m, named["d"], which), None if a is None else _at(m, a, which), np.concatenate(read), split,
         np.broadcast_to(named["enable_input_d"], m.shape)[which].astype(bool), int(named.get("scale_input_d") or 0),
-        enabled, () if wide else tuple(described),
+        enabled, None, () if wide else tuple(described),
     )  # fmt: skip
 
 

@@ -166,6 +166,7 @@ class Product:
                 body += f"add.u32 %r9, %r8, {a_at + 8 * step}; add.u64 %rd4, %rd1, {2 * B_AT + step * 4096};\n"
                 body += global_words("ld", 8, "%rd4")
                 body += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9], {registers(8)};\n"
+        body += self.prepare()
         body += "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; fence.proxy.async.shared::cta;\n"
         body += "@%p1 mbarrier.init.shared::cta.b64 [%r4], 1;\nbar.sync 0; tcgen05.fence::after_thread_sync;\n@!%p1 bra W;\n"
         body += f"add.u32 %r11, %r7, {lane};\n"
@@ -178,6 +179,18 @@ class Product:
             body += f"tcgen05.ld.sync.aligned.32x32b.x8.b32 {registers(8)}, [%r9]; tcgen05.wait::ld.sync.aligned;\n"
             body += global_words("st", 8, "%rd4")
         return source(body)
+
+    def prepare(self):
+        """Store more to tensor memory."""
+        return ""
+
+    def others(self):
+        """More bytes of the input, after A in cells."""
+        return np.zeros(0, np.uint8)
+
+    def suffix(self):
+        """The modifiers after the kind, and the operands before the predicate."""
+        return "", ""
 
     def product(self, step, a_at):
         a = f"mov.b64 %rd5, {self.descriptor(0, step)};\n"
@@ -192,7 +205,10 @@ class Product:
         scale = f", {self.scale}" if self.scale is not None else ""
         text += f"setp.ne.u32 %p4, {int(self.accumulates or step > 0)}, 0;\n"
         kind = f"tcgen05.mma{'.ws' * self.weight_stationary}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
-        return text + f"{kind} [%r11], {operand}, %rd6, %r13{mask}, %p4{scale};\n"
+        modifiers, operands = self.suffix()
+        if modifiers:
+            kind = f"tcgen05.mma.cta_group::1.{modifiers}"
+        return text + f"{kind} [%r11], {operand}, %rd6, %r13{mask}{operands}, %p4{scale};\n"
 
     def run(self, a, b, c, **options):
         """The report and D; lanes that the product leaves alone keep zeros."""
@@ -203,7 +219,7 @@ class Product:
         for part in range(parts):
             lanes = self.lanes() + part * self.m * (parts > 1)
             cells[:width, lanes] = bits[:, part * width : (part + 1) * width].T
-        x = np.concatenate([self.image(0, a), self.image(1, b), self.packed(a)])
+        x = np.concatenate([self.image(0, a), self.image(1, b), self.packed(a), self.others()])
         report = launch(self.text(), x, cells, **options)
         columns = [cells[:width, self.lanes() + part * self.m * (parts > 1)].T for part in range(parts)]
         d = np.concatenate(columns, axis=1).astype(f"u{c.itemsize}")

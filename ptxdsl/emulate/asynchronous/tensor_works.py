@@ -15,7 +15,8 @@ from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
 from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
 from ...isa.tensor_product import A_COLUMNS, TensorProduct
-from ...layout.tensor_memory import ALL_LANES, TensorRegion, lane_of
+from ...isa.tensor_scales import QUARTER, scale_columns
+from ...layout.tensor_memory import ALL_LANES, FULL, TensorRegion, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.spaces import Memory
 from ..observe.races.clocks import Message
@@ -253,9 +254,19 @@ class Works:
                 cells = None
                 if each.a is not None:
                     cells = self.cells.matrix(first.slots, each.a, placement, A_COLUMNS)
-                total = each.multiply_add(x.numerics, total, self._read(work), cells)
+                total = each.multiply_add(x.numerics, total, self._read(work), cells, self._scales(work, each))
             words = product.cells(total)
             self.cells.put_matrix(first.slots, product.d, placement, product.enabled, words, origins)
+
+    def _scales(self, work: TensorWork, product: TensorProduct) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the cells of the scale factors of A and of B, in the first quarter of the lanes."""
+        if product.scales is None:
+            return None
+        a, b = (
+            self.cells.matrix(work.slots, address, QUARTER, scale_columns(rows))
+            for address, rows in self._scale_places(product)
+        )
+        return a, b
 
     def _read(self, work: TensorWork) -> np.ndarray:
         """Return what products read from shared memory, (chunks, lanes, 16)."""
@@ -281,9 +292,19 @@ class Works:
                 text = f"{name} reads A in tensor memory, of which some cells were never written"
                 a = np.where(a == NEVER_WRITTEN, self.cells.origin(text), a)
             origins = np.maximum(origins, a)
+        for address, rows in self._scale_places(product):
+            stale = self.cells.matrix_origins(work.slots, address, FULL, scale_columns(rows)).any((1, 2))
+            text = f"{name} reads scale factors in tensor memory, of which some cells were never written"
+            if stale.any():
+                origins[stale] = self.cells.origin(text)
         if work.stale is not None:
             origins[work.stale] = self.cells.origin(work.text)
         return origins
+
+    def _scale_places(self, product: TensorProduct) -> list[tuple[np.ndarray, int]]:
+        """Return the addresses of the scale factors of A and of B, and the numbers of their rows."""
+        scales = product.scales
+        return [] if scales is None else [(scales.a, product.form.m), (scales.b, product.form.n)]
 
     def _arrive(self, x: Executor, commit: TensorCommit) -> None:
         """Let commits arrive at their mbarriers."""

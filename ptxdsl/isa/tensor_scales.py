@@ -1,0 +1,95 @@
+"""Block scales of tcgen05.mma (PTX ISA, "Block Scaling for tcgen05.mma.sync"): instruction descriptors and factors.
+
+The factors of row i of A (column i of B) are bytes of the cell in lane i % 32, i // 32 columns after the address. They
+are repeated in each quarter of the lanes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..layout.tensor_memory import ALL_LANES, RowPlacement, TensorRegion, column_of
+from ..types import Type, f32
+from .narrow import scales_of_bytes
+from .numerics import E2M1_PAIR
+from .tensor_descriptors import F8_INPUTS, InstructionFields, InvalidDescriptor, check_majors, coded
+
+QUARTER = RowPlacement(np.arange(32))
+ROWS_OF_COLUMN = 32
+PAIRS: dict[int, Type] = {1: E2M1_PAIR}
+IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
+"""The first byte of the factors of an instruction, by their number."""
+CHUNKS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
+SCALE_M = 128
+
+
+class ScaleFields(NamedTuple):
+    """The scale factors of an instruction: their type, their number for a row, and the first byte for A and for B."""
+
+    type: str
+    chunks: int
+    first_a: int
+    first_b: int
+
+
+@cache
+def scaled_instruction(kind: str, size: str | None, bits: int) -> tuple[InstructionFields, ScaleFields]:
+    """Decode and check the instruction descriptor of a dense product with block scales. Raises InvalidDescriptor."""
+    wide = kind == "kind::mxf8f6f4"
+    chunks = CHUNKS.get(size or "", 1 if wide else 2)
+    reserved = 0b1011 | 1 << 6 | 7 << 24 | (1 << 31 if wide else 1 << 12 | 3 << 15)
+    if bits & 4:
+        raise InvalidDescriptor("bit 2 of the descriptor, of sparse products, is 1", "clear it")
+    if not wide and bits >> 31:
+        raise InvalidDescriptor("bit 31 of the descriptor is 1: K = 96 is not emulated", "clear it, for K = 64")
+    if bits & reserved:
+        raise InvalidDescriptor(
+            "a reserved bit of the descriptor is not 0", "clear it: see the tables of the PTX manual"
+        )
+    types = F8_INPUTS if wide else PAIRS
+    atype = coded(types, bits >> 7 & 7, "A", "bits 7 to 9", kind)
+    btype = coded(types, bits >> 10 & (7 if wide else 3), "B", "bits 10 to 12" if wide else "bits 10 and 11", kind)
+    transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
+    check_majors(atype, btype, transposed)
+    m, n, is_ue8m0 = (bits >> 27 & 3) << 7, (bits >> 17 & 63) << 3, bool(bits >> 23 & 1)
+    if m != SCALE_M:
+        raise InvalidDescriptor(f"M, 128 times bits 27 and 28 of the descriptor, is {m}", f"{kind} takes M = 128")
+    step = 16 if transposed[1] else 8
+    if n % step or not step <= n <= 256:
+        raise InvalidDescriptor(
+            f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{kind} takes multiples of {step} up to 256"
+        )
+    if not is_ue8m0 and (kind != "kind::mxf4nvf4" or chunks != 4):
+        raise InvalidDescriptor("the scale factors, bit 23 of the descriptor, are ue4m3", "set it, for ue8m0")
+    firsts = bits >> 29 & 3, bits >> 4 & 3
+    for matrix, first in zip("AB", firsts, strict=True):
+        if first not in IDS[chunks]:
+            known = ", ".join(map(str, IDS[chunks]))
+            raise InvalidDescriptor(
+                f"the scale factor ID of {matrix} is {first}", f"with {chunks} factors a row it can be {known}"
+            )
+    negated = bool((bits >> 13 ^ bits >> 14) & 1)
+    form = InstructionFields(kind, 1, f32, atype, btype, negated, *transposed, m, n, False)
+    return form, ScaleFields("ue8m0" if is_ue8m0 else "ue4m3", chunks, *firsts)
+
+
+def scale_columns(rows: int) -> int:
+    """Return the number of columns that hold the factors of rows of A, or columns of B."""
+    return -(-rows // ROWS_OF_COLUMN)
+
+
+def scale_region(address: int, rows: int) -> TensorRegion:
+    """Return the cells of the factors, in all quarters."""
+    first = column_of(address)
+    return TensorRegion(ALL_LANES, first, first + scale_columns(rows))
+
+
+def factors(words: np.ndarray, rows: int, type: str, chunks: int, first: int) -> np.ndarray:
+    """Return the factors, (lanes, rows, chunks), in the cells of a quarter, (lanes, 32, columns)."""
+    by_row = words.transpose(0, 2, 1).reshape(len(words), -1)[:, :rows]
+    shifts = (8 * (first + np.arange(chunks))).astype(np.uint32)
+    result: np.ndarray = scales_of_bytes(type)[by_row[..., np.newaxis] >> shifts & np.uint32(255)]
+    return result

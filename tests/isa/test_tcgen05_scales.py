@@ -1,0 +1,188 @@
+"""Products in tensor memory with block scales, against numpy, and what is refused."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from ptxdsl.assemble import assemble
+from ptxdsl.isa.narrow import scales_of_bytes, values
+from tests.emulate.support import clean
+from tests.emulate.tensor_kernels import global_words, registers
+
+from .tensor_products import B_AT, CODES, Product
+
+A_AT, SCALE_A, SCALE_B = 256, 400, 408  # columns
+
+
+@dataclass(frozen=True)
+class Scaled(Product):
+    """A chain of products with `chunks` scale factors of a type for each row, which begin at the bytes `firsts`."""
+
+    kind: str = "mxf8f6f4"
+    size: str = ""
+    scale_type: str = "ue8m0"
+    chunks: int = 1
+    firsts: tuple[int, int] = (0, 0)
+
+    @property
+    def pairs(self):
+        return self.kind != "mxf8f6f4"
+
+    @property
+    def names(self):
+        return ("pair", "pair") if self.pairs else (self.a, self.b or self.a)
+
+    @property
+    def idesc(self):
+        codes = (1, 1) if self.pairs else (CODES[self.a], CODES[self.b or self.a])
+        flags = self.negated[0] << 13 | self.negated[1] << 14 | self.transposed[0] << 15 | self.transposed[1] << 16
+        shape = self.n // 8 << 17 | (self.scale_type == "ue8m0") << 23 | self.m // 128 << 27
+        return codes[0] << 7 | codes[1] << 10 | flags | shape | self.firsts[0] << 29 | self.firsts[1] << 4
+
+    def suffix(self):
+        size = f".{self.size}" if self.size else ""
+        return f"kind::{self.kind}.block_scale{size}", ", [%r14], [%r15]"
+
+    def prepare(self):
+        """Store the scale factors to all quarters: columns of 32 rows of A, then those of B."""
+        at = 2 * B_AT + self.steps * 4096
+        body = f"add.u64 %rd4, %rd1, {at};\n" + global_words("ld", 16, "%rd4")
+        body += f"add.u32 %r9, %r8, {SCALE_A};\n"
+        body += f"tcgen05.st.sync.aligned.32x32b.x16.b32 [%r9], {registers(16)};\n"
+        return body + f"add.u32 %r14, %r7, {SCALE_A}; add.u32 %r15, %r7, {SCALE_B};\n"
+
+    def others(self):
+        return np.ascontiguousarray(self.scale_cells).view(np.uint8).reshape(-1)
+
+    def with_scales(self, rng):
+        """A copy with random scale factors: bytes of the rows of A and of B, (rows, 4)."""
+        low, high = (120, 134) if self.scale_type == "ue8m0" else (0x20, 0x60)
+        case = replace(self)
+        bytes_a, bytes_b = (rng.integers(low, high, (rows, 4), np.uint8) for rows in (128, 256))
+        cells = np.zeros((16, 128), np.uint32)
+        for first, rows in ((0, bytes_a), (SCALE_B - SCALE_A, bytes_b)):
+            for row, line in enumerate(rows):
+                cells[first + row // 32, row % 32 :: 32] = line.view(np.uint32)[0]
+        object.__setattr__(case, "scale_cells", cells)
+        object.__setattr__(case, "scale_bytes", (bytes_a, bytes_b))
+        return case
+
+    def numbers(self, bits, side):
+        if not self.pairs:
+            return super().numbers(bits, side)
+        both = np.stack([bits & 15, bits >> 4], axis=-1).reshape(len(bits), -1)
+        return values("e2m1")[both]
+
+    def scaled(self, bits, side):
+        """The numbers of a step times their factors."""
+        numbers, rows = self.numbers(bits, side), len(bits)
+        first = self.firsts[side]
+        factors = scales_of_bytes(self.scale_type)[self.scale_bytes[side][:rows, first : first + self.chunks]]
+        return numbers * factors.repeat(numbers.shape[1] // self.chunks, axis=1)
+
+    def expected(self, a, b, c):
+        sign = -1 if self.negated[0] != self.negated[1] else 1
+        total = c.astype(np.float64) if self.accumulates else np.zeros(c.shape)
+        for step in range(self.steps):
+            part = np.s_[:, step * 32 : (step + 1) * 32]  # bytes
+            total = total + sign * (self.scaled(a[part], 0) @ self.scaled(b[part], 1).T)
+        return total
+
+
+CASES = [
+    Scaled(a="e4m3", b="e5m2", n=16),
+    Scaled(a="e4m3", n=40, firsts=(1, 3), size="scale_vec::1X"),
+    Scaled(a="e5m2", n=256, steps=1, size="block32"),
+    Scaled(a="e2m1", b="e3m2", n=24, firsts=(2, 0)),
+    Scaled(a="e4m3", n=32, transposed=(True, True)),
+    Scaled(a="e4m3", from_cells=True, negated=(True, False)),
+    Scaled(kind="mxf4", chunks=2, n=16),
+    Scaled(kind="mxf4", chunks=2, size="scale_vec::2X", firsts=(2, 0), n=136, steps=1),
+    Scaled(kind="mxf4nvf4", chunks=4, size="scale_vec::4X", scale_type="ue4m3", n=64),
+    Scaled(kind="mxf4nvf4", chunks=4, size="block16", n=16, from_cells=True),
+    Scaled(kind="mxf4nvf4", chunks=2, size="block32", n=16, accumulates=False),
+]
+
+
+def label(case):
+    return f"{case.kind}-{case.size}-{case.scale_type}-{case.a}-{case.n}-{case.firsts}"
+
+
+@pytest.mark.cases(4)
+@pytest.mark.parametrize("case", CASES, ids=label)
+def test_it_is_the_product_of_numpy(case, rng):
+    case = case.with_scales(rng)
+    a, b, c = case.random(rng)
+    report, d = case.run(a, b, c)
+    clean(report)
+    np.testing.assert_allclose(d, case.expected(a, b, c), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[6], CASES[8]], ids=label)
+def test_the_assembler_warns_of_nothing(case, rng):
+    text = case.with_scales(rng).text()
+    arch = "sm_100a"
+    assert assemble(text, arch).warnings == ()
+
+
+REFUSED = {
+    "M": (
+        Scaled(a="e4m3", m=64, steps=1), "mxf8f6f4.block_scale: M, 128 times bits 27 and 28 of the descriptor, is 0",
+        "kind::mxf8f6f4 takes M = 128",
+    ),
+    "an ID of two factors": (
+        Scaled(kind="mxf4", chunks=2, steps=1, firsts=(1, 0)),
+        "mxf4.block_scale: the scale factor ID of A is 1", "with 2 factors a row it can be 0, 2",
+    ),
+    "ue4m3 of blocks of 32": (
+        Scaled(kind="mxf4nvf4", chunks=2, size="block32", steps=1, scale_type="ue4m3"),
+        "mxf4nvf4.block_scale.block32: the scale factors, bit 23 of the descriptor, are ue4m3", "set it, for ue8m0",
+    ),
+    "M-major pairs": (
+        Scaled(kind="mxf4", chunks=2, steps=1, transposed=(True, False)),
+        "mxf4.block_scale: a reserved bit of the descriptor is not 0", "clear it: see the tables of the PTX manual",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_fields_of_the_instruction_descriptor(name, rng):
+    case, message, help = REFUSED[name]
+    case = case.with_scales(rng)
+    finding = case.run(*case.random(rng))[0].findings[0]
+    assert (finding.kind, finding.message, finding.help) == (
+        "tensor-memory", "tcgen05.mma.cta_group::1.kind::" + message, help,
+    )  # fmt: skip
+
+
+def test_scale_factors_are_not_overwritten_in_flight(rng):
+    """A copy follows a product that reads them; the pair is not pipelined."""
+    case = CASES[0].with_scales(rng)
+    commit = "tcgen05.commit.cta_group::1."
+    copy = "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r14], %rd6;\n"
+    text = case.text()
+    assert text.count(commit) == 1
+    object.__setattr__(case, "text", lambda: text.replace(commit, copy + commit))
+    finding = case.run(*case.random(rng))[0].findings[0]
+    assert (finding.kind, finding.message) == (
+        "race",
+        "tcgen05.cp.cta_group::1.32x128b.warpx4 writes columns 400 to 403 of tensor memory, which "
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale of the same warp may still read; no tcgen05.commit that "
+        "covers it has arrived",
+    )
+
+
+def test_scale_factors_that_were_never_written(rng):
+    case = CASES[0].with_scales(rng)
+    text = case.text().replace(f"add.u32 %r15, %r7, {SCALE_B};", "add.u32 %r15, %r7, 480;")
+    object.__setattr__(case, "text", lambda: text)
+    assert (
+        case.run(*case.random(rng))[0]
+        .findings[0]
+        .message.startswith(
+            "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale reads scale factors in tensor memory, of which some cells "
+            "were never written; st.global.b32 uses it"
+        )
+    )

@@ -49,7 +49,7 @@ ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class BlockScales:
+class ScaleOperands:
     """The scale factors of products: their fields, and the addresses, (lanes,), of those of A and of B."""
 
     fields: ScaleFields
@@ -79,7 +79,7 @@ class TensorProduct:
     accumulates: np.ndarray
     scale: int
     enabled: np.ndarray
-    scales: BlockScales | None
+    scales: ScaleOperands | None
     described: tuple[tuple[str, int, np.ndarray], ...]
 
     @property
@@ -207,7 +207,7 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
             product = _product(m, form, which, named)
             if fields is not None:
                 addresses = (_at(m, named[name], which) for name in ("scale_a", "scale_b"))
-                product = replace(product, scales=BlockScales(fields, *addresses))
+                product = replace(product, scales=ScaleOperands(fields, *addresses))
         except InvalidDescriptor as invalid:
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
             continue

@@ -21,7 +21,7 @@ from ptxdsl.kernels.grouped import VISITORS, grouped_gemm, grouped_kernel
 from ptxdsl.kernels.product.operands import Operands, outputs
 from ptxdsl.kernels.sm80.tiling import usual_atom
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
-from ptxdsl.kernels.tiles.visitor import COUNTERS, from_lane, prefix_sum, seat
+from ptxdsl.kernels.tiles.visitor import COUNTERS, TableVisitor, from_lane, prefix_sum, seat
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import GroupedProblemVisitor, tile_of
 from tests.kernels.test_gemm import BOUNDARIES, ORDERS, ROUNDING, matrix, poisoned
@@ -145,6 +145,25 @@ def test_more_problems_than_a_warp_looks_at(name, rng):
     sizes = [(int(m), 8, 16) for m in rng.integers(0, 20, 100)]
     for options in SCHEDULES.values():
         check(machine(name), rng, sizes, config=SMALL, **options)
+
+
+@pd.kernel(reqntid=64)
+def sums_of_entries(table: ptr[s32], y: ptr[u32], count: u32):
+    visitor, total = TableVisitor(table, count, 2, 64), pd.var(u32, 0)
+    with pd.while_(visitor.next_tile):
+        first, second = visitor.work()
+        total += first * second
+        visitor.advance()
+    y[pd.tid.x] = total
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "skewed"])
+def test_more_entries_of_a_block_than_it_has_threads(schedule):
+    """The block loads the second 64 entries when both of its warps have read the first ones."""
+    table, y = np.arange(260, dtype=np.int32), np.zeros(64, np.uint32)
+    with pd.config.using(schedule=schedule):
+        assert pd.emulate(sums_of_entries, 1, 64, table, y, 130, shared_bytes=512).findings == []
+    assert (y == (table[::2] * table[1::2]).sum()).all()
 
 
 @pytest.mark.parametrize("name", MACHINES)

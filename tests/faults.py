@@ -42,7 +42,7 @@ FAULTS = [
     ("trace/roles.py", "thread_of(self.builder) - self.first * self.size", "thread_of(self.builder) + self.first * self.size"),
     ("trace/literal.py", "rounded = (wide + 0x7FFF + ((wide >> 16) & 1)) >> 16", "rounded = (wide + 0x7FFF) >> 16"),
     ("trace/control.py", "builtins.range(*parts) if len(parts) == 3", "builtins.range(*parts) if len(parts) == 4"),
-    ("trace/memory.py", "start + known.cosize * element.bytes", "start - known.cosize * element.bytes"),
+    ("trace/arrays.py", "start + known.cosize * element.bytes", "start - known.cosize * element.bytes"),
     ("trace/tensor_map.py", "if swizzle and inner > swizzle and inner % swizzle:", "if swizzle and inner % swizzle:"),
     ("trace/value.py", "variable.set(init)", "pass"),
     # parse
@@ -77,7 +77,7 @@ FAULTS = [
     ("emulate/memory/regions.py", "        self.in_flight += 1\n        if self.tracked:", "        self.in_flight += 1\n        if False:"),
     ("emulate/run/meetings.py", "short = (count > 0) & (count < WARP)", "short = (count > 0) & (count < WARP - 1)"),
     # runtime
-    ("runtime/values.py", "return 0x7FFF", "return 0x7FFE"),
+    ("runtime/values.py", "0x7FFF if math.isnan", "0x7FFE if math.isnan"),
     ("runtime/arguments.py", "one.pointer == other.pointer and one.span == other.span", "one.pointer == other.pointer"),
     ("runtime/arguments.py", "if is_written and array.readonly:", "if is_written or array.readonly:"),
     ("runtime/emulation.py", 'promised.get("maxntid", [shape.threads]))\n    if shape.threads > most:', 'promised.get("maxntid", [shape.threads]))\n    if shape.threads > most + 1:'),

@@ -8,6 +8,7 @@ their sum with C is rounded once; no GPU has been compared with this.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from .. import ir
 from ..types import e4m3, u4
 from . import narrow
-from .form import Form
+from .form import Form, Values
 from .matrix import FragmentShape, accumulators, arranged, matrix_a, matrix_b
 from .mma_sparse import DERIVED, METADATA, ROW_COLUMN, N, same_accumulators
 from .numerics import Array, canonical
@@ -53,7 +54,7 @@ class NarrowProduct(Op):
     computes = True
     carries = ("a", "b", "c")
 
-    def execute(self, i: Opcode, m: Step, a: Array, b: Array, c: Array, *rest: Array) -> Array:
+    def execute(self, i: Opcode, m: Step, a: Array, b: Array, c: Array, *rest: Any) -> Array:
         metadata, scales = (rest[:2], rest[2:]) if i.text.startswith("mma.sp") else ((), rest)
         per_byte = 2 if "mxf4" in i.text else 1
         whole = FragmentShape(M, i.k, 4 * per_byte)
@@ -103,6 +104,10 @@ SIZES = {"ue8m0": ("scale_vec::2X",), "ue4m3": ("scale_vec::4X",)}
 """The number of scale factors per row in one instruction, by their type."""
 
 
+def _always(value: int, _: Values) -> int:
+    return value
+
+
 def _scaled(sparse: bool) -> tuple[Form, ...]:
     name = "mma.sp::ordered_metadata" if sparse else "mma"
     depth, b, metadata = (2, 4, METADATA) if sparse else (1, 2, "")
@@ -126,7 +131,7 @@ def _scaled(sparse: bool) -> tuple[Form, ...]:
         Form(
             f"{name}.sync.aligned.m16n8k{k * depth}{ROW_COLUMN}.kind::{kind}.f32.atype.btype.ctype.stype{operands}",
             ctype="f32",
-            derived={"k": lambda i, k=k * depth: k},
+            derived={"k": partial(_always, k * depth)},
             ptx="8.7",
             sm="120a 121a" if sparse and k == 64 else CONSUMER,
             **slots,

@@ -16,6 +16,7 @@ from ..asynchronous.copies import CopyQueue
 from ..asynchronous.products import ProductQueue
 from ..asynchronous.remote import RemoteStores
 from ..asynchronous.tensor_memory import TensorMemory
+from ..memory.access import Requester
 from ..memory.phase_counts import PhaseCounts
 from ..memory.regions import Region, Table, spread
 from ..memory.spaces import FRAME_PARAMETERS, Memory
@@ -86,7 +87,10 @@ class EmulatedLaunch:
 
 
 class Core:
-    """The state of one launch. `clock` counts steps."""
+    """The state of one launch. `clock` counts steps, and `blocks` is the ordinal of the next block to start.
+
+    `denied` has the clusters whose request to cancel another one failed, with the number of the copy of the answer.
+    """
 
     multiprocessors = MULTIPROCESSORS
     residents: Residents
@@ -111,6 +115,9 @@ class Core:
         settings = config.current()
         self.workspace, self.numerics = launch.workspace, settings.numerics
         self.cluster, self.explicit_cluster = launch.cluster or ONE, launch.cluster is not None
+        self.total, self.each = int(np.prod(launch.grid)), int(np.prod(self.cluster))
+        self.blocks = 0
+        self.denied: dict[int, int] = {}
         self.schedule = schedule(settings.schedule)
         self.report, self.phases = Report(), PhaseCounts()
         self._reported: dict[tuple[str, Degree, int], int] = {}
@@ -131,6 +138,30 @@ class Core:
         spaces["local"] = Region(Table([]), 0, r.lanes, r.all * 0, self.checks)
         if self.program.reserved:  # the system clears its part
             spaces["shared"].clear(self.reserved, self.program.reserved.bytes)
+
+    # Blocks
+
+    def next_blocks(self, count: int) -> np.ndarray:
+        """Return the ordinals of the next blocks."""
+        first, self.blocks = self.blocks, min(self.total, self.blocks + count)
+        return np.arange(first, self.blocks)
+
+    def cancel_clusters(self, x: Requester, lanes: np.ndarray) -> np.ndarray:
+        """Cancel one cluster for each lane, and return the coordinates of its first block; -1 where none is left."""
+        first = np.full((len(lanes), 3), -1)
+        again = np.zeros(len(lanes), bool)
+        in_flight = {load.serial for load in self.bulk.loads}
+        for n, lane in enumerate(lanes):
+            cluster = int(self.residents.ordinals[self.residents.slot[lane]]) // self.each
+            again[n] = cluster in self.denied and self.denied[cluster] not in in_flight
+            if self.blocks < self.total:
+                first[n] = self.residents.numbered(int(self.next_blocks(self.each)[0]), 0).block
+            else:
+                self.denied.setdefault(cluster, self.bulk.issued)
+        if again.any():
+            message = f"{x.name} is executed after an earlier request of its cluster has failed"
+            x.finding("cluster", message, again, help="leave the loop when `is_canceled` is false")
+        return first
 
     # Frames and addresses
 

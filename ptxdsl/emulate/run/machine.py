@@ -40,16 +40,10 @@ THREADS_EACH, BLOCKS_EACH, SHARED_EACH = 2048, 32, 228 << 10  # per multiprocess
 
 
 class Machine(Core):
-    """Runs a launch. `blocks` is the ordinal of the next block to start.
-
-    `denied` has the clusters whose request to cancel another one failed, with the number of the copy of the answer.
-    """
+    """Runs a launch."""
 
     def __init__(self, launch: EmulatedLaunch, memory: Memory) -> None:
         super().__init__(launch, memory)
-        self.total, self.each = int(np.prod(launch.grid)), int(np.prod(self.cluster))
-        self.blocks = 0
-        self.denied: dict[int, int] = {}
         memory.subscribe(Bounds())
         memory.subscribe(self.bulk)
         memory.subscribe(PhaseCounter(self.phases, launch.shared_bytes))
@@ -80,7 +74,7 @@ class Machine(Core):
         keep_freed_memory()
         try:
             while self.blocks < self.total:
-                self._start(self._next(self._batch()))
+                self._start(self.next_blocks(self._batch()))
                 self._finish()
             self.note_discarded()
         except Abort:
@@ -133,28 +127,6 @@ class Machine(Core):
         shared = self.total_shared_bytes + 1024
         each = min(BLOCKS_EACH, THREADS_EACH // threads, SHARED_EACH // shared)
         return self._whole_clusters(max(1, each) * self.multiprocessors)
-
-    def _next(self, count: int) -> np.ndarray:
-        """Return the ordinals of the next blocks."""
-        first, self.blocks = self.blocks, min(self.total, self.blocks + count)
-        return np.arange(first, self.blocks)
-
-    def cancel_clusters(self, x: Processor, lanes: np.ndarray) -> np.ndarray:
-        """Cancel one cluster for each lane, and return the coordinates of its first block; -1 where none is left."""
-        first = np.full((len(lanes), 3), -1)
-        again = np.zeros(len(lanes), bool)
-        in_flight = {load.serial for load in self.bulk.loads}
-        for n, lane in enumerate(lanes):
-            cluster = int(self.residents.ordinals[self.residents.slot[lane]]) // self.each
-            again[n] = cluster in self.denied and self.denied[cluster] not in in_flight
-            if self.blocks < self.total:
-                first[n] = self.residents.numbered(int(self._next(self.each)[0]), 0).block
-            else:
-                self.denied.setdefault(cluster, self.bulk.issued)
-        if again.any():
-            message = f"{x.step.opcode.text} is executed after an earlier request of its cluster has failed"
-            x.finding("cluster", message, again, help="leave the loop when `is_canceled` is false")
-        return first
 
     def _start(self, blocks: np.ndarray) -> None:
         """Start new blocks at the first step of the kernel."""
@@ -240,7 +212,7 @@ class Machine(Core):
         if self.blocks >= self.total or room < self.each:
             return False
         self._land_departed()
-        fresh = self._next(room - room % self.each)
+        fresh = self.next_blocks(room - room % self.each)
         ordinals = np.append(r.ordinals[alive], fresh)
         self._move(Residents(self.launch.grid, self.launch.block, ordinals, self.cluster))
         started = self.residents.exists & (self.residents.ordinals[self.residents.slot] >= fresh[0])

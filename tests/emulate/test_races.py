@@ -54,12 +54,12 @@ def test_a_reversal_without_its_barrier():
     assert race(report) == (
         "race: ld.shared.f32 reads tile[255], written by thread (255, 0, 0) of block (0, 0, 0) with st.shared.f32; "
         "no barrier orders the two\n"
-        "  test_races.py:35 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
+        "  test_races.py:47 | y[pd.tid.x] = tile[255 - pd.tid.x]\n"
         "                                   ^\n"
-        "  test_races.py:32 | tile[pd.tid.x] = x[pd.tid.x]\n"
+        "  test_races.py:44 | tile[pd.tid.x] = x[pd.tid.x]\n"
         "                     ^\n"
         "  by thread (0, 0, 0) of block (0, 0, 0) and 255 more threads\n"
-        "  help: add a `bar.sync` between line 32 and line 35"
+        "  help: add a `bar.sync` between line 44 and line 47"
     )
     clean(pd.emulate(reversal, 1, 256, x, y, barrier=True))
     assert (y == x[::-1]).all()

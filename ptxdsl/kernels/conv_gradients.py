@@ -12,8 +12,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
-from ptxdsl.kernels.call.convolutions.dgrad import DgradCall
-from ptxdsl.kernels.call.convolutions.wgrad import WgradCall
+from ptxdsl.kernels.call.convolutions.gradients import DgradCall, WgradCall
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, load_windows

@@ -11,10 +11,9 @@ from torch import Tensor
 from ptxdsl.arrays import type_of
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels import conv
-from ptxdsl.kernels.call.convolutions.dgrad import takes_dgrad
+from ptxdsl.kernels.call.convolutions.gradients import takes_dgrad, takes_wgrad
 from ptxdsl.kernels.call.convolutions.problem import Window
 from ptxdsl.kernels.call.convolutions.problem import window as window_of
-from ptxdsl.kernels.call.convolutions.wgrad import takes_wgrad
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.kernels.reorder.dilated import dilate_grid, dilate_kernel

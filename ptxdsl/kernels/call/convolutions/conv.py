@@ -11,12 +11,6 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.convolutions.rounded import (
-    FILTERS,
-    rounding_pixels,
-    time_to_round_filters,
-    with_rounded_filters,
-)
 from ptxdsl.kernels.call.convolutions.windows import (
     as_product,
     check_windows,
@@ -27,10 +21,10 @@ from ptxdsl.kernels.call.convolutions.windows import (
     window_traits,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.matrix import describe_type
+from ptxdsl.kernels.call.matrix import array_argument, describe_type
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, is_read_by_wgmma
-from ptxdsl.kernels.call.products.lines import is_rounded
+from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
@@ -44,7 +38,7 @@ from ptxdsl.kernels.choose.conv_windows import (
     ranked_windows,
     time_by_warps,
 )
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.model import CostModel, model_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
@@ -57,6 +51,7 @@ from ptxdsl.runtime.dispatch import target
 
 # How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
 FEW, NARROW = 1.7, 0.7
+ROUNDED_FILTERS = LineCopies.named("b")  # float32 filters are copied, and pixels rounded in registers
 
 
 class ConvolutionKernels(NamedTuple):
@@ -120,7 +115,7 @@ def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, Tun
             timed.append((time_by_warps(known[1], computing, model) if known else computing, TuningCandidate(config)))
     if known is not None:
         before, facts = known
-        copied = FILTERS.names if is_rounded(inputs) else ""
+        copied = ROUNDED_FILTERS.names if is_rounded(inputs) else ""
         timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked_windows(facts, model)]
     return timed
 
@@ -258,6 +253,26 @@ def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
     return before, window_facts(sizes, problem.product)
+
+
+def rounding_pixels(problem: Convolution) -> Convolution:
+    """The same, by a kernel that rounds them."""
+    return replace(problem, product=replace(problem.product, rounded=ROUNDED_FILTERS.left))
+
+
+def with_rounded_filters(problem: Convolution) -> tuple[Convolution, LaunchPlan]:
+    """The same by such a kernel, of a copy of the filters, and the launch that makes it."""
+    sizes, (product, (before,)) = problem.sizes, ROUNDED_FILTERS.carry_out(problem.product)
+    if product.b.owner is not None:  # in host memory a tensor map is of the array, whose shape says what it has
+        filters = product.b.owner.T.reshape(sizes.K, sizes.R, sizes.S, sizes.C)
+        seen = array_argument("w", filters, filters.ndim, "", "")
+        product = replace(product, b=replace(product.b, owner=seen.owner, array=seen.array))
+    return replace(problem, product=product), before
+
+
+def time_to_round_filters(problem: Convolution, model: CostModel) -> float:
+    """The microseconds that this launch should take."""
+    return time_to_copy(problem.product, ROUNDED_FILTERS, model)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

@@ -109,18 +109,7 @@ class Groups:
         return rows, self.b.shape[1], self.a.shape[1]
 
 
-class GroupsCall(CheckedCall):
-    """A call with groups of rows, or of ranges of K."""
-
-    groups: Groups
-
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return self.groups.device_stream
-
-
-class RaggedCall(GroupsCall):
+class RaggedCall(CheckedCall):
     """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
     def __init__(self, call: PublicCall) -> None:
@@ -128,19 +117,19 @@ class RaggedCall(GroupsCall):
         _, self.form, self.validate, *_ = call.options
         self.kernels, self.name = call.kernels, f"grouped_gemm_{self.form}"
         beside = index, out_index, call.epilogue, call.operands
-        self.groups = groups = groups_of(self.form, a, b, sizes, out, INPUTS, *beside)
+        self.problem = groups = groups_of(self.form, a, b, sizes, out, INPUTS, *beside)
         if self.validate:
             check_values(self.form, groups.sizes, groups.shape[0])
         self.out, self.is_empty = groups.out.owner, not (groups.out.array.size and groups.b.batches)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        return plan_of(self.kernels, self.form, self.groups, traits_of(self.groups, self.form, config), self.validate)
+        return plan_of(self.kernels, self.form, self.problem, traits_of(self.problem, self.form, config), self.validate)
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        groups, form = self.groups, self.form
+        groups, form = self.problem, self.form
         boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
         moves = {"index": groups.index, "out_index": groups.out_index, "epilogue": groups.epilogue}
         told = [name for name, value in moves.items() if value is not None]
@@ -148,7 +137,7 @@ class RaggedCall(GroupsCall):
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return candidates_of(self.groups, self.form)
+        return candidates_of(self.problem, self.form)
 
 
 def _known(groups: Groups, form: str) -> GroupFacts:

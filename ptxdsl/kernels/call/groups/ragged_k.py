@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     APART,
     Groups,
-    GroupsCall,
     check_output,
     check_size_array,
     check_values,
@@ -68,7 +67,7 @@ from ptxdsl.types import u32
 FACTORS = "alpha", "beta"
 
 
-class RaggedKCall(GroupsCall):
+class RaggedKCall(CheckedCall):
     """A call of grouped_gemm_ragged_k()."""
 
     name = "grouped_gemm_ragged_k"
@@ -77,27 +76,27 @@ class RaggedKCall(GroupsCall):
         out, a, b, offsets, c = call.arrays
         *_, self.validate = call.options
         self.kernels, self.factors = call.kernels, call.factors
-        self.groups = groups = groups_of(a, b, offsets, out, c, call.beta)
+        self.problem = groups = groups_of(a, b, offsets, out, c, call.beta)
         if self.validate:
             check_values("ragged", groups.sizes, groups.a.shape[0])
         self.out, self.is_empty = groups.out.owner, not groups.out.array.size
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        traits = traits_of(self.groups, config)
+        traits = traits_of(self.problem, config)
         check_factors(self.factors, traits)
-        return plan_of(self.kernels, self.groups, traits, self.validate, self.factors)
+        return plan_of(self.kernels, self.problem, traits, self.validate, self.factors)
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        groups = self.groups
+        groups = self.problem
         told = f"mapped {_are_mappable(groups)}, boxed {are_boxed(groups)}, validated {self.validate}"
         return f"{class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return candidates_of(self.groups)
+        return candidates_of(self.problem)
 
 
 def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:

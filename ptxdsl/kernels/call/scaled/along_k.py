@@ -10,10 +10,9 @@ import numpy as np
 
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
-    GroupsCall,
     check_values,
     help_of_types,
     in_boxes,
@@ -47,7 +46,7 @@ from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 
 
-class ScaledRaggedKCall(GroupsCall):
+class ScaledRaggedKCall(CheckedCall):
     """A call of scaled_gemm_ragged_k()."""
 
     name = "scaled_gemm_ragged_k"
@@ -56,29 +55,29 @@ class ScaledRaggedKCall(GroupsCall):
         out, a, b, scale_a, scale_b, offsets, c = call.arrays
         *_, self.validate = call.options
         self.kernels, self.factors = call.kernels, call.factors
-        self.groups = groups = groups_of(a, b, scale_a, scale_b, offsets, out, c, call.beta)
+        self.problem = groups = groups_of(a, b, scale_a, scale_b, offsets, out, c, call.beta)
         if self.validate:
             _check_offsets(groups.sizes, groups.depth)
         self.out, self.is_empty = groups.out.owner, not groups.out.array.size
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        traits = traits_of(self.groups, config)
+        traits = traits_of(self.problem, config)
         check_factors(self.factors, traits)
-        groups, before = _readable(self.groups)
+        groups, before = _readable(self.problem)
         return plan_of(self.kernels, groups, traits, self.validate, self.factors, before)
 
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        average = _list_facts(self.groups)
+        average = _list_facts(self.problem)
         return f"{class_of_list(average)}, {average.operands}, validated {self.validate}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class, none if there is nothing to multiply."""
-        if not self.groups.depth:
+        if not self.problem.depth:
             return []
-        average, (device, _) = _list_facts(self.groups), self.groups.device_stream
+        average, (device, _) = _list_facts(self.problem), self.problem.device_stream
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
             (time, TuningCandidate(each))

@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.call import PublicCall
+from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
-    GroupsCall,
     check_values,
     groups_of,
     in_boxes,
@@ -36,7 +35,7 @@ from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.tiles.many import AHEAD
 
 
-class ScaledRaggedCall(GroupsCall):
+class ScaledRaggedCall(CheckedCall):
     """A call of scaled_gemm_ragged() or scaled_gemm_masked()."""
 
     def __init__(self, call: PublicCall) -> None:
@@ -45,7 +44,7 @@ class ScaledRaggedCall(GroupsCall):
         self.kernels, self.name = call.kernels, f"scaled_gemm_{self.form}"
         beside = index, out_index, call.epilogue, call.operands
         groups = groups_of(self.form, a, b, sizes, out, FP8, *beside)
-        self.groups = groups = replace(groups, scales=_scales_of(groups, scale_a, scale_b))
+        self.problem = groups = replace(groups, scales=_scales_of(groups, scale_a, scale_b))
         if self.validate:
             check_values(self.form, groups.sizes, groups.shape[0])
         self.out = groups.out.owner
@@ -53,7 +52,7 @@ class ScaledRaggedCall(GroupsCall):
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        groups, (device, _) = self.groups, self.groups.device_stream
+        groups, (device, _) = self.problem, self.problem.device_stream
         known = _known(groups, self.form)
         if config is None:
             config = with_copies(choose_scaled_groups(known, model_of(device)))
@@ -69,14 +68,14 @@ class ScaledRaggedCall(GroupsCall):
     @property
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
-        moves = self.groups.index is not None, self.groups.out_index is not None  # rows are gathered, or scattered
-        known = class_of_groups(_known(self.groups, self.form))
+        moves = self.problem.index is not None, self.problem.out_index is not None  # rows are gathered, or scattered
+        known = class_of_groups(_known(self.problem, self.form))
         return f"{known}, said {moves}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        known = class_of_groups(_known(self.groups, self.form))
-        ranked = ranked_scaled_groups(known, model_of(self.groups.device_stream[0]))
+        known = class_of_groups(_known(self.problem, self.form))
+        ranked = ranked_scaled_groups(known, model_of(self.problem.device_stream[0]))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 

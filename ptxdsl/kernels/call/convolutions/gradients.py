@@ -1,4 +1,4 @@
-"""Calls of conv2d_wgrad(): their arrays, and their launch."""
+"""Calls of conv2d_dgrad() and conv2d_wgrad(): their arrays, and their launches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from functools import lru_cache
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
+from ptxdsl.kernels.call.convolutions.conv import ConvolutionKernels, by_warpgroups
 from ptxdsl.kernels.call.convolutions.problem import (
+    FILTERS,
     IMAGES,
     Convolution,
     Pixels,
@@ -28,6 +30,7 @@ from ptxdsl.kernels.call.convolutions.windows import (
     check_windows,
     geometry_of,
     images_of,
+    window_facts,
     window_misfits,
 )
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
@@ -47,6 +50,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, che
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
+from ptxdsl.kernels.choose.conv_windows import choose_windows
 from ptxdsl.kernels.choose.model import model_of
 from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
@@ -62,6 +66,115 @@ from ptxdsl.types import Type
 LINE = LINE_BYTES // 2  # channels of a line of a box
 
 
+class DgradCall(CheckedCall):
+    """A call of conv2d_dgrad()."""
+
+    name, is_tunable = "conv2d_dgrad", False
+
+    def __init__(self, call: PublicCall) -> None:
+        out, dy, w = call.arrays
+        size, pad, dilation = call.verbatim
+        self.kernels = call.kernels
+        self.problem = dgrad_problem(dy, w, size, out, window(pad, 1, dilation))
+        self.out = self.problem.product.out.owner
+
+    def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
+        """Return the launch."""
+        return dgrad_plan(self.kernels, self.problem, config)
+
+
+def dgrad_plan(kernels: ConvolutionKernels, problem: Convolution, config: GemmConfig | None) -> LaunchPlan | None:
+    """Return the launch: `config` gives the tiles, else they are chosen."""
+    device, _ = problem.product.device_stream
+    check_target("conv2d_dgrad", device)
+    check_windows(problem)
+    check_by_wgmma("conv2d_dgrad", config)
+    if config is None:
+        _, config = choose_windows(window_facts(problem.sizes, problem.product), model_of(device))
+    return by_warpgroups(kernels, problem, Choice(config))
+
+
+@lru_cache(maxsize=1024)
+def takes_dgrad(
+    type: Type | None,
+    gradient: tuple[int, ...],
+    filters: tuple[int, ...],
+    size: tuple[int, int],
+    moves: Window,
+    device: int | None,
+) -> bool:
+    """Return True if there is a kernel for contiguous arrays with these types and shapes, on a GPU or on the
+    emulator."""
+    if type not in TURNED or target(device) != ARCH or not all(gradient) or not all((*filters, *size)):
+        return False
+    (n, p, q, k), (_, r, s, c), words = gradient, filters, WIDEST_ACCESS // type.bytes
+    pads = transposed_pads((p, q), (r, s), size, moves)
+    if k % (2 * words) or c % words or min(map(min, pads)) < 0:
+        return False
+    return not any(window_misfits(sizes_of((n, p, q, k), (c, r, s, k), Window(pads, moves.stride, moves.dilation))))
+
+
+def dgrad_problem(dy: object, w: object, size: tuple[int, int], out: object, moves: Window) -> Convolution:
+    """Check the arrays of a call, and return the convolution of dy that computes the gradient; out is allocated if it
+    is None. Raises LaunchError for arrays that do not fit."""
+    check_extents("size", size, "(H, W)")
+    gradient = gradient_of_output(dy)
+    filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+    check_channels_last(gradient)
+    rows = rows_of_filters(filters)
+    _check_dgrad_types(gradient, filters)
+    (n, p, q, k), (_, r, s, c) = gradient.array.shape, filters.array.shape
+    pads = transposed_pads((p, q), (r, s), size, moves)
+    if min(map(min, pads)) < 0:
+        raise LaunchError(
+            f"`dy` has {p}x{q} pixels; with windows of {r}x{s}, a pad of {moves.pad} and a dilation of "
+            f"{moves.dilation}, images of {size[0]}x{size[1]} take a part of them",
+            help="cut the others off before",
+        )
+    sizes = sizes_of((n, p, q, k), (c, r, s, k), Window(pads, moves.stride, moves.dilation))
+    shape = n, *size, c
+    results = empty(gradient, shape, gradient.type) if out is None else out
+    written = rows_of_pixels("out", results, shape, "the gradient has", TURNED)
+    if written.type is not gradient.type:
+        raise LaunchError(
+            f"`out` is {describe_type(written.type)}; the gradient is {describe_type(gradient.type)}",
+            help="pass `out` of that type",
+        )
+    check_devices([gradient, filters, written])
+    check_written(written, [gradient, filters])
+    m, _, depth = sizes.implicit_gemm("fprop")
+    pixels = Pixels("dy", dy, gradient.array, (m, depth), "row", max(depth, 1))
+    turned = Matrix("w", w, filters.array, (depth, c), "row", rows.stride)
+    return Convolution(sizes, GemmProblem(pixels, turned, None, written))
+
+
+def transposed_pads(
+    extents: tuple[int, int], shape: tuple[int, int], size: tuple[int, int], moves: Window
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the padding of a gradient with these extents for which windows of a shape give images of a size; negative
+    if rows or columns would have to be cut off."""
+    each = zip(extents, shape, size, moves.pad, moves.dilation, strict=True)
+    down, right = (
+        ((across - 1) * apart - before, whole + before - extent) for extent, across, whole, (before, _), apart in each
+    )
+    return down, right
+
+
+def _check_dgrad_types(dy: ArrayArgument, w: ArrayArgument) -> None:
+    if dy.type not in TURNED or w.type is not dy.type:
+        raise LaunchError(
+            f"`dy` is {describe_type(dy.type)} and `w` is {describe_type(w.type)}",
+            help=f"conv2d_dgrad takes two arrays of one type, {describe_types(TURNED)}; convert them before",
+        )
+    (*_, k), (filters, _, _, c), words = dy.array.shape, w.array.shape, WIDEST_ACCESS // dy.type.bytes
+    if not dy.array.size or not w.array.size or filters != k or k % (2 * words) or c % words:
+        raise LaunchError(
+            f"`dy` has the shape {dy.array.shape} and `w` {w.array.shape}; conv2d_dgrad takes (N, P, Q, K) and "
+            f"(K, R, S, C) that are not empty, with K a multiple of {2 * words} and C of {words}",
+            help="pad the filters or the channels",
+        )
+
+
 class WgradCall(CheckedCall):
     """A call of conv2d_wgrad()."""
 
@@ -71,12 +184,12 @@ class WgradCall(CheckedCall):
         out, dy, x = call.arrays
         shape, *moves = call.verbatim
         self.kernel = call.kernels
-        self.problem = problem_of(dy, x, shape, out, window(*moves))
+        self.problem = wgrad_problem(dy, x, shape, out, window(*moves))
         self.out = self.problem.product.out.owner
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch."""
-        return plan_of(self.kernel, self.problem, config)
+        return wgrad_plan(self.kernel, self.problem, config)
 
 
 @lru_cache(maxsize=1024)
@@ -90,20 +203,20 @@ def takes_wgrad(
     return is_whole and not any(window_misfits(sizes_of(images, filters, moves)))
 
 
-def problem_of(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
+def wgrad_problem(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
     """The arrays of a call, as a product whose k runs over output pixels; out is made where it is not given. Raises
     LaunchError for what does not fit."""
     check_extents("window", shape, "(R, S)")
     images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
     check_channels_last(images)
     gradient = gradient_of_output(dy)
-    _check_types(gradient, images)
+    _check_wgrad_types(gradient, images)
     filters, channels = gradient.array.shape[3], images.array.shape[3]
     sizes = sizes_of(images.array.shape, (filters, *shape, channels), moves)
     pixels = rows_of_pixels("dy", dy, (sizes.N, sizes.P, sizes.Q, filters), "the output has", TURNED)
     results = empty(images, (filters, *shape, channels), images.type) if out is None else out
     written = array_argument("out", results, 4, "filters have four dimensions, (K, R, S, C)", "reshape it")
-    _check_result(written, (filters, *shape, channels), images)
+    _check_gradient(written, (filters, *shape, channels), images)
     check_devices([gradient, images, written])
     check_written(written, [gradient, images])
     _, n, k = sizes.implicit_gemm("wgrad")
@@ -111,7 +224,7 @@ def problem_of(dy: object, x: object, shape: tuple[int, int], out: object, moves
     return Convolution(sizes, GemmProblem(pixels.transposed, columns, None, rows_of_filters(written)))
 
 
-def _check_types(dy: ArrayArgument, x: ArrayArgument) -> None:
+def _check_wgrad_types(dy: ArrayArgument, x: ArrayArgument) -> None:
     if x.type not in TURNED or dy.type is not x.type:
         raise LaunchError(
             f"`dy` is {describe_type(dy.type)} and `x` is {describe_type(x.type)}",
@@ -135,7 +248,7 @@ def _check_lines(dy: Matrix) -> None:
         )
 
 
-def _check_result(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument) -> None:
+def _check_gradient(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument) -> None:
     if out.array.shape != shape or out.type is not x.type:
         raise LaunchError(
             f"`out` is {describe_type(out.type)} of the shape {out.array.shape}; the gradient is "
@@ -153,7 +266,7 @@ def gradient_facts(problem: Convolution) -> GradientFacts:
     return GradientFacts(ProductFacts(product.m, product.n, product.k, 1, known), moved)
 
 
-def plan_of(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
+def wgrad_plan(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
     """The launch. Raises LaunchError for what tensor copies cannot bring, and for another GPU."""
     product = problem.product
     device, _ = product.device_stream

@@ -63,7 +63,7 @@ class ConvolutionKernels(NamedTuple):
 
 
 def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
-    """Return the options of a window for a key: ints, or else how they are written, since True and 1.0 equal 1."""
+    """Return the options of a window for a key: ints, or their repr, since True and 1.0 equal 1."""
     pad, stride, dilation = moves
     if type(pad) is type(stride) is type(dilation) is int:
         return moves
@@ -102,7 +102,7 @@ class ConvolutionCall(CheckedCall):
 
 
 def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
-    """The configurations of both paths, with the microseconds that each should take."""
+    """Return the configurations of both paths with the expected microseconds."""
     product, (device, _) = problem.product, problem.product.device_stream
     if not product.m or not product.n or not product.k:
         return []
@@ -121,7 +121,7 @@ def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, Tun
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
-    """The launch of a convolution; None where there is nothing to write."""
+    """Return the launch of a convolution; None if there is nothing to write."""
     check_is_config(choice.config)
     config, has_outputs = choice.config, bool(problem.product.m and problem.product.n)
     if config is None and has_outputs and _is_open(problem, choice):
@@ -139,8 +139,8 @@ def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choic
 
 
 def _rounded(problem: Convolution) -> tuple[Convolution, LaunchPlan] | None:
-    """The same with a copy of the filters, and the launch that makes it; None where a GPU has no memory for that, which
-    the other path does without."""
+    """Return the convolution with a rounded copy of the filters, and the launch that makes the copy; None if a GPU has
+    no memory for it, which the sm_80 path does without."""
     try:
         return with_rounded_filters(problem)
     except LaunchError:
@@ -150,14 +150,14 @@ def _rounded(problem: Convolution) -> tuple[Convolution, LaunchPlan] | None:
 def rounded_plan(
     kernels: ConvolutionKernels, rounded: tuple[Convolution, LaunchPlan], choice: Choice
 ) -> LaunchPlan | None:
-    """The launch of a convolution of float32 on the sm_90a path that rounds to tf32, and does not cut off."""
+    """Return the launch of a float32 convolution on the sm_90a path that rounds to tf32 instead of truncating."""
     problem, before = rounded
     plan = by_warpgroups(kernels, problem, choice)
     return plan and replace(plan, before=(before,), stream=before.stream)
 
 
 def by_warpgroups(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
-    """The launch on the sm_90a path: as a product, of packed images, or of images as they are."""
+    """Return the launch on the sm_90a path: as a product, of packed images, or of the images themselves."""
     product, packing = as_product(problem), packing_of(problem)
     if product is not None:
         return of_product(kernels, product, choice)
@@ -174,8 +174,8 @@ def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice
 
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
-    """Whether wgmma is for a call that does not ask for it: of float32 not where images are packed, which is to be done
-    without rounding. 8-bit floats have no other way."""
+    """Return True if wgmma may be chosen for a call that does not ask for it: not for float32 if images are packed,
+    since packing does not round. 8-bit floats have no other path."""
     product = problem.product
     device, _ = product.device_stream
     if product.a.type in FP8:
@@ -186,7 +186,7 @@ def _is_open(problem: Convolution, choice: Choice) -> bool:
 
 
 def _check_type(problem: Convolution) -> None:
-    """Raises LaunchError for 8-bit floats where there is no wgmma, or images that it cannot get."""
+    """Raise LaunchError for 8-bit floats if there is no wgmma, or if TMA cannot load the images."""
     inputs, (device, _) = problem.product.a.type, problem.product.device_stream
     if inputs not in FP8:
         return
@@ -198,7 +198,7 @@ def _check_type(problem: Convolution) -> None:
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
-    """With tiles of the sm_80 path, and with as many slices of K as should take the least time."""
+    """Return the choice with tiles of the sm_80 path, and with the split of K that is expected to be fastest."""
     if choice.config is not None:
         return choice
     a, (device, _) = problem.product.a, problem.product.device_stream
@@ -207,7 +207,7 @@ def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
 
 
 def _slices(choice: Choice) -> int | None:
-    """How many blocks share the sum of a tile, where that is said."""
+    """Return the number of blocks that share the K of a tile, if the caller sets it."""
     return 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
 
 
@@ -224,15 +224,15 @@ def _time_by_warps(problem: Convolution) -> float:
 
 
 def _slowness(problem: Convolution) -> float:
-    """How many times as long the sm_80 path takes for narrow copies of pixels."""
+    """Return the factor by which narrow loads of pixels slow the sm_80 path."""
     a = problem.product.a
     few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
     return max(few, float((WIDEST / a.widest()) ** NARROW))
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
-    """Tiles on the sm_90a path; None where another one takes less, `other_time` in microseconds, or where tensor copies
-    cannot bring the images."""
+    """Return the configuration on the sm_90a path; None if another path is faster, with `other_time` in microseconds,
+    or if TMA cannot load the images."""
     known, model = _by_windows(problem), model_of(problem.product.device_stream[0])
     if known is None:
         return None
@@ -242,8 +242,8 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
 
 
 def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
-    """The microseconds that it takes to pack images first, or to round filters, and what the choice of tiles depends on
-    then; None where tensor copies cannot bring the images."""
+    """Return the microseconds to pack images or to round filters first, and the facts that the choice of tiles depends
+    on; None if TMA cannot load the images."""
     packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
     if is_rounded(problem.product.a.type):
@@ -256,12 +256,13 @@ def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
 
 
 def rounding_pixels(problem: Convolution) -> Convolution:
-    """The same, by a kernel that rounds them."""
+    """Return the convolution for a kernel that rounds its pixels."""
     return replace(problem, product=replace(problem.product, rounded=ROUNDED_FILTERS.left))
 
 
 def with_rounded_filters(problem: Convolution) -> tuple[Convolution, LaunchPlan]:
-    """The same by such a kernel, of a copy of the filters, and the launch that makes it."""
+    """Return the convolution for a kernel that rounds its pixels, with a rounded copy of the filters, and the launch
+    that makes the copy."""
     sizes, (product, (before,)) = problem.sizes, ROUNDED_FILTERS.carry_out(problem.product)
     if product.b.owner is not None:  # in host memory a tensor map is of the array, whose shape says what it has
         filters = product.b.owner.T.reshape(sizes.K, sizes.R, sizes.S, sizes.C)
@@ -271,12 +272,12 @@ def with_rounded_filters(problem: Convolution) -> tuple[Convolution, LaunchPlan]
 
 
 def time_to_round_filters(problem: Convolution, model: CostModel) -> float:
-    """The microseconds that this launch should take."""
+    """Return the expected microseconds of this launch."""
     return time_to_copy(problem.product, ROUNDED_FILTERS, model)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
-    """The numbers of a convolution for a kernel with tiles of `tile_k`."""
+    """Return the extents of a convolution for a kernel with tiles of `tile_k`."""
     sizes, a = problem.sizes, problem.product.a
     each = a.type.bytes
     channels = max(sizes.C, 1)  # a divisor: without channels there is no tile of k
@@ -318,7 +319,7 @@ def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
 
 
 def plan_of(kernel: Kernel, problem: Convolution, traits: Traits) -> LaunchPlan:
-    """The launch of a convolution."""
+    """Return the launch of a convolution on the sm_80 path."""
     product = problem.product
     launch = scheduled.schedule(product, traits, kernel)
     values = conv2d_parameters(launch.traits)(

@@ -196,7 +196,8 @@ class WgradCall(CheckedCall):
 def takes_wgrad(
     type: Type | None, images: tuple[int, ...], filters: tuple[int, ...], moves: Window, device: int | None
 ) -> bool:
-    """Whether there is a kernel for contiguous arrays of such elements and shapes, on a GPU or on the emulator."""
+    """Return True if there is a kernel for contiguous arrays with these types and shapes, on a GPU or on the
+    emulator."""
     if type not in TURNED or target(device) != ARCH or not all(images):
         return False
     is_whole = not images[3] % LINE and not filters[0] % (WIDEST_ACCESS // type.bytes)
@@ -204,8 +205,8 @@ def takes_wgrad(
 
 
 def wgrad_problem(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
-    """The arrays of a call, as a product whose k runs over output pixels; out is made where it is not given. Raises
-    LaunchError for what does not fit."""
+    """Check the arrays of a call, and return a product whose K runs over output pixels; out is allocated if it is None.
+    Raises LaunchError for arrays that do not fit."""
     check_extents("window", shape, "(R, S)")
     images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
     check_channels_last(images)
@@ -258,7 +259,7 @@ def _check_gradient(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument
 
 
 def gradient_facts(problem: Convolution) -> GradientFacts:
-    """What the choice of tiles depends on. Windows overlap: images are read once."""
+    """Return the facts that the choice of tiles depends on. Windows overlap: images are read once."""
     product, sizes = problem.product, problem.sizes
     known = facts_of(product)
     read = (product.k * product.m + min(sizes.input_size, product.k * sizes.window_size) * sizes.C) * known.inputs.bytes
@@ -267,7 +268,7 @@ def gradient_facts(problem: Convolution) -> GradientFacts:
 
 
 def wgrad_plan(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
-    """The launch. Raises LaunchError for what tensor copies cannot bring, and for another GPU."""
+    """Return the launch. Raises LaunchError for arrays that TMA cannot load, and for another GPU."""
     product = problem.product
     device, _ = product.device_stream
     check_by_wgmma("conv2d_wgrad", config)

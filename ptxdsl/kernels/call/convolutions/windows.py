@@ -1,4 +1,4 @@
-"""A convolution on the sm_90a path: what tensor copies can bring of its images, and its launch."""
+"""Convolutions on the sm_90a path: the images that TMA can load, and the launch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ OTHERWISE = "leave atom out: then images are loaded without TMA"
 
 
 def as_product(problem: Convolution) -> GemmProblem | None:
-    """A convolution by windows of one pixel, which takes all of them in their order, as a product of matrices."""
+    """Return a convolution with windows of one pixel that visit all pixels in order as a matrix product; None for
+    others."""
     sizes, x = problem.sizes, problem.product.a
     apart = x.apart if isinstance(x, Pixels) else None
     if any(move != 1 for move in _moves(sizes)) or apart is None or apart < sizes.C:
@@ -49,24 +50,24 @@ def as_product(problem: Convolution) -> GemmProblem | None:
 
 
 def _moves(sizes: Conv2dProblem) -> tuple[int, ...]:
-    """All of them 1 where windows of one pixel take all pixels in their order."""
+    """Return the numbers that are all 1 if windows of one pixel visit all pixels in order."""
     return sizes.R, sizes.S, *sizes.stride, *(1 + pad for pad in (*sizes.before, *sizes.after))
 
 
 def in_whole_lines(problem: Convolution) -> GemmProblem:
-    """The product whose K is that of the kernel."""
+    """Return the product with the K of the kernel."""
     a = problem.product.a
     return replace(problem.product, a=replace(a, shape=(a.shape[0], _whole_k(problem.sizes, a.type))))
 
 
 def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
-    """At each place of the window channels fill whole tiles of K."""
+    """Return K with the channels of each window pixel padded to whole K tiles."""
     depth = LINE_BYTES // inputs.bytes
     return sizes.window_size * ceil_div(sizes.C, depth) * depth
 
 
 def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> WindowFacts:
-    """What the choice of tiles depends on, of a product whose images and filters are of such sizes."""
+    """Return the facts that the choice of tiles depends on, for images and filters of these sizes."""
     known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
     depth = LINE_BYTES // known.inputs.bytes
     read = min(sizes.input_size, sizes.output_size * sizes.window_size) * sizes.C
@@ -78,7 +79,7 @@ def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> WindowFacts:
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
-    """Why tensor copies cannot bring the images or the filters, and how to mend that, if there is a way."""
+    """Yield the reasons why TMA cannot load the images or the filters, each with its fix, "" if there is none."""
     sizes, x, w = problem.sizes, problem.product.a, problem.product.b
     if not x.array.size:
         yield f"`x` has the shape {x.array.shape}, and nothing to multiply", ""
@@ -101,7 +102,7 @@ def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
 
 
 def window_misfits(sizes: Conv2dProblem) -> Iterator[tuple[str, str]]:
-    """The same of how windows move."""
+    """Yield the reasons why TMA cannot load windows that move like these."""
     if max(sizes.stride) > MOST_ELEMENT_STRIDE:
         yield f"stride is {sizes.stride}; im2col copies take 1 to {MOST_ELEMENT_STRIDE}", ""
     (lower, upper), reach = corners_of(sizes), reach_of(sizes)
@@ -114,18 +115,19 @@ def window_misfits(sizes: Conv2dProblem) -> Iterator[tuple[str, str]]:
 
 
 def reach_of(sizes: Conv2dProblem) -> tuple[int, int]:
-    """From the first pixel of a window to its last, down and to the right."""
+    """Return the distance from the first pixel of a window to its last, down and to the right."""
     return (sizes.R - 1) * sizes.dilation[0], (sizes.S - 1) * sizes.dilation[1]
 
 
 def corners_of(sizes: Conv2dProblem) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where windows begin: from the first pixel of an image on, to so far from its last one."""
+    """Return the first corner of windows relative to the first pixel of an image, and the last one relative to its last
+    pixel."""
     (top, left), (bottom, right), (down, across) = sizes.before, sizes.after, reach_of(sizes)
     return (-top, -left), (bottom - down, right - across)
 
 
 def check_windows(problem: Convolution) -> None:
-    """Raises LaunchError for images and filters that tensor copies cannot bring."""
+    """Raise LaunchError for images and filters that TMA cannot load."""
     inputs = problem.product.a.type
     cause = f"`x` is {describe_type(inputs)}, which takes wgmma" if inputs in FP8 else 'atom is "wgmma"'
     for message, remedy in misfits(problem):
@@ -134,7 +136,7 @@ def check_windows(problem: Convolution) -> None:
 
 
 def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
-    """What the kernel is made for. Raises LaunchError for images that tensor copies cannot bring."""
+    """Return the traits of the kernel. Raises LaunchError for images that TMA cannot load."""
     check_windows(problem)
     product = in_whole_lines(problem)
     traits = traits_of(product, choice, takes_warpgroups=True)
@@ -148,8 +150,8 @@ def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
 
 
 def check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
-    """Raises LaunchError for 16-bit outputs of whole tiles that are swapped, if tensor copies cannot store them: ptxas
-    would not let products overlap where threads do."""
+    """Raise LaunchError for 16-bit outputs of swapped whole tiles that TMA cannot store: with stores by threads, ptxas
+    would serialise the wgmmas."""
     out, (rows, *_) = product.out, traits.tile
     in_boxes = traits.operands.out_boxes or not isinstance(traits.schedule, OneTile | Strips)
     if not traits.tiling.swap_ab or out.type.bits != 16 or in_boxes:
@@ -171,13 +173,13 @@ def check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
 
 
 def is_boxed(product: GemmProblem) -> bool:
-    """Whether tensor copies can store the output: what is staged is what is written."""
+    """Return True if TMA can store the output."""
     beside = all(not operand.extra.is_matrix for operand in product.operands)
     return beside and product.out.type.bits == 16 and product.out.is_storable
 
 
 def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
-    """The same with an output that is stored so from tiles that are swapped, where these are whole."""
+    """Return the traits with TMA stores from swapped tiles, if these are whole."""
     if traits.schedule.shares or traits.schedule.cluster or traits.tile[0] % WARP_ROWS:
         return traits
     operands = replace(traits.operands, out_boxes=True)
@@ -185,7 +187,7 @@ def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
 
 
 def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -> LaunchPlan:
-    """The launch of a convolution."""
+    """Return the launch of a convolution."""
     product = in_whole_lines(problem)
     launch = scheduled.schedule(product, traits, kernel)
     boxes, out, in_boxes = boxes_of(traits), product.out, traits.operands.out_boxes
@@ -201,7 +203,7 @@ def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -
 
 
 def images_of(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
-    """What a launch takes of images."""
+    """Return the kernel's argument for the images."""
     x, (lower, upper), (down, right) = problem.product.a, corners_of(problem.sizes), problem.sizes.stride
     promotion = LINE_BYTES if x.array.strides[2] < problem.sizes.C else L2_PROMOTION  # where pixels overlap
     kind = columns.map_of(lower, upper, (down, right), promotion)
@@ -216,7 +218,7 @@ def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
 
 
 def geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
-    """What the kernel is told of the windows, beside the extents of its product."""
+    """Return the extents of the windows and of the product."""
     pad_top, pad_left = sizes.before
     return WindowGeometry(
         m=product.m,

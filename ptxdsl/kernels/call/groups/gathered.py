@@ -1,4 +1,4 @@
-"""Rows of A that an index names, for kernels that bring boxes of rows: they are copied first, to a workspace."""
+"""Copy the rows of A that an index names to a workspace, for kernels that load boxes of rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ptxdsl.schedule.arithmetic import ceil_div
 def copied_rows(
     a: Matrix, index: ArrayArgument, device: int | None, stream: int, use: str = "gathered rows"
 ) -> tuple[Matrix, LaunchPlan]:
-    """The rows of a row-major matrix that an index names, as a matrix in the workspace of a stream for a `use` (numpy
-    memory on the emulator, where `device` is None), and the launch that copies them there."""
+    """Return the rows of a row-major matrix that an index names, as a matrix in the workspace of a stream for a `use`
+    (numpy memory on the emulator, without a `device`), and the launch that copies them there."""
     (rows,), length, type = index.array.shape, a.length, a.type
     like = replace(a, array=replace(a.array, shape=(rows, length)), shape=(rows, length))
     copy, target = room_for_copy(like, "row", device, stream, use)
@@ -35,6 +35,6 @@ def copied_rows(
 
 
 def time_of_copies(rows: int, a: Matrix, model: CostModel) -> float:
-    """The microseconds that the copies of so many rows should take."""
+    """Return the expected microseconds to copy a number of rows."""
     moved = 2 * rows * a.length * a.type.bytes
     return model.rates.launch + model.rates.dram_latency + moved / model.rates.large.copy_bandwidth

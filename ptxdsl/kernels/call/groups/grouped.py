@@ -62,7 +62,7 @@ from ptxdsl.types import f32
 
 
 class Constants(TypedDict):
-    """What a grouped kernel is made for."""
+    """The compile-time constants of the grouped kernel of the sm_80 path."""
 
     traits: Traits
     mode: str
@@ -146,8 +146,8 @@ def list_plan(
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
-    """The configurations of both paths for row-major problems of the shape class, with the microseconds that each
-    should take."""
+    """Return the configurations of both paths for row-major problems of the shape class, with the expected
+    microseconds."""
     (device, _), facts = group.device_stream, _list_facts(group)
     model, arch, known = model_of(device), target(device), replace(facts, sizes=class_of_list(facts).sizes)
     if not group.out.shapes.all(axis=1).any():
@@ -162,12 +162,12 @@ def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tu
 
 
 def _list_facts(group: ProblemGroup) -> ListFacts:
-    """What is known of row-major problems."""
+    """Return the sizes of row-major problems with their operand facts."""
     return ListFacts(_sizes(group), _facts_of(group))
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
-    """What the arrays of row-major problems say of their kernel."""
+    """Return the operand facts of row-major problems."""
     a, b, c, out = group.a, group.b, group.c, group.out
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
     return facts(a, b, c, out, widths, in_place=group.in_place)
@@ -188,7 +188,7 @@ def _check_schedule(schedule: str, balance: str | None) -> None:
 def traits_of(
     group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
 ) -> Traits:
-    """What the kernel for row-major problems is made for: `config` gives the tiles, else they are chosen."""
+    """Return the traits of the kernel for row-major problems: `config` gives the tiles, else they are chosen."""
     operands, (device, _) = _facts_of(group), group.device_stream
     takes_warpgroups = schedule == "device" and not balanced
     if needs_wgmma(group, config):
@@ -201,17 +201,17 @@ def traits_of(
 
 
 def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
-    """Whether a configuration asks for wgmma, or, where there is none, no other path has such products."""
+    """Return True if a configuration asks for wgmma, or if without one only the sm_90a path has such products."""
     return takes_wgmma(group.a.type, group.out.type) if config is None else config.atom == WGMMA
 
 
 def traits_by_wgmma(
     group: ProblemGroup, config: GemmConfig | None, epilogue: Epilogue | None = None, takes_warpgroups: bool = True
 ) -> Traits:
-    """What the kernel of the sm_90a path is made for, with the tiles of a `config` that asks for it, or the best ones.
+    """Return the traits of the sm_90a kernel, with the tiles of a `config` that asks for it, or the best ones.
 
-    Raises LaunchError for GPUs that do not have it, for matrices that it does not read, and, for whoever does not
-    `takes_warpgroups`, that it has no such kernel.
+    Raises LaunchError for other GPUs, for matrices that wgmma does not read, and for calls without such a kernel (not
+    `takes_warpgroups`).
     """
     if config is not None:
         config = of_groups(config, AHEAD, staggers=config.swap_ab)
@@ -225,8 +225,8 @@ def traits_by_wgmma(
 def faster_by_wgmma(
     group: ProblemGroup, other: GemmConfig | None = None, epilogue: Epilogue | None = None
 ) -> Traits | None:
-    """The same with the best tiles; None where those of the sm_80 path should take less time, `other` ones or the best,
-    or no tensor copies can bring the matrices."""
+    """Return the traits of the sm_90a kernel with the best tiles; None if the sm_80 path is faster, with `other` tiles
+    or the best, or if TMA cannot load the matrices."""
     device, _ = group.device_stream
     by_warps = target(device) != ARCH or group.a.type is f32  # whose low bits wgmma cuts off
     if by_warps or not are_lists_mappable(group):
@@ -237,8 +237,8 @@ def faster_by_wgmma(
 
 
 def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
-    """The tiles of types that wgmma alone multiplies, or to which its path alone rounds. Raises LaunchError where there
-    is none."""
+    """Return the tiles for types that only wgmma multiplies, or to which only its path rounds. Raises LaunchError on
+    other GPUs."""
     (device, _), (cause, _) = group.device_stream, by_wgmma(group.a.type, group.out.type)
     if not takes_warpgroups:
         raise LaunchError(
@@ -265,8 +265,8 @@ def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig
 def _configured(
     group: ProblemGroup, config: GemmConfig, epilogue: Epilogue | None, takes_warpgroups: bool = True
 ) -> Traits:
-    """Of the sm_90a path: with outputs that tensor copies store, where they can, and an epilogue beside that of the
-    configuration, if there is one."""
+    """Return the traits of the sm_90a kernel, with TMA stores if possible, and with an epilogue if there is one in
+    addition to that of the configuration."""
     operands, (device, _) = _facts_of(group), group.device_stream
     config = in_pairs(
         config if epilogue is None else specialise(config, epilogue=epilogue), operands, *_sizes(group)[:2]
@@ -276,16 +276,16 @@ def _configured(
 
 
 def _by_warpgroups(group: ProblemGroup, computing: float) -> GemmConfig | None:
-    """The tiles of the sm_90a path; None where those of another, whose tensor cores are busy for `computing`
-    microseconds, should take less time."""
+    """Return the tiles of the sm_90a path; None if those of another path, whose tensor cores are busy for `computing`
+    microseconds, are faster."""
     known, model = _list_facts(group), model_of(group.device_stream[0])
     config = choose_warpgroup_tiles(known, AHEAD, model, computing)
     return config and _in_shares(group, config, known)
 
 
 def _in_shares(group: ProblemGroup, config: GemmConfig, known: ListFacts) -> GemmConfig:
-    """The same, in even shares of the rows of large problems. Of few rows, tiles that are half empty are as good:
-    reading takes longer than to multiply them."""
+    """Return the configuration with even shares of the rows of large problems. With few rows, half-empty tiles are as
+    good: loads take longer than the wgmmas."""
     m, n, _ = known.sizes
     if (m * n).sum() <= ROWS * n.sum():
         return config
@@ -294,23 +294,23 @@ def _in_shares(group: ProblemGroup, config: GemmConfig, known: ListFacts) -> Gem
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Columns of M, N and K."""
+    """Return the columns M, N and K of the problems."""
     return group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]
 
 
 def _usual(group: ProblemGroup, balanced: bool) -> TileSchedule:
-    """The schedule of the sm_80 path."""
+    """Return the schedule of the sm_80 path."""
     return AHEAD if group.c is None and not balanced else IN_TURN
 
 
 def _chosen(group: ProblemGroup, balanced: bool = False) -> GemmConfig:
-    """The tiles of the sm_80 path that should cost least."""
+    """Return the tiles of the sm_80 path that are expected to be fastest."""
     (device, _), how = group.device_stream, _usual(group, balanced)
     return choose_tiles(_sizes(group), target(device), _facts_of(group), how, model_of(device), balanced=balanced)
 
 
 def _check_on_host(device: int | None) -> None:
-    """Raises LaunchError for numpy arrays that PTXDSL_DEVICE wants on a GPU."""
+    """Raise LaunchError for numpy arrays if PTXDSL_DEVICE asks for a GPU."""
     if device is None and settings.current().device == "cuda":
         raise LaunchError(
             "grouped_gemm on numpy arrays, and PTXDSL_DEVICE=cuda: arrays that a table names are not copied to a GPU",
@@ -328,7 +328,8 @@ def _values(
     device: int | None,
     stream: int,
 ) -> Parameters:
-    """The parameters of the kernel of the sm_80 path: tables of the problems, and of who does what."""
+    """Return the parameters of the kernel of the sm_80 path: the table of the problems, and that of the tiles of each
+    block."""
     traits, shared = constants["traits"], {}
     if constants["mode"] == "parts":
         elements = deal.slots * traits.tile[0] * traits.tile[1]
@@ -342,7 +343,7 @@ def _values(
 def deal_of(
     kernel: Kernel, group: ProblemGroup, traits: Traits, device: int | None, mode: str, sort: bool
 ) -> tuple[Constants, Deal]:
-    """The constants of the kernel, and who does what."""
+    """Return the constants of the kernel, and the assignment of tiles to blocks."""
     constants: Constants = {"traits": traits, "mode": mode, "sort": sort and mode != "parts"}
     resident = resident_blocks(kernel, traits.threads, device, **constants)
     dealt = deal(group.shapes.tobytes(), traits.tile, resident, mode, constants["sort"])
@@ -354,6 +355,6 @@ def deal_of(
 
 
 def _of_whole_tiles(traits: Traits, arch: str) -> Traits:
-    """The same for a table without parts: with copies ahead, where there is memory for that."""
+    """Return the traits for a table of whole tiles: with prefetching, if there is memory for it."""
     ahead = replace(traits, schedule=AHEAD)
     return ahead if traits.operands.c == "none" and ahead.fits(arch) else traits

@@ -99,7 +99,7 @@ class Groups:
 
     @property
     def in_place(self) -> bool:
-        """Whether what is added is the memory of out, element for element."""
+        """True if C is out, element for element."""
         return self.c is not None and is_same(self.c, self.out)
 
     @property
@@ -141,15 +141,15 @@ class RaggedCall(CheckedCall):
 
 
 def _known(groups: Groups, form: str) -> GroupFacts:
-    """What is known of groups of average size."""
+    """Return the facts of groups of average size."""
     (rows, n, k), count = groups.shape, groups.b.batches or 1
     average = rows if form == "masked" else rows / count
     return GroupFacts(average, n, k, count, replace(_facts_of(groups, form), batches="strided"))
 
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:
-    """The configurations of both paths for groups of average size of the shape class, with the microseconds that each
-    should take."""
+    """Return the configurations of both paths for groups of average size of the shape class, with the expected
+    microseconds."""
     known, (device, _) = class_of_groups(_known(groups, form)), groups.device_stream
     (average, n, k, count, _), operands = known, _facts_of(groups, form)
     if not k:
@@ -213,7 +213,7 @@ def groups_of(
 
 
 def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int, form: str) -> EpilogueOperand:
-    """An operand of the epilogue of groups of rows. Raises LaunchError for one that does not fit."""
+    """Check an operand of the epilogue of groups of rows. Raises LaunchError for one that does not fit."""
     if not isinstance(operand, VectorOperand):
         raise LaunchError(
             f"`{name}` is of type {type(operand).__name__}; the epilogue of groups of rows takes one value a row or a "
@@ -224,7 +224,8 @@ def _operand(name: str, operand: object, out: Matrix, rows: int, groups: int, fo
 
 
 def _index_of(name: str, owner: object, rows: int | None = None) -> ArrayArgument:
-    """Numbers of rows, as many as are said. Raises LaunchError for what is no list of them."""
+    """Check an index of rows, with a number for each of `rows` if these are known. Raises LaunchError for anything
+    else."""
     index = array_argument(name, owner, 1, "it has one number for each row of the product", "reshape it", "int32")
     if index.type is not s32 or not index.array.contiguous:
         raise LaunchError(
@@ -240,7 +241,7 @@ def _index_of(name: str, owner: object, rows: int | None = None) -> ArrayArgumen
 
 
 def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Matrix:
-    """An array as one or several matrices. Raises LaunchError for other dimensions."""
+    """Return an array as one or several matrices. Raises LaunchError for other dimensions."""
     operand = matrix(name, owner, f"pass `{name}` of {wanted}", batched=True)
     if len(operand.full_shape) != dimensions:
         raise LaunchError(
@@ -251,7 +252,7 @@ def matrix_of_rank(name: str, owner: object, dimensions: int, wanted: str) -> Ma
 
 
 def help_of_types(inputs: tuple[Type, ...], actual: Type | None = None, scaled: str = "") -> str:
-    """What to do about a and b of different types, or where a is of 8-bit floats that another function multiplies."""
+    """Return the help text for a and b of different types, or for 8-bit floats that another function multiplies."""
     if actual in FP8 and actual not in inputs:
         return f"call {scaled}, with a scale of 1 for each tensor where they have none"
     return f"pass two arrays of one type, one of {', '.join(map(describe_type, inputs))}"
@@ -272,7 +273,7 @@ def _check_inputs(left: Matrix, right: Matrix, inputs: tuple[Type, ...], form: s
 
 
 def check_size_array(operand: ArrayArgument, groups: int, known: str) -> None:
-    """Raises LaunchError for sizes that are not one number for each group; `known` says how many of these there are."""
+    """Raise LaunchError for sizes that are not one number for each group; `known` describes the number of groups."""
     if operand.type is not s32:
         raise LaunchError(
             f"`{operand.name}` is {describe_type(operand.type)}; it takes int32", help="convert it before"
@@ -286,7 +287,7 @@ def check_size_array(operand: ArrayArgument, groups: int, known: str) -> None:
 
 
 def check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
-    """Raises LaunchError for an output of another shape or type, or that lies otherwise."""
+    """Raise LaunchError for an output of another shape, type or layout."""
     if operand.full_shape != shape:
         raise LaunchError(f"`out` has the shape {operand.full_shape}; a@b has {shape}", help="pass `out` of that shape")
     if operand.type not in outputs(left.type):
@@ -303,8 +304,7 @@ def check_output(operand: Matrix, shape: tuple[int, ...], left: Matrix) -> None:
 
 
 def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "rows") -> None:
-    """Raises LaunchError for the first size in host memory that makes no sense. Offsets count rows, or other `lines`,
-    of a."""
+    """Raise LaunchError for the first invalid size in host memory. Offsets count rows, or other `lines`, of a."""
     if counted.array.device != HOST:
         return
     name, sizes = counted.name, counted.array.view().view(np.int32)
@@ -319,7 +319,7 @@ def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "row
 
 
 def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
-    """What the kernel is made for: `config` gives the tiles, else they are chosen."""
+    """Return the traits of the kernel: `config` gives the tiles, else they are chosen."""
     a, b, out = groups.a, groups.b, groups.out
     operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.device_stream
@@ -343,12 +343,12 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
 
 
 def _gathers(groups: Groups, config: GemmConfig) -> bool:
-    """Whether warps beside those that multiply gather the rows of A on the sm_90a path."""
+    """Return True if additional warps of the sm_90a kernel gather the rows of A."""
     return groups.index is not None and config.atom == WGMMA and not config.copies_rows
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
-    """What the arrays say of their kernel."""
+    """Return the operand facts of the kernel."""
     a, b, out = groups.a, groups.b, groups.out
     of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
     extras = tuple(operand.extra for operand in groups.operands)
@@ -356,13 +356,13 @@ def _facts_of(groups: Groups, form: str) -> Operands:
 
 
 def is_boxed(out: Matrix) -> bool:
-    """Whether tensor copies can store an output."""
+    """Return True if TMA can store an output."""
     return out.type.bits == 16 and out.is_storable
 
 
 def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:
-    """The same with an output that tensor copies store, where there is shared memory to stage it; of swapped tiles
-    where a kernel stores these `turned`, of shares of groups."""
+    """Return the traits with TMA stores of the output if there is shared memory to stage it; for swapped tiles only if
+    the kernel stores these `turned`, from shares of groups."""
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and not (turned and traits.shares_rows):
         return traits
@@ -371,7 +371,7 @@ def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> Warpgr
 
 
 def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -> GemmConfig:
-    """The configuration that should take the least time for groups of average size."""
+    """Return the configuration that is expected to be fastest for groups of average size."""
     (rows, n, k), count, model, arch = groups.shape, groups.b.batches or 1, model_of(device), target(device)
     average = rows if form == "masked" else rows / count
     sizes = np.full(count, average), n, np.full(count, k)
@@ -404,19 +404,19 @@ def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -
 
 
 def _is_plain(groups: Groups, form: str) -> bool:
-    """Whether rows are read and written as they lie, one group behind the other."""
+    """Return True if rows are read and written in their order in memory."""
     return form == "ragged" and all(each is None for each in (groups.index, groups.out_index, groups.epilogue))
 
 
 def _begins_well(groups: Groups, form: str) -> bool:
-    """Whether tensor copies can begin where groups do."""
+    """Return True if TMA loads can start at the first row of each group."""
     return groups.a.major == "row" or form == "masked"
 
 
 def plan_of(
     kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool, before: tuple[LaunchPlan, ...] = ()
 ) -> LaunchPlan:
-    """Return the launch, after those `before`, of as many blocks as are resident or as there can be tiles."""
+    """Return the launch, with as many blocks as are resident, or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     by_warpgroups = isinstance(traits, WarpgroupTraits)
@@ -440,7 +440,8 @@ def plan_of(
 
 
 def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
-    """How many there may be, whatever the sizes of the groups. Raises LaunchError for more than can be numbered."""
+    """Return the largest number of tiles for any sizes of the groups. Raises LaunchError for more than can be
+    numbered."""
     (rows, n, _), count = groups.shape, groups.b.batches or 0
     down = count * -(-rows // tile[0]) if form == "masked" else rows // tile[0] + min(count, rows)
     tiles = down * -(-n // tile[1])
@@ -453,7 +454,7 @@ def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
 
 
 def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
-    """What the kernel of a path takes, and the matrices as it does."""
+    """Return the parameter class of the kernel, and its matrices."""
     a, b, out = groups.a, groups.b, groups.out
     index, scatters = groups.out_index, groups.out_index is not None
     scattered: dict[str, Any] = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
@@ -471,5 +472,5 @@ def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
 
 
 def group_values(matrix: Matrix) -> Parameters:
-    """The matrices of groups as a kernel takes them."""
+    """Return the matrices of groups as parameters of a kernel."""
     return group_view(matrix.type)(pointer=matrix.pointer, stride=matrix.stride, apart=matrix.batch_stride)

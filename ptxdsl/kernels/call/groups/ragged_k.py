@@ -100,8 +100,8 @@ class RaggedKCall(CheckedCall):
 
 
 def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
-    """The configurations of both paths for groups of average size of the shape class, with the microseconds that each
-    should take."""
+    """Return the configurations of both paths for groups of average size of the shape class, with the expected
+    microseconds."""
     facts, (device, _) = _list_facts(groups), groups.device_stream
     model, known = model_of(device), replace(facts, sizes=class_of_list(facts).sizes)
     by_warps = ranked_tiles(known.sizes, target(device), _facts_of(groups), AHEAD, model)
@@ -157,7 +157,7 @@ def _addend_of(c: object, out: Matrix, beta: float) -> Matrix | None:
 
 
 def _check_addend(c: Matrix, out: Matrix) -> None:
-    """Raises LaunchError for one of another shape or type than the output, or that lies otherwise."""
+    """Raise LaunchError for a C of another shape, type or layout than the output."""
     if c.full_shape != out.full_shape:
         raise LaunchError(
             f"`c` has the shape {c.full_shape}; the output has {out.full_shape}", help="pass `c` of that shape"
@@ -180,7 +180,7 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
 
 
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
-    """What the kernel is made for: `config` gives the tiles, else they are chosen."""
+    """Return the traits of the kernel: `config` gives the tiles, else they are chosen."""
     operands, (device, _) = _facts_of(groups), groups.device_stream
     config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD, staggers=True)
     if config.atom != WGMMA:
@@ -191,37 +191,38 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
 
 
 def are_boxed(groups: Groups) -> bool:
-    """Whether tensor copies can store the output, and bring C beside it."""
+    """Return True if TMA can store the output, and load C."""
     return is_boxed(groups.out) and (groups.c is None or groups.c.is_mappable)
 
 
 def _facts_of(groups: Groups) -> Operands:
-    """What the arrays say of their kernel."""
+    """Return the operand facts of the kernel."""
     a, b, c, out = groups.a, groups.b, groups.c, groups.out
     widths = _width(a), _width(b), narrower(out, c, out.shape[1])
     return facts(a.transposed, b, c, out, widths, in_place=groups.in_place)
 
 
 def _list_facts(groups: Groups) -> ListFacts:
-    """What is known of groups of average size on the sm_90a path."""
+    """Return the facts of groups of average size on the sm_90a path."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
     sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
     return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=are_boxed(groups)))
 
 
 def _are_mappable(groups: Groups) -> bool:
-    """Whether tensor copies can address A and B from any row on, and wgmma reads them."""
+    """Return True if TMA can load A and B from any row on, and wgmma reads them."""
     a, b = groups.a, groups.b
     return a.type in TURNED and a.major == b.major == "row" and a.is_mappable and b.is_mappable
 
 
 def _width(matrix: Matrix) -> int:
-    """Of a copy, in bytes. A group begins at any row: anywhere on a line of what is contiguous along the rows."""
+    """Return the access width of a load in bytes. A group starts at any row, thus at any element of column-major
+    lines."""
     return matrix.widest(matrix.length) if matrix.major == "row" else matrix.type.bytes
 
 
 def _check_mappable(groups: Groups) -> None:
-    """Raises LaunchError for A and B that tensor copies cannot address from any row on, or that wgmma does not read."""
+    """Raise LaunchError for A and B that TMA cannot load from any row on, or that wgmma does not read."""
     a, b = groups.a, groups.b
     if a.type not in TURNED:
         raise LaunchError(
@@ -240,7 +241,7 @@ def _check_mappable(groups: Groups) -> None:
 
 
 def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfig:
-    """The configuration that should take the least time for groups of average size."""
+    """Return the configuration that is expected to be fastest for groups of average size."""
     model, arch, known = model_of(device), target(device), _list_facts(groups)
     config = choose_tiles(known.sizes, arch, operands, AHEAD, model)
     if arch != ARCH or not _are_mappable(groups):
@@ -258,7 +259,7 @@ def plan_of(
     factors: tuple[float, float] = UNSCALED,
     before: tuple[LaunchPlan, ...] = (),
 ) -> LaunchPlan:
-    """Return the launch, after those `before`, of as many blocks as are resident or as there are tiles."""
+    """Return the launch, with as many blocks as are resident, or as there are tiles."""
     count, m, n = groups.out.full_shape
     constants = {"traits": traits, "validate": validate}
     tiles = _tiles_of(groups.out, traits.tile)
@@ -275,7 +276,7 @@ def plan_of(
 
 
 def _tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
-    """How many tiles the outputs of all groups have. Raises LaunchError for more than can be numbered."""
+    """Return the number of tiles of the outputs of all groups. Raises LaunchError for more than can be numbered."""
     count, m, n = out.full_shape
     tiles = count * -(-m // tile[0]) * -(-n // tile[1])
     if tiles > MOST_TILES:
@@ -287,7 +288,7 @@ def _tiles_of(out: Matrix, tile: tuple[int, int, int]) -> int:
 
 
 def _matrices(groups: Groups) -> dict[str, Any]:
-    """A, B, out, and C where it is not out, as kernels take them."""
+    """Return A, B, out, and C unless it is out, as parameters of a kernel."""
     known = {"a": groups.a, "b": groups.b, "out": groups.out}
     if groups.c is not None and not groups.in_place:
         known["c"] = groups.c
@@ -315,7 +316,7 @@ def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, A
 
 
 def _widened(matrix: Matrix) -> Matrix:
-    """The same; one of a single line with a distance to the next that a tensor map can have."""
+    """Return the matrix; with a single line, its stride rounded up to one that a tensor map accepts."""
     lines, unit = matrix.shape[matrix.major != "row"], WIDEST_ACCESS // matrix.type.bytes
     return matrix if lines > 1 else replace(matrix, stride=-(-matrix.stride // unit) * unit)
 

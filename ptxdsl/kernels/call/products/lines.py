@@ -1,12 +1,11 @@
-"""Operands that tensor copies cannot bring as wgmma reads them, or only slowly, or that wgmma would cut bits off: they
-are copied first, to a workspace of better lines.
+"""Copies of operands that TMA cannot load as wgmma reads them, or only slowly, or that wgmma would truncate.
 
-A copy reads and writes once what a product of some size reads many times. Tensor copies take lines that begin at
-multiples of 16 bytes; those that begin in the midst of a sector of 32 come at less than half of the rate, for which
-clusters make up where products are large. Of 8 bits, and of float32, wgmma reads lines along K alone: others are
-transposed. Float32 it reads as tf32 by cutting off low bits, which mma.sync gets rounded: so it does where copies round
-on the way, unless a caller chooses wgmma. One operand of float32 may come from registers, A or, where A and B are
-swapped, B: it may lie along M or N, and is rounded there, so that of one alone a copy is made.
+A copy reads and writes once what a large product reads many times. TMA loads rows that start at multiples of 16 bytes;
+rows that are not 32-byte aligned arrive at less than half of the rate, which clusters hide in large products. 8-bit
+types and float32 are read K-major alone, and other operands are transposed. wgmma truncates float32 to tf32, and
+mma.sync gets it rounded: unless a caller chooses wgmma, copies round on the way. One operand of float32 may come from
+registers: A, or B if A and B are swapped. It may be M- or N-major and is rounded there, so that only the other one is
+copied.
 """
 
 from __future__ import annotations
@@ -40,16 +39,15 @@ ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous alo
 
 
 def takes_copies(problem: GemmProblem) -> bool:
-    """Whether there is something to compute, and copies make operands of its type such as tensor copies bring."""
+    """Return True if there is something to compute, and copies of the operands fit the index range."""
     if not all((problem.a.array.size, problem.b.array.size, problem.out.array.size)):
         return False
     return all(_words(operand, along_k) < MOST_WORDS for operand, along_k in _operands(problem))
 
 
 class LineCopies(NamedTuple):
-    """Whether A and B are copied, and the microseconds that the copies should take, with what lines that stay slow
-    cost, where clusters do not bring them; and whether float32 `rounds` to tf32 on the way: that which is not copied
-    in registers."""
+    """Which of A and B are copied, and the expected microseconds of the copies, including what slow rows that remain
+    cost without clusters. `rounds` if float32 is rounded to tf32 on the way, and the other operand in registers."""
 
     a: bool
     b: bool
@@ -58,25 +56,25 @@ class LineCopies(NamedTuple):
 
     @classmethod
     def named(cls, names: str) -> LineCopies:
-        """Copies of the operands that are named so, whatever the time."""
+        """Return copies of the named operands, without their time."""
         return cls("a" in names, "b" in names, 0.0)
 
     @property
     def names(self) -> str:
-        """Of the operands that are copied, such as "ab"."""
+        """The operands that are copied, such as "ab"."""
         return "a" * self.a + "b" * self.b
 
     @property
     def left(self) -> str:
-        """The operand that is not copied where the other one is: "a", "b" or "none"."""
+        """The operand that is not copied if the other one is: "a", "b" or "none"."""
         return {"a": "b", "b": "a"}.get(self.names, "none")
 
     def split(self, problem: GemmProblem) -> tuple[bool, bool]:
-        """Of which operands lines begin in the midst of sectors then."""
+        """Return for A and B if rows are not 32-byte aligned after the copies."""
         return not (self.a or problem.a.is_in_sectors), not (self.b or problem.b.is_in_sectors)
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
-        """The problem with the copies, and the launches that make these."""
+        """Return the problem with the copies, and the launches that make them."""
         launches = []
         for name, along_k in ALONG_K.items():
             if getattr(self, name):
@@ -88,8 +86,7 @@ class LineCopies(NamedTuple):
 
 
 def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
-    """The same; where K is 0 and wgmma is asked for, or alone multiplies such types, with zeros of which tensor maps
-    can be made."""
+    """Return the problem; if K is 0 and wgmma is asked for or needed, with zeros that tensor maps can describe."""
     a, b, out = problem.a, problem.b, problem.out
     if problem.k or not out.array.size or not (by_wgmma or takes_wgmma(a.type, out.type)):
         return problem
@@ -99,7 +96,7 @@ def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
 
 
 def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
-    """Zeros of a stream as a row-major matrix of as many rows, with a K of 1; one for all batches."""
+    """Return zeros of a stream as a row-major matrix with the same rows and a K of 1, shared by all batches."""
     (device, stream), lines, each = device_stream, old.shape[0], SECTOR_BYTES // old.type.bytes
     address = room(device, stream, NO_K, lines * SECTOR_BYTES)
     if device is None:
@@ -111,8 +108,8 @@ def zeros(old: Matrix, device_stream: tuple[int | None, int]) -> Matrix:
 def as_wgmma_reads(
     a: Matrix, b: Matrix, device_stream: tuple[int | None, int]
 ) -> tuple[Matrix, Matrix, tuple[LaunchPlan, ...]]:
-    """A and B, or copies of them where tensor copies cannot bring them as wgmma reads them; and the launches that make
-    the copies. What has nothing in it, or more words than are counted, is left as it is."""
+    """Return A and B, copied if TMA cannot load them as wgmma reads them, and the launches of the copies. Empty
+    operands, and those with too many words to count, are returned unchanged."""
     operands, launches = [], []
     for operand, along_k in ((a, ALONG_K["a"]), (b, ALONG_K["b"])):
         if operand.array.size and _is_needed(operand, along_k) and _words(operand, along_k) < MOST_WORDS:
@@ -124,7 +121,7 @@ def as_wgmma_reads(
 
 
 def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
-    """The copies with which a product should take the least time; lines that stay slow cost as much longer as tensor
+    """Return the copies with which a product is expected to be fastest. Slow rows that remain cost the time that tensor
     cores wait for them."""
     rates, (m, n, k, batches, *_) = model.rates.large, facts
     multiplied = LARGEST * LINE_BYTES / facts.operands.inputs.bytes / rates.iteration[LargeTile(256).name]
@@ -138,7 +135,7 @@ def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> Li
 
 
 def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
-    """The same of a large product, of which clusters bring slow lines: the model of these knows what they cost."""
+    """Return the copies for a large product, whose clusters hide slow rows as its estimate says."""
 
     def time(copies: LineCopies) -> float:
         interleaves = facts.interleaves and not copies.a
@@ -149,7 +146,7 @@ def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel)
 
 
 def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
-    """Only of operands that wgmma does not read as they lie, whatever the time, and as they are. Of float32 the `first`
+    """Return copies, without rounding, of operands whose major order wgmma does not read. With float32 the `first`
     factor comes from registers, "a" or "b"; None for the larger of those that would be copied."""
     a, b = (_is_turned(operand, along_k) for operand, along_k in _operands(problem))
     if is_rounded(problem.a.type):
@@ -160,13 +157,13 @@ def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
 
 
 def copies_needed(problem: GemmProblem) -> LineCopies:
-    """The same, and of those whose lines tensor copies cannot address."""
+    """Return copies, without rounding, of operands that TMA cannot load as wgmma reads them."""
     a, b = (_is_needed(operand, along_k) for operand, along_k in _operands(problem))
     return LineCopies(a, b, 0.0, rounds=False)
 
 
 def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
-    """Whether A and B are copied, and how long the copies take. Of float32 one is at least."""
+    """Yield the possible sets of copies with their time. At least one operand is copied for float32."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
@@ -176,7 +173,7 @@ def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]
 
 
 def time_to_copy(problem: GemmProblem, copies: LineCopies, model: CostModel) -> float:
-    """The microseconds that it takes to copy operands."""
+    """Return the expected microseconds of copies."""
     copied = [each for each, name in zip(_operands(problem), ALONG_K, strict=True) if name in copies.names]
     each = model.rates.launch + model.rates.dram_latency
     moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
@@ -184,12 +181,12 @@ def time_to_copy(problem: GemmProblem, copies: LineCopies, model: CostModel) -> 
 
 
 def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:
-    """A and B, each with how one lies that is contiguous along K."""
+    """Return A and B, each with the major order that is contiguous along K."""
     return [(problem.a, ALONG_K["a"]), (problem.b, ALONG_K["b"])]
 
 
 def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
-    """Whether it may be copied or not."""
+    """Return the choices for one operand: True to copy it."""
     if is_rounded(operand.type):
         return (False, True) if operand.is_mappable else (True,)
     if _is_needed(operand, along_k):
@@ -198,33 +195,34 @@ def _ways(operand: Matrix, along_k: str, is_single: bool) -> tuple[bool, ...]:
 
 
 def is_rounded(type: Type) -> bool:
-    """Whether a product by wgmma that is not asked for rounds its operands, as mma.sync gets such elements rounded."""
+    """Return True if products on the sm_90a path round operands of this type unless the caller asks for wgmma, as
+    mma.sync gets them rounded."""
     return type is f32
 
 
 def _is_needed(operand: Matrix, along_k: str) -> bool:
-    """Whether tensor copies cannot bring an operand as wgmma reads it."""
+    """Return True if TMA cannot load an operand as wgmma reads it."""
     return _is_turned(operand, along_k) or not operand.is_mappable
 
 
 def _major(operand: Matrix, along_k: str) -> str:
-    """How a copy lies: as the operand does where wgmma reads such types either way."""
+    """Return the major order of a copy: that of the operand if wgmma reads its type either way."""
     return operand.major if operand.type in TURNED else along_k
 
 
 def _is_turned(operand: Matrix, along_k: str) -> bool:
-    """Whether a copy is the transpose in memory."""
+    """Return True if a copy transposes the operand in memory."""
     return operand.major != _major(operand, along_k)
 
 
 def _lines(operand: Matrix, major: str) -> tuple[int, int]:
-    """How many lines it has that lies so, and the elements of each."""
+    """Return the number of rows in a major order, and the elements of each."""
     rows, columns = operand.shape
     return (rows, columns) if major == "row" else (columns, rows)
 
 
 def _words(operand: Matrix, along_k: str) -> int:
-    """Of 16 bytes, that a copy of an operand has."""
+    """Return the number of 16-byte words of a copy."""
     lines, length = _lines(operand, _major(operand, along_k))
     batches = operand.batches if operand.batch_stride else None
     return (batches or 1) * lines * ceil_div(length * operand.type.bytes, WORD_BYTES)
@@ -233,7 +231,7 @@ def _words(operand: Matrix, along_k: str) -> int:
 def _copied(
     operand: Matrix, along_k: str, device_stream: tuple[int | None, int], rounds: bool = False
 ) -> tuple[Matrix, LaunchPlan]:
-    """A copy that tensor copies bring as wgmma reads it, and the launch that makes it."""
+    """Return a copy that TMA loads as wgmma reads it, and the launch that makes it."""
     device, stream = device_stream
     copy, target = room_for_copy(operand, _major(operand, along_k), device, stream, operand.name)
     launch = (_transposed if _is_turned(operand, along_k) else _copy)(operand, copy, target, stream)
@@ -243,7 +241,7 @@ def _copied(
 
 
 def _for_all(copy: Matrix, operand: Matrix) -> Matrix:
-    """A copy as often as the operand has its matrix, where that is one for all batches: the copy is one as well."""
+    """Return a copy with the batches of its operand, whose one matrix is shared by all of them."""
     if operand.batches is None or operand.batch_stride:
         return copy
     if copy.owner is None:
@@ -272,7 +270,7 @@ def room_for_copy(operand: Matrix, major: str, device: int | None, stream: int, 
 
 
 def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
-    """The launch that copies the lines of an operand, or of all matrices of it."""
+    """Return the launch that copies the rows of all matrices of an operand."""
     type, (lines, length), batches = operand.type, _lines(operand, operand.major), copy.batches
     apart = {"source_batch": operand.batch_stride, "lined_batch": copy.batch_stride, "batches": batches}
     values = lines_parameters(type, batches is not None)(
@@ -289,7 +287,7 @@ def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan
 
 
 def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
-    """The launch that transposes an operand, or all matrices of it."""
+    """Return the launch that transposes all matrices of an operand."""
     type, (lines, length) = operand.type, _lines(operand, operand.major)
     values = transposed_parameters(type)(
         source=view(type)(pointer=operand, stride=operand.stride),
@@ -305,5 +303,5 @@ def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> Laun
 
 
 def _is_in_words(operand: Matrix) -> bool:
-    """Whether its lines begin and end at multiples of 16 bytes."""
+    """Return True if rows start and end at multiples of 16 bytes."""
     return operand.is_mappable and not operand.length * operand.type.bytes % WORD_BYTES

@@ -1,4 +1,4 @@
-"""Which tiles and which schedule a product gets: those that its caller chooses, else those that should take least."""
+"""Choose the tiles and the schedule of a product: those of the caller, else those that are expected to be fastest."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from ptxdsl.schedule import StreamKThreadblockSwizzle
 
 @dataclass(frozen=True)
 class Selection:
-    """What decides about the configuration of a row-major product: the arrays with their GPU, and what the caller says.
+    """The inputs of the choice of a configuration: a row-major product with its GPU, and the options of the caller.
 
-    Unless it `takes_warpgroups`, the path of sm_90a is only for types that no other multiplies. Of lists, the facts are
-    those of `all_operands`, and the problem is the first of them.
+    Unless it `takes_warpgroups`, the sm_90a path is only for types that no other path multiplies. For lists, `problem`
+    is the first product and `all_operands` are the facts of all.
     """
 
     problem: GemmProblem
@@ -71,12 +71,12 @@ class Selection:
 
     @cached_property
     def operands(self) -> Operands:
-        """What the arrays say of their kernel."""
+        """The operand facts of the kernel."""
         return self.all_operands or facts_of(self.problem)
 
     @property
     def facts(self) -> ProductFacts:
-        """What the time on the sm_90a path depends on."""
+        """The facts that the time on the sm_90a path depends on."""
         problem, computes = self.problem, self.choice.epilogue is not None
         split_lines = not problem.a.is_in_sectors, not problem.b.is_in_sectors
         sizes = problem.m, problem.n, problem.k, problem.batches or 1
@@ -84,34 +84,34 @@ class Selection:
 
     @property
     def may_take_warpgroups(self) -> bool:
-        """Whether wgmma is for a call that does not ask for it: not for schedules of one's own."""
+        """True if wgmma may be chosen for a call that does not ask for it: not with a TileSchedule of the caller."""
         return self.sharing_said is not None and self.arch == ARCH
 
     @property
     def takes_wgmma(self) -> bool:
-        """Whether no other path has products of such types."""
+        """True if only the sm_90a path has products of these types."""
         return takes_wgmma(self.problem.a.type, self.problem.out.type)
 
     @property
     def is_for_wgmma(self) -> bool:
-        """Whether wgmma may be chosen for a call that does not ask for it, or no other path is for the call."""
+        """True if wgmma may be chosen for a call that does not ask for it, or if no other path takes the call."""
         return self.arch == ARCH if self.takes_wgmma else self.may_take_warpgroups
 
     @property
     def is_mappable(self) -> bool:
-        """Whether tensor copies can bring A and B as wgmma reads them, where a call does not ask for it."""
+        """True if TMA can load A and B as wgmma reads them, for a call that does not ask for wgmma."""
         problem = self.problem
         return not is_rounded(problem.a.type) and are_mappable(problem.k, problem.a, problem.b)
 
     @property
     def sharing(self) -> Sharing:
-        """How blocks share K on the sm_90a path."""
+        """The split of K among blocks on the sm_90a path."""
         return self.sharing_said or WHOLE
 
     @property
     def sharing_said(self) -> Sharing | None:
-        """What a caller says of how blocks share K; None for a TileSchedule, which says it itself and may be written
-        for one of the paths, and for what is no such value."""
+        """The caller's split of K among blocks; None for a TileSchedule, which has its own and may be for one path
+        only, and for invalid values."""
         schedule, slices = self.choice.schedule, 1 if self.choice.split_k is None else self.choice.split_k
         way = GemmConfig.reduction if self.choice.reduction is None else self.choice.reduction
         if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or way not in REDUCTIONS:
@@ -126,10 +126,9 @@ class Selection:
 
     @cached_property
     def line_copies(self) -> LineCopies | None:
-        """The copies of operands that wgmma does not read as they lie, or tensor copies cannot address, or only slowly,
-        or that are rounded on the way, where they are worth their time. Where a caller chooses wgmma, of the first
-        alone, and of the second where no other path is for such types. None where there are none, or where wgmma is not
-        for the call."""
+        """The copies of operands that are worth their time: of those that wgmma does not read in their order, that TMA
+        cannot load or only slowly, or that are rounded on the way. If the caller chooses wgmma, only the first kind,
+        and the second if no other path has such types. None without copies, or if the call does not use wgmma."""
         problem, is_chosen = self.problem, self.choice.config is not None
         if not self._may_copy or not takes_copies(problem):
             return None
@@ -142,19 +141,18 @@ class Selection:
 
     @property
     def _first_factor(self) -> str | None:
-        """The operand that a configuration of wgmma takes for its first factor; None where what a caller says leaves
-        that open."""
+        """The operand that a configuration of wgmma takes for its first factor; None if the caller leaves that open."""
         config = self.choice.config and self.choice.of(self.choice.config)
         return None if config is None or _is_bare(config) else "b" if config.swap_ab else "a"
 
     @property
     def needs_copies(self) -> bool:
-        """Whether no other path is for the call where wgmma is, or its caller chooses that."""
+        """True if no other path takes a call that wgmma takes, or if the caller chooses wgmma."""
         return self.choice.config is not None or self.takes_wgmma
 
     @property
     def _may_copy(self) -> bool:
-        """Whether wgmma is for the call once its operands are copied."""
+        """True if wgmma takes the call once its operands are copied."""
         config = self.choice.config
         if self.problem.a.type not in INPUTS:
             return False
@@ -163,7 +161,7 @@ class Selection:
         return self.is_for_wgmma
 
     def config_with(self, copies: LineCopies) -> GemmConfig | None:
-        """The configuration of wgmma with such copies; None where another path should take less time without."""
+        """Return the wgmma configuration for these copies; None if another path is faster without them."""
         if self.choice.config is not None:
             return self.choice.config
         known = facts_with(copies, self.facts, self.problem)
@@ -173,7 +171,7 @@ class Selection:
         return choose_product(known, self.model, without, self.sharing)
 
     def config(self) -> GemmConfig:
-        """The configuration. Raises LaunchError for what is none, and for what a caller says of it that does not go."""
+        """Return the configuration. Raises LaunchError for anything else, and for options that do not agree with it."""
         if self.problem.batches is not None:
             check_not_split(self.choice.split_k)
         config = self._with_tile(self.choice.of(self._chosen() if self.choice.config is None else self.choice.config))
@@ -209,12 +207,13 @@ class Selection:
         return (choose_product(self.facts, self.model, time, self.sharing) or by_warps) if is_open else by_warps
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
-        """The best configuration of the sm_80 path, and the microseconds that it should take; it has no clusters."""
+        """Return the best configuration of the sm_80 path, which has no clusters, and the expected microseconds."""
         time, config = self._by_warps_alone()
         return time + self.model.uncounted(self.problem.a.type, self.shape), config
 
     def _by_warps_alone(self) -> tuple[float, GemmConfig]:
-        """The same, as the rates say that choose among its configurations."""
+        """Return the best configuration of the sm_80 path with the microseconds by the rates that rank its
+        configurations."""
         inputs, (width, along_k), model = self.problem.a.type, self.lines, self.model
         config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
         sharing = self.sharing_said
@@ -227,7 +226,7 @@ class Selection:
         return model.product(candidate(shared, inputs), self.shape, width), config
 
     def _by_wgmma(self) -> GemmConfig:
-        """That of types that only the path of wgmma has. Raises LaunchError on GPUs that have it not."""
+        """Return the configuration for types that only the sm_90a path has. Raises LaunchError on other GPUs."""
         config = self._with_any_sharing(self.facts)
         if self.arch != ARCH or config is None:
             inputs, output = self.problem.a.type, self.problem.out.type
@@ -247,7 +246,7 @@ class Selection:
         return config
 
     def _with_any_sharing(self, known: ProductFacts) -> GemmConfig | None:
-        """The best configuration of wgmma for such facts: blocks share K as is said, or else not."""
+        """Return the best wgmma configuration with the caller's split of K, or else without one."""
         return choose_product(known, self.model, inf, self.sharing) or choose_product(known, self.model, inf, WHOLE)
 
     @property
@@ -265,22 +264,22 @@ class Selection:
 
     @property
     def lines(self) -> tuple[int, bool]:
-        """The bytes of the narrower copy on the sm_80 path, and whether A and B are contiguous along K."""
+        """The bytes of the narrower load on the sm_80 path, and True if A and B are K-major."""
         return self.operands.narrowest, self.problem.a.major == "row" and self.problem.b.major == "column"
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether it is settled which blocks compute a tile."""
+        """True if the assignment of tiles to blocks is fixed."""
         return self.choice.is_scheduled or self.problem.batches is not None
 
 
 def _is_bare(config: GemmConfig) -> bool:
-    """Whether it says that wgmma multiplies, and nothing else of how."""
+    """Return True if a configuration asks for wgmma and for nothing else."""
     return config == GemmConfig(atom=WGMMA, epilogue=config.epilogue)
 
 
 def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
-    """What is known of a product of copies."""
+    """Return the facts of a product of copies."""
     operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
     if operands.inputs not in TURNED:
         operands = replace(
@@ -294,7 +293,7 @@ def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) ->
 
 
 def facts_of(problem: GemmProblem) -> Operands:
-    """What the arrays of a row-major problem say of their kernel."""
+    """Return the operand facts of a row-major problem."""
     a, b, c, out = problem.a, problem.b, problem.c, problem.out
     return facts(
         a, b, c, out, (a.widest(a.length), b.widest(b.length), narrower(out, c, problem.n)),

@@ -29,6 +29,14 @@ class CallPlan(Protocol):
         """Launch, and remember the launch by the key of the call."""
 
 
+class CallProblem(Protocol):
+    """The arrays of a call, checked, with the facts that follow from them."""
+
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+
+
 class CheckedCall(ABC):
     """A call whose arrays are checked: they are its `problem`.
 
@@ -39,14 +47,13 @@ class CheckedCall(ABC):
     name: str
     is_tunable: ClassVar[bool] = True
     is_empty = False  # there is nothing to write
-    problem: Any
+    problem: CallProblem
     out: Any
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        device_stream: tuple[int | None, int] = self.problem.device_stream
-        return device_stream
+        return self.problem.device_stream
 
     @abstractmethod
     def plan(self, config: GemmConfig | None, copied: str = "") -> CallPlan | None:

@@ -8,7 +8,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.lines import LineCopies, with_k
 from ptxdsl.kernels.call.products.plan import plan_of
-from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -24,6 +24,7 @@ class GemmCall(CheckedCall):
     """A call of gemm() with arrays: one product, or batches of them."""
 
     name = "gemm"
+    problem: GemmProblem
 
     def __init__(self, call: PublicCall) -> None:
         (out, a, b, c, *_), choice = call.arrays, call.choice

@@ -12,6 +12,7 @@ from ptxdsl.arrays import Array, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall, launch
 from ptxdsl.kernels.call.launching.memory import CALLS, common_library
+from ptxdsl.kernels.call.launching.residency import stream_of
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
 from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
 from ptxdsl.types import Type, bf16, f16, f32, s32
@@ -32,6 +33,11 @@ class AttentionProblem:
     k: ArrayArgument
     v: ArrayArgument
     offsets: tuple[ArrayArgument, ArrayArgument] | None
+
+    @property
+    def device_stream(self) -> tuple[int | None, int]:
+        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
+        return stream_of(self.q.array, self.k.array, self.v.array)
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -272,6 +278,7 @@ class AttentionCall(CheckedCall):
     """A call of attention() or attention_varlen()."""
 
     name, is_tunable = "attention", False
+    problem: AttentionProblem
 
     def __init__(self, call: PublicCall) -> None:
         out, q, k, v, *offsets = call.arrays

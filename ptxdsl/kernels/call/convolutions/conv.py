@@ -73,6 +73,7 @@ def hashable(moves: tuple[object, object, object]) -> tuple[object, ...]:
 class ConvolutionCall(CheckedCall):
     """A call of conv2d()."""
 
+    problem: Convolution
     name = "conv2d"
 
     def __init__(self, call: PublicCall) -> None:

@@ -69,6 +69,7 @@ LINE = LINE_BYTES // 2  # channels of a line of a box
 class DgradCall(CheckedCall):
     """A call of conv2d_dgrad()."""
 
+    problem: Convolution
     name, is_tunable = "conv2d_dgrad", False
 
     def __init__(self, call: PublicCall) -> None:
@@ -178,6 +179,7 @@ def _check_dgrad_types(dy: ArrayArgument, w: ArrayArgument) -> None:
 class WgradCall(CheckedCall):
     """A call of conv2d_wgrad()."""
 
+    problem: Convolution
     name, is_tunable = "conv2d_wgrad", False
 
     def __init__(self, call: PublicCall) -> None:

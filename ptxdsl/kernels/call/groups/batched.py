@@ -135,6 +135,7 @@ class BatchCall(CheckedCall):
     """A call of gemm() with lists: by the kernel of products on the sm_80 path, else by that of grouped products."""
 
     name = "gemm"
+    problem: ProblemGroup
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, c, *_ = call.arrays

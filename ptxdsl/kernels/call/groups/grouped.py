@@ -73,6 +73,7 @@ class GroupedCall(CheckedCall):
     """A call of grouped_gemm()."""
 
     name = "grouped_gemm"
+    problem: ProblemGroup
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, c = self.lists = call.arrays

@@ -112,6 +112,8 @@ class Groups:
 class RaggedCall(CheckedCall):
     """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
+    problem: Groups
+
     def __init__(self, call: PublicCall) -> None:
         out, a, b, sizes, index, out_index, *_ = call.arrays
         _, self.form, self.validate, *_ = call.options

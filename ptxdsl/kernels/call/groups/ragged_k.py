@@ -71,6 +71,7 @@ class RaggedKCall(CheckedCall):
     """A call of grouped_gemm_ragged_k()."""
 
     name = "grouped_gemm_ragged_k"
+    problem: Groups
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, offsets, c = call.arrays

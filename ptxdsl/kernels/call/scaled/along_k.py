@@ -50,6 +50,7 @@ class ScaledRaggedKCall(CheckedCall):
     """A call of scaled_gemm_ragged_k()."""
 
     name = "scaled_gemm_ragged_k"
+    problem: Groups
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, offsets, c = call.arrays

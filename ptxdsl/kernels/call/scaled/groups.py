@@ -38,6 +38,8 @@ from ptxdsl.kernels.tiles.many import AHEAD
 class ScaledRaggedCall(CheckedCall):
     """A call of scaled_gemm_ragged() or scaled_gemm_masked()."""
 
+    problem: Groups
+
     def __init__(self, call: PublicCall) -> None:
         out, a, b, sizes, index, out_index, scale_a, scale_b, *_ = call.arrays
         _, self.form, self.validate, *_ = call.options

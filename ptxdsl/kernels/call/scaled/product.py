@@ -43,6 +43,7 @@ class ScaledCall(CheckedCall):
     """A call of scaled_gemm(): one product or batches, with scales; `problem` is row-major."""
 
     name = "scaled_gemm"
+    problem: GemmProblem
 
     def __init__(self, call: PublicCall) -> None:
         out, a, b, scale_a, scale_b, c, *_ = call.arrays

@@ -1,4 +1,4 @@
-"""The examples of Hopper with one line left out or moved: the emulator finds each, and nothing in the originals."""
+"""The examples of Hopper and Blackwell with one line left out or moved: the emulator finds each, and nothing in the originals."""
 
 import sys
 from pathlib import Path
@@ -53,6 +53,24 @@ LINES = {
             "                multiply(", "                ring.release()\n                multiply(", "race",
         ),
     },
+    "21_one_tcgen05_mma": {
+        "no fence before the tensor core reads": (
+            "    pd.ptx.fence.proxy.async_.shared__cta()  # make the threads' writes visible to the async proxy, which mma uses\n",
+            "", "race",
+        ),
+        "no barrier before the tensor core reads": ("    pd.ptx.bar.sync(0)\n    sums", "    sums", "race"),
+        "no commit": ("        pd.ptx.tcgen05.commit", "        0 and pd.ptx.tcgen05.commit", "deadlock"),
+        "nobody waits for the products": ("lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(done.address(0), 0)", "lambda: pd.tid.x < 0", "race"),
+        "no fence after the wait": ("    pd.ptx.tcgen05.fence__after_thread_sync()  # the loads come after the wait\n", "", "race"),
+        "no wait for the loads": ("    pd.ptx.tcgen05.wait__ld.sync.aligned()\n", "", "race"),
+        "no barrier before the columns are freed": ("    pd.ptx.bar.sync(0)  # all warps have loaded\n", "", "race"),
+        "the columns are not freed": (
+            "    with pd.if_(warp == 0):\n        pd.ptx.tcgen05.dealloc.cta_group__1.sync.aligned.b32(sums, N)\n", "", "tensor-memory",
+        ),
+        "lanes of another warp": ("warp << 21", "(3 - warp) << 21", "tensor-memory"),
+        "too few columns": (".b32(where.address(0), N)", ".b32(where.address(0), 32)", "tensor-memory"),
+        "the first product adds": ("step > 0)", "True)", "uninitialized"),
+    },
 }  # fmt: skip
 CASES = [pytest.param(name, case, id=f"{name}: {case}") for name, cases in LINES.items() for case in cases]
 
@@ -73,6 +91,9 @@ def findings(name, old="", new=""):
 
 def launch(name, scope):
     """Grid, block and arguments, small."""
+    if name == "21_one_tcgen05_mma":
+        a, b = (np.ones((rows, 64), np.float16) for rows in (128, 64))
+        return 1, 128, a, b, np.zeros((128, 64), np.float32), 128, 64, 64
     if name == "12_warp_specialised_gemm":
         a, b, c = scope["operands"](128, 264, 256)
         return 1, 384, a, b, c, 1, 2, 4

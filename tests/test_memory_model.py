@@ -180,7 +180,10 @@ WIDE = "st.volatile.shared.u64 [s+64], 1;"
 NARROW = "ld.relaxed.cta.shared.u32 %r9, [s+64];"
 FAR_STORE, TAKE = "st.relaxed.gpu.global.u32 [%rd1+64], 1;", "atom.relaxed.gpu.global.exch.b32 %r9, [%rd1+64], 2;"
 NARROW_LOAD = "ld.acquire.cta.global.u32 %r9, [%rd1+64];"
-WARPS, CLUSTER = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32))
+WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
+COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
+COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
+SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;", "@%p3 bra {L};"
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -209,7 +212,17 @@ def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     assert race in [{lines[line - 1] for line in pair} for pair, _ in judged.possible]
 
 
-COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
+def test_the_read_of_a_copy_hides_no_read_of_another_lane():
+    """The finding may name the copy: the two lanes are of one warp."""
+    rounds = ((Step((READ_X,)),), (), ()), ((), (Step(COPIED_AND_TOLD),), (Step(SEEN), Step((WRITE_X,))))
+    program = Program(LANES, 1, 1, (1,), tuple(map(Round, rounds)))
+    assert {
+        program.text().split("\n")[line - 1] for pair, _ in verdict(program, "lockstep").model for line in pair
+    } == {
+        READ_X,
+        WRITE_X,
+    }
+    assert compare(program) is None
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

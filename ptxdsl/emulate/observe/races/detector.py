@@ -526,11 +526,10 @@ class Races(Observer):
         source, lanes = event.source[whole], event.lanes[whole]
         if not len(source):
             return
-        stamps, warps = (now + lanes % WARP).astype(STAMP), self.clocks.warp[lanes // WARP]
         for allocation, which in self._holders(source, int(source.min())):
             shadow = self.array(allocation)
             self.sources.check(event, by, self.residents, shadow, allocation, source[which], lanes[which])
-            shadow.read(source[which], event.bytes, WarpReads(stamps[which], warps[which]))
+            shadow.read(source[which], event.bytes, self._reads(False, now, lanes[which]))
 
     def _record_landing(self, now: int, flat: np.ndarray, bytes: int, lanes: np.ndarray) -> None:
         """Record what copies of lanes wrote to shared memory."""

@@ -3,8 +3,8 @@
     python examples/21_one_tcgen05_mma.py [--device cuda]
 
 One thread issues the products of a whole block. A and B are in shared memory, and 64-bit descriptors give their layout;
-D is in tensor memory, 128 lanes of up to 512 columns, which a warp allocates and frees. An mbarrier tells when the
-products are complete; then each warp loads its quarter of the lanes. Needs a B200 or GB300, or no GPU at all.
+D is in tensor memory, 128 lanes of up to 512 columns, which a warp allocates and frees. The commit of the products
+arrives at an mbarrier; then each warp loads its quarter of the lanes. Needs a B200 or GB300, or no GPU at all.
 
 New here: tensor memory, tcgen05, and the fences between its instructions and the threads.
 """

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl.kernels.call.convolutions import dgrad, wgrad
+from ptxdsl.kernels.call.convolutions.gradients import dgrad_problem, gradient_facts, wgrad_problem
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.choose.candidates import label as label_of_warps
@@ -259,14 +259,14 @@ def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int,
     dy, w = (
         np.empty(shape, np.float16) for shape in ((images, side, side, filters), (filters, width, width, channels))
     )
-    problem = dgrad.problem_of(dy, w, (side, side), None, window(width // 2, 1, 1))
+    problem = dgrad_problem(dy, w, (side, side), None, window(width // 2, 1, 1))
     return window_facts(problem.sizes, problem.product)
 
 
 def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> GradientFacts:
     out = (side + 2 * (width // 2) - width) // stride + 1
     dy, x = (np.empty(shape, np.float16) for shape in ((images, out, out, filters), (images, side, side, channels)))
-    return wgrad.gradient_facts(wgrad.problem_of(dy, x, (width, width), None, window(width // 2, stride, 1)))
+    return gradient_facts(wgrad_problem(dy, x, (width, width), None, window(width // 2, stride, 1)))
 
 
 FACTS: dict[str, Callable[..., Any]] = {

@@ -106,8 +106,8 @@ class BytesOfMatrix(MatrixAccess):
 
 
 NARROW = "b6x16_p32 b4x16_p64"
-DATA_BYTES = {"b6x16_p32": 12, "b4x16_p64": 8, None: 16}
-"""The bytes of a row of 16 elements that hold data; the rest of the 16 bytes is padding."""
+LOADED = {"b6x16_p32": (8, 4), "b4x16_p64": (8,), None: (16,)}
+"""The loads that read the data of a row of 16 elements; the rest of the 16 bytes is padding."""
 
 
 class LdMatrixBytes(BytesOfMatrix):
@@ -142,8 +142,12 @@ class LdMatrixBytes(BytesOfMatrix):
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray) -> np.ndarray:
         address = address[..., : i.rows * int(i.num[1:])]
-        data = m.load(i.space or "generic", address, b8, DATA_BYTES[i.narrow])
-        elements = _expanded(np.moveaxis(data, 0, -1), i.narrow).reshape(len(address), -1, i.rows, 16)
+        pieces, at = [], 0
+        for size in LOADED[i.narrow]:
+            pieces.append(m.load(i.space or "generic", address + np.uint64(at), b8, size))
+            at += size
+        data = np.moveaxis(np.concatenate(pieces), 0, -1)
+        elements = _expanded(data, i.narrow).reshape(len(address), -1, i.rows, 16)
         if i.rows == 16:  # columns, of which each register holds a quarter of one
             elements = elements.swapaxes(2, 3).reshape(len(address), -1, 2, 8, 16)
         words: np.ndarray = np.ascontiguousarray(elements).view(np.uint32).reshape(len(address), -1, 32)
@@ -154,7 +158,7 @@ def _expanded(data: np.ndarray, narrow: str | None) -> np.ndarray:
     """Return 16 elements, one per byte, of the bytes of each row."""
     if narrow is None:
         return data
-    width = DATA_BYTES[narrow] * 8 // 16
+    width = sum(LOADED[narrow]) * 8 // 16
     bits = np.unpackbits(data, axis=-1, bitorder="little").reshape(*data.shape[:-1], 16, width)
     return np.packbits(bits, axis=-1, bitorder="little")[..., 0]
 

@@ -406,7 +406,8 @@ def _refused_call(
         )
     elif count > len(by_position):
         takes_count = f"{len(by_position)} positional argument{'s' * (len(by_position) != 1)}"
-        message = f"{called} takes {takes_count if by_position else 'no arguments'}; {count} given"
+        none = "no positional arguments" if names else "no arguments"
+        message = f"{called} takes {takes_count if by_position else none}; {count} given"
         behind = f"pass the arguments after `{by_position[-1]}` by name; {takes}" if by_position else takes
         help = behind if names else "leave it out" if count == 1 else "leave them out"
     elif twice := [name for name in by_position[:count] if name in options]:

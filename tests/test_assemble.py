@@ -2,7 +2,6 @@
 
 import pickle
 import re
-import time
 
 import pytest
 
@@ -613,16 +612,6 @@ def test_a_cubin_can_be_pickled():
     assert pickle.loads(pickle.dumps(cubin)) == cubin
 
 
-def test_a_small_kernel_assembles_in_a_moment():
-    assemble(STORE, "sm_80")  # loads the library
-    times = []
-    for n in range(5):
-        start = time.perf_counter()
-        assemble(STORE + f"// {n}\n", "sm_80")
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.05
-
-
 @pytest.mark.gpu
 def test_the_driver_assembles_and_links_too():
     with config.using(assembler="driver"):
@@ -634,15 +623,10 @@ def test_the_driver_assembles_and_links_too():
 
 
 @pytest.mark.parametrize("name", ["nvjitlink", "ptxas"])
-def test_a_kept_cubin_is_loaded_in_ten_milliseconds_and_no_command_is_started(name, tmp_path, monkeypatch):
+def test_a_kept_cubin_is_loaded_and_no_command_is_started(name, tmp_path, monkeypatch):
     if assemblers.ASSEMBLERS[name].why_not() is not None:
         pytest.skip(f"there is no {name}")
     with config.using(cache_dir=tmp_path, assembler=name):
         made = assemble(STORE, "sm_80")
         monkeypatch.setattr(assemblers, "_run", None)
-        times = []
-        for _ in range(5):
-            start = time.perf_counter()
-            assert assemble(STORE, "sm_80").image == made.image
-            times.append(time.perf_counter() - start)
-    assert min(times) < 0.01
+        assert assemble(STORE, "sm_80").image == made.image

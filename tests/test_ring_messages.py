@@ -292,7 +292,7 @@ def test_elements_of_shared_arrays_are_named_as_python_indexes_them(array):
 
 
 MISCALLED = {
-    "ring.commit(1)": ("Ring.commit takes no arguments; 1 given", "leave it out"),
+    "ring.commit(1)": ("Ring.commit takes no positional arguments; 1 given", "it takes after_mma"),
     "ring.acquire(lead=True)": (
         "Ring.acquire takes no `lead`; it takes expected_bytes and leads", "did you mean `leads`?",
     ),

@@ -177,7 +177,7 @@ def test_without_memory_for_the_copy_mma_sync_does(by_wgmma, monkeypatch, rng):
     def refused(*_):
         raise pd.LaunchError("allocating 4096 bytes of workspace: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
 
-    monkeypatch.setattr(lines, "memory", refused)
+    monkeypatch.setattr(lines, "room_for_copy", refused)
     for x, w in drawn(rng, "3x3"):
         assert np.array_equal(conv2d(x, w, pad=1), convolved(rounded(x), rounded(w), pad=1))
 

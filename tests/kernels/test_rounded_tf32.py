@@ -266,7 +266,7 @@ class TestWithoutMemoryForCopies:
         def refused(*_):
             raise pd.LaunchError("allocating 4096 bytes of workspace: CUDA_ERROR_OUT_OF_MEMORY: out of memory")
 
-        monkeypatch.setattr(lines, "memory", refused)
+        monkeypatch.setattr(lines, "room_for_copy", refused)
 
     @pytest.mark.exhaustive
     def test_mma_sync_does_without(self, copied, rng):

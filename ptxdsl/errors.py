@@ -406,8 +406,7 @@ def _refused_call(
         )
     elif count > len(by_position):
         takes_count = f"{len(by_position)} positional argument{'s' * (len(by_position) != 1)}"
-        none = "no positional arguments" if names else "no arguments"
-        message = f"{called} takes {takes_count if by_position else none}; {count} given"
+        message = f"{called} takes {takes_count if by_position else 'no positional arguments' if names else 'no arguments'}; {count} given"
         behind = f"pass the arguments after `{by_position[-1]}` by name; {takes}" if by_position else takes
         help = behind if names else "leave it out" if count == 1 else "leave them out"
     elif twice := [name for name in by_position[:count] if name in options]:

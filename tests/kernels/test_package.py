@@ -42,7 +42,7 @@ REFUSED = {
         None,
     ),
     "a misspelt name": (lambda: kernels.conv3d, "ptxdsl.kernels has no `conv3d`", "did you mean `conv2d`?"),
-    "another name": (lambda: kernels.attention, "ptxdsl.kernels has no `attention`", None),
+    "another name": (lambda: kernels.softmax, "ptxdsl.kernels has no `softmax`", None),
 }
 
 

@@ -405,8 +405,8 @@ def _refused_call(
             meant(unknown[0], names, getattr(function, _MENDS, {})),
         )
     elif count > len(by_position):
-        takes_count = f"{len(by_position)} positional argument{'s' * (len(by_position) != 1)}"
-        message = f"{called} takes {takes_count if by_position else 'no positional arguments' if names else 'no arguments'}; {count} given"
+        taken = f"{len(by_position) or 'no'} {'positional ' if names else ''}argument{'s' * (len(by_position) != 1)}"
+        message = f"{called} takes {taken}; {count} given"
         behind = f"pass the arguments after `{by_position[-1]}` by name; {takes}" if by_position else takes
         help = behind if names else "leave it out" if count == 1 else "leave them out"
     elif twice := [name for name in by_position[:count] if name in options]:

@@ -107,6 +107,7 @@ class TestDump:
     def test_a_kernel_by_its_module_in_the_current_folder(self, run, kernels, monkeypatch):
         monkeypatch.chdir(Path(kernels).parent)
         monkeypatch.setattr(sys, "path", [p for p in sys.path if p])
+        monkeypatch.delitem(sys.modules, "mine", raising=False)
         assert ".entry scale(" in run("dump", "mine:scale").out
 
     def test_the_only_kernel_of_a_file_needs_no_name(self, run, tmp_path):

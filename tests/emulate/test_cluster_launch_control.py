@@ -183,3 +183,22 @@ def test_bytes_that_the_mbarrier_does_not_expect():
         "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 completes 16 bytes at "
         "self.full[0], whose phase expects 8",
     )
+
+
+@pd.kernel(arch="sm_100a", reqntid=WARP)
+def crowd(count: ptr[u32], n: u32):
+    requests, room = Requests(), pd.shared(b64, 6000)  # four such blocks fit a multiprocessor
+    room[pd.tid.x] = 0
+    requests.request()
+    requests.wait()
+    with pd.if_(pd.tid.x == 0):
+        pd.ptx.red.relaxed.gpu.global_.add.u32(count, 1)
+        with pd.while_(lambda: pd.ptx.ld.relaxed.gpu.global_.u32(count) < n):
+            pass
+
+
+@pytest.mark.parametrize("more, kinds", [(0, []), (1, ["deadlock"])])
+def test_no_more_blocks_wait_together_than_a_gpu_holds(more, kinds):
+    held = 4 * 132
+    report = pd.emulate(crowd, 2 * held + 200, WARP, np.zeros(1, np.uint32), held + more)
+    assert [finding.kind for finding in report.findings] == kinds

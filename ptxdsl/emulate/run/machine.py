@@ -121,12 +121,13 @@ class Machine(Core):
         """
         if self.launch.resident is not None:
             return self._whole_clusters(self.launch.resident)
-        if self.program.cancels_clusters:  # some clusters have to be left to cancel
-            return self._whole_clusters(-(-self.total // 2))
         threads = -(-int(np.prod(self.launch.block)) // 32) * 32
         shared = self.total_shared_bytes + 1024
         each = min(BLOCKS_EACH, THREADS_EACH // threads, SHARED_EACH // shared)
-        return self._whole_clusters(max(1, each) * self.multiprocessors)
+        blocks = max(1, each) * self.multiprocessors
+        if self.program.cancels_clusters:  # some clusters have to be left to cancel
+            blocks = min(blocks, -(-self.total // 2))
+        return self._whole_clusters(blocks)
 
     def _start(self, blocks: np.ndarray) -> None:
         """Start new blocks at the first step of the kernel."""

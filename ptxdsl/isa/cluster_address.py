@@ -13,6 +13,6 @@ OFFSET = (1 << RANK_BITS) - 1
 RANKS = 0xFF
 
 
-def in_block(address: np.ndarray, rank: int) -> np.ndarray:
-    """Return the addresses at the same offsets in the shared memory of the block of a rank."""
-    return address & np.uint64(OFFSET) | np.uint64((rank + 1) << RANK_BITS)
+def in_block(address: np.ndarray, rank: int | np.ndarray) -> np.ndarray:
+    """Return the addresses at the same offsets in the shared memory of the block of a rank, or of a rank for each."""
+    return address & np.uint64(OFFSET) | np.asarray(rank, np.uint64) + np.uint64(1) << np.uint64(RANK_BITS)

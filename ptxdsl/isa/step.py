@@ -21,7 +21,7 @@ class Awaited(Enum):
     NOTHING = auto()
     PHASE = auto()  # the completion of a phase of the mbarrier whose address is the first input
     REGISTERS = auto()  # registers that other warps release; the first input is their number
-    TENSOR_MEMORY = auto()  # columns of tensor memory that other warps deallocate
+    TENSOR_MEMORY = auto()  # columns of tensor memory that other warps deallocate, or the other CTA of a pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,11 @@ class TensorOperands(Protocol):
     """The operands of an asynchronous operation on tensor memory, for each lane that issues it.
 
     `chunks`, (n, lanes), are the addresses of the 16-byte chunks that it reads from shared memory, and `described` its
-    operands that have descriptors, as in `LateInputs`.
+    operands that have descriptors, as in `LateInputs`. It accesses the memories of `ctas` CTAs.
     """
+
+    @property
+    def ctas(self) -> int: ...
 
     @property
     def chunks(self) -> np.ndarray: ...
@@ -177,11 +180,11 @@ class TensorOperands(Protocol):
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
 
-    def reads(self, lane: int) -> tuple[TensorRegion, ...]:
-        """Return the regions of tensor memory that it reads for a lane, and does not write."""
+    def reads(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
+        """Return the regions of a CTA's tensor memory that it reads for a lane, and does not write."""
 
-    def writes(self, lane: int) -> tuple[TensorRegion, ...]:
-        """Return the regions of tensor memory that it writes for a lane."""
+    def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
+        """Return the regions of a CTA's tensor memory that it writes for a lane."""
 
 
 class TensorUnit(Protocol):

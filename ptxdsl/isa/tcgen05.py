@@ -16,7 +16,7 @@ from ..layout.tensor_memory import REGISTERS_OF, fragment
 from .bulk import Bulk
 from .cluster_address import OFFSET, RANK_BITS
 from .form import Form, Values
-from .opaque import GpuOnly, refuse
+from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Awaited, Step
@@ -40,12 +40,6 @@ SHAPED: dict[str, Any] = {
     "when": lambda i: _registers(i) <= MOST_REGISTERS, **LEAST,
 }  # fmt: skip
 HALVES: dict[str, Any] = {"num": REPEATS, "derived": {"count": _registers}, **LEAST}
-
-
-def for_one_block(i: Opcode) -> None:
-    """Refuse instructions for pairs of blocks, which the emulator does not implement yet."""
-    if "cta_group::2" in i.text.split("."):
-        refuse(i)
 
 
 class TensorAccess(Op):
@@ -79,23 +73,23 @@ class Tcgen05Alloc(TensorAccess):
     )
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
-        for_one_block(i)
         m.tensor.allocate(m, i.ctas, i.space or "generic", address, columns)
 
 
 class Tcgen05Dealloc(TensorAccess):
     """Deallocate columns of tensor memory."""
 
+    awaits = Awaited.TENSOR_MEMORY
     forms = (Form("tcgen05.dealloc.ctas.sync.aligned.b32 address:b32, columns:u32", ctas=GROUPS, **LEAST),)
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, columns: np.ndarray) -> None:
-        for_one_block(i)
         m.tensor.deallocate(m, i.ctas, address, columns)
 
 
 class Tcgen05RelinquishAllocPermit(TensorAccess):
     """Relinquish the right of the block to allocate tensor memory."""
 
+    awaits = Awaited.TENSOR_MEMORY
     forms = (Form("tcgen05.relinquish_alloc_permit.ctas.sync.aligned", ctas=GROUPS, **LEAST),)
 
     def execute(self, i: Opcode, m: Step) -> None:
@@ -205,7 +199,6 @@ class Tcgen05Cp(Op):
     )
 
     def execute(self, i: Opcode, m: Step, address: np.ndarray, source_desc: np.ndarray) -> None:
-        for_one_block(i)
         for which, copy in copies(m, i, address, source_desc):
             m.tensor.issue(m, i.ctas, which, copy)
 
@@ -231,7 +224,6 @@ class Tcgen05Commit(Bulk):
     )
 
     def execute(self, i: Opcode, m: Step, mbarrier: np.ndarray, cta_mask: np.ndarray | None = None) -> None:
-        for_one_block(i)
         space = i.space or "generic"
         if cta_mask is None:
             m.tensor.commit(m, i.ctas, space, mbarrier)

@@ -16,7 +16,7 @@ from .opaque import refuse
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem, describe
 from .step import Step
-from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE, for_one_block
+from .tcgen05 import GROUPS, LEAST, ONE_ARCHITECTURE
 from .tensor_product import products
 
 KINDS = "kind::f16 kind::tf32 kind::f8f6f4 kind::i8"
@@ -122,7 +122,6 @@ class Tcgen05Mma(TensorMemoryProduct):
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        for_one_block(i)
         if i.sp or i.ashift:
             refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))

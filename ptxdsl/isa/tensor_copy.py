@@ -12,7 +12,7 @@ from ..layout.tensor_memory import LANES, RowPlacement, TensorRegion, column_of,
 from .opcode import Opcode
 from .step import Step
 from .tensor_descriptors import START_MASK, InvalidDescriptor, chunk_addresses, operand
-from .tensor_product import unpacked
+from .tensor_product import ctas_of, of_group, unpacked
 
 _ROWS = np.arange(LANES)
 OCTETS = 8  # the elements of a source without decompression
@@ -46,25 +46,27 @@ SHAPES = {
 class TensorMemoryCopy:
     """Copies of one instruction, one for each lane, to `address` (lanes,) from `chunks` (n, lanes) of shared memory.
 
-    Elements of `bits` are expanded to bytes; 8 if they are not.
+    Each of the `ctas` CTAs copies from its own shared memory to its own tensor memory; their chunks come one after
+    another. Elements of `bits` are expanded to bytes; 8 if they are not.
     """
 
     shape: CopyShape
     address: np.ndarray
     chunks: np.ndarray
     bits: int
+    ctas: int
     described: tuple[tuple[str, int, np.ndarray], ...] = ()
 
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
         return replace(self, address=self.address[which], chunks=self.chunks[:, which])
 
-    def reads(self, lane: int) -> tuple[TensorRegion, ...]:
+    def reads(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
         """Return nothing: it reads shared memory alone."""
         return ()
 
-    def writes(self, lane: int) -> tuple[TensorRegion, ...]:
-        """Return the region that a lane's copy writes."""
+    def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
+        """Return the region that a lane's copy writes in a CTA."""
         at, mask = int(self.address[lane]), 0
         for placement in self.shape.places:
             for row in placement.lanes.tolist():
@@ -73,7 +75,7 @@ class TensorMemoryCopy:
         return (TensorRegion(mask, first, first + self.shape.columns),)
 
     def cells(self, chunks: np.ndarray) -> np.ndarray:
-        """Return the words, (lanes, rows, columns), of the data read, (n, lanes, 16) bytes."""
+        """Return the words, (lanes, rows, columns), of the data read in a CTA, (n, lanes, 16) bytes."""
         octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(len(self.address), -1)
         if self.bits != OCTETS:
             octets = unpacked(octets, self.bits)
@@ -104,5 +106,6 @@ def copies(
         except InvalidDescriptor as invalid:
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
             continue
-        chunks = chunk_addresses(sources[which], fields, shape.rows, OCTETS, False, 4 * shape.columns)
-        yield which, TensorMemoryCopy(shape, at, chunks, bits)
+        each = chunk_addresses(sources[which], fields, shape.rows, OCTETS, False, 4 * shape.columns)
+        chunks = of_group(m, which, each, ctas_of(i))
+        yield which, TensorMemoryCopy(shape, at, chunks, bits, ctas_of(i))

@@ -15,6 +15,8 @@ import numpy as np
 from ..layout.descriptors import CHUNK_BYTES
 from ..layout.tensor_memory import (
     ALL_LANES,
+    HALF,
+    LANES,
     LAYOUTS,
     RowPlacement,
     TensorRegion,
@@ -23,6 +25,7 @@ from ..layout.tensor_memory import (
     matrix_regions,
 )
 from ..types import Type, bf16, e4m3, e5m2, f16, s32, tf32
+from .cluster_address import in_block
 from .matrix import added, values
 from .narrow import of_bytes
 from .numerics import E2M1, E2M1_PAIR, E2M3, E3M2, canonical
@@ -39,7 +42,7 @@ from .tensor_descriptors import (
     instruction,
     operand,
 )
-from .tensor_scales import CHUNKS, ScaleFields, factors, scale_region, scaled_instruction
+from .tensor_scales import CHUNKS, ScaleFields, factors, scale_columns, scale_region, scaled_instruction
 
 A_COLUMNS = K_BYTES // 4  # of A in tensor memory
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
@@ -66,9 +69,10 @@ class TensorProduct:
     """Products of one instruction, one for each lane that issues it; `form` is the same for all of them.
 
     `d` and `a`, (lanes,), are addresses in tensor memory; `a` is None if A is in shared memory. `chunks`, (n, lanes),
-    are the addresses of the 16-byte chunks that are read from shared memory, the first `split` of A. `accumulates`
-    (lanes,) is true where D is an addend, scaled by 2^-`scale`. `enabled` (lanes,) are the lanes of tensor memory that
-    may be written, as Python integers. `described` are the shared memory operands, as in `LateInputs`.
+    are the addresses of the 16-byte chunks that are read from shared memory, the first `split` of A; in a pair of CTAs
+    each half is that of the even CTA, then that of the odd one. `accumulates` (lanes,) is true where D is an addend,
+    scaled by 2^-`scale`. `enabled` (lanes,) are the lanes of tensor memory that may be written, as Python integers with
+    128 bits for each CTA. `described` are the shared memory operands, as in `LateInputs`.
     """
 
     form: InstructionFields
@@ -84,8 +88,17 @@ class TensorProduct:
 
     @property
     def placement(self) -> RowPlacement:
-        """The placement of the rows of D, and of A in tensor memory."""
+        """The placement in each CTA of the rows of D, and of A in tensor memory."""
         return LAYOUTS[layout_of(self.form.m, self.form.ctas, False, self.form.weight_stationary)]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of A and of D in each CTA."""
+        return self.form.m // self.form.ctas
+
+    @property
+    def ctas(self) -> int:
+        return self.form.ctas
 
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
@@ -102,18 +115,28 @@ class TensorProduct:
         same = self.form == other.form and np.array_equal(self.d, other.d)
         return same and bool((self.enabled == other.enabled).all())
 
-    def reads(self, lane: int) -> tuple[TensorRegion, ...]:
-        """Return the regions of tensor memory that a lane's product reads and does not write."""
-        regions = () if self.a is None else matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS)
-        if self.scales is None:
-            return regions
-        sides = (self.scales.a, self.form.m), (self.scales.b, self.form.n)
-        return (*regions, *(scale_region(int(address[lane]), rows) for address, rows in sides))
+    def reads(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
+        """Return the regions of a CTA's tensor memory that a lane's product reads and does not write."""
+        regions: tuple[TensorRegion, ...] = ()
+        if self.a is not None:  # the lanes of each part of D have a copy of A
+            regions = matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS * self.placement.parts)
+        return (*regions, *(scale_region(int(address[lane]), rows) for address, rows in self.scale_places))
 
-    def writes(self, lane: int) -> tuple[TensorRegion, ...]:
+    @property
+    def scale_places(self) -> list[tuple[np.ndarray, int]]:
+        """The addresses of the scale factors of A and of B, and the numbers of their rows in each lane quarter."""
+        scales, columns = self.scales, self.form.n // self.placement.parts
+        return [] if scales is None else [(scales.a, self.rows), (scales.b, columns)]
+
+    def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
         """Return the regions that a lane's product writes, and reads if it accumulates."""
-        regions = matrix_regions(self.placement, int(self.d[lane]), self.form.n)
-        return tuple(region._replace(lanes=region.lanes & int(self.enabled[lane])) for region in regions)
+        regions, enabled = matrix_regions(self.placement, int(self.d[lane]), self.form.n), self.enabled_in(cta)[lane]
+        return tuple(region._replace(lanes=region.lanes & enabled) for region in regions)
+
+    def enabled_in(self, cta: int) -> np.ndarray:
+        """Return, for each lane, the lanes of a CTA's tensor memory that may be written, as a bit mask."""
+        masks: np.ndarray = self.enabled >> cta * LANES & ALL_LANES
+        return masks
 
     def numbers(self, words: np.ndarray) -> np.ndarray:
         """Return the elements of D in cells."""
@@ -127,39 +150,66 @@ class TensorProduct:
             return np.ascontiguousarray(numbers).view(np.uint16).astype(np.uint32)
         return np.ascontiguousarray(numbers).view(np.uint32)
 
+    def factors(self, chunks: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """Return A of each CTA, (lanes, rows, K), if it is in shared memory, and B, (lanes, N, K).
+
+        `chunks` are the data read from shared memory, (n, lanes, 16) bytes.
+        """
+        form, ctas = self.form, self.form.ctas
+        of_a = np.split(chunks[: self.split], ctas) if self.split else ()
+        of_b = np.split(chunks[self.split :], ctas)
+        a = [_matrix(part, self.rows, form.atype, form.transposed_a) for part in of_a]
+        b = [_matrix(part, form.n // ctas, form.btype, form.transposed_b) for part in of_b]
+        return a, b[0] if ctas == 1 else np.concatenate(b, axis=1)
+
     def multiply_add(
         self,
         numerics: str,
         total: np.ndarray,
-        chunks: np.ndarray,
-        a_cells: np.ndarray | None,
+        a: np.ndarray,
+        b: np.ndarray,
         scales: tuple[np.ndarray, np.ndarray] | None,
     ) -> np.ndarray:
-        """Return the accumulators (lanes, M, N) after the product.
+        """Return a CTA's accumulators (lanes, rows, N) after the product.
 
-        `chunks` are the data read from shared memory, (n, lanes, 16) bytes; `a_cells` the words of A in tensor memory,
-        (lanes, M, 8), if it is there; `scales` those of the scale factors of A and B in a quarter of the lanes.
+        `a` (lanes, rows, K) are its factors, or the words of A in tensor memory, (lanes, rows, parts * 8), and
+        `b` (lanes, N, K) those of the whole group. `scales` are the words of the scale factors of A and B.
         """
         form: Any = self.form
-        if a_cells is None:
-            a = _matrix(chunks[: self.split], form.m, form.atype, form.transposed_a)
-        else:
-            a = _numbers(np.ascontiguousarray(a_cells).view(np.uint8), form.atype).reshape(len(a_cells), form.m, -1)
-        b = _matrix(chunks[self.split :], form.n, form.btype, form.transposed_b)
-        if self.scales is not None and scales is not None:
-            fields = self.scales.fields
-            for_a = factors(scales[0], form.m, fields.type, fields.chunks, fields.first_a)
-            for_b = factors(scales[1], form.n, fields.type, fields.chunks, fields.first_b)
-            a, b = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, for_a), (b, for_b)))
-            numerics = ""  # rounded once
-        accumulation = ACCUMULATION.get(numerics, {}).get(form.atype)
-        add_up = partial(added, form, accumulation)
+        accumulation = None if self.scales is not None else ACCUMULATION.get(numerics, {}).get(form.atype)
+        add_up = partial(added, form, accumulation)  # products with scales are rounded once
         if self.scale:
             total = total * total.dtype.type(2.0**-self.scale)
         if not self.accumulates.all():
             total = np.where(self.accumulates[:, np.newaxis, np.newaxis], total, total.dtype.type(0))
-        sums = add_up(-a if form.negated else a, b, total)
-        return sums if form.dtype is s32 else canonical(sums)
+        parts = 1 if self.a is None and scales is None else self.placement.parts
+        columns, sums = form.n // parts, []
+        for part in range(parts):
+            here = slice(part * columns, (part + 1) * columns)
+            left, right = self._scaled(self._of_part(a, part), b[:, here], part, scales)
+            sums.append(add_up(-left if form.negated else left, right, total[..., here]))
+        result = sums[0] if parts == 1 else np.concatenate(sums, axis=2)
+        return result if form.dtype is s32 else canonical(result)
+
+    def _of_part(self, a: np.ndarray, part: int) -> np.ndarray:
+        """Return the factors of A for a part of the columns of D; in tensor memory each part has its own."""
+        if self.a is None:
+            return a
+        words = np.ascontiguousarray(a[..., part * A_COLUMNS : (part + 1) * A_COLUMNS])
+        return _numbers(words.view(np.uint8), self.form.atype).reshape(len(a), self.rows, -1)
+
+    def _scaled(
+        self, a: np.ndarray, b: np.ndarray, part: int, scales: tuple[np.ndarray, np.ndarray] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return factors multiplied by their scale factors, if they have any."""
+        if self.scales is None or scales is None:
+            return a, b
+        fields, width = self.scales.fields, scale_columns(b.shape[1])
+        of_b = scales[1][..., part * width : (part + 1) * width]
+        for_a = factors(scales[0], self.rows, fields.type, fields.chunks, fields.first_a)
+        for_b = factors(of_b, b.shape[1], fields.type, fields.chunks, fields.first_b)
+        left, right = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, for_a), (b, for_b)))
+        return left, right
 
 
 def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.ndarray:
@@ -222,12 +272,25 @@ def _form(i: Opcode, bits: int) -> tuple[InstructionFields, ScaleFields | None]:
     """Decode an instruction descriptor."""
     if "block_scale" in i.text:
         size = next((name for name in (*CHUNKS, "block32") if f".{name}" in i.text), None)
-        return scaled_instruction(i.kind, size, bits)
-    return instruction(i.kind, 1, bits, ".ws." in i.text), None
+        return scaled_instruction(i.kind, size, ctas_of(i), bits)
+    return instruction(i.kind, ctas_of(i), bits, ".ws." in i.text), None
+
+
+def ctas_of(i: Opcode) -> int:
+    """Return the number of CTAs that execute an instruction together."""
+    return 2 if ".cta_group::2" in i.text else 1
+
+
+def of_group(m: Step, which: np.ndarray, chunks: np.ndarray, ctas: int) -> np.ndarray:
+    """Return the addresses of chunks, (n, lanes), in each CTA of the group: at the same offsets of shared memory."""
+    if ctas == 1:
+        return chunks
+    even = np.broadcast_to(m.special("%cluster_ctarank"), m.shape)[which] & ~np.uint32(1)
+    return np.concatenate([in_block(chunks, even + np.uint32(cta)) for cta in range(ctas)])
 
 
 def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
-    read, described, split, wide = [], [], 0, False
+    read, described, split, wide, ctas = [], [], 0, False, form.ctas
     sides = ("A", form.m, form.atype, form.transposed_a), ("B", form.n, form.btype, form.transposed_b)
     for matrix, rows, type, transposed in sides:
         values_of = named.get(f"{matrix.lower()}_desc")
@@ -236,11 +299,12 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
                 raise InvalidDescriptor("A is in tensor memory and M-major; it is K-major there", "clear bit 15")
             continue
         descriptors = np.broadcast_to(values_of, m.shape)[which]
-        read.append(_chunks(descriptors, matrix, rows, type, transposed))
-        described.append((matrix, len(read[-1]), descriptors))
+        each = _chunks(descriptors, matrix, rows // ctas, type, transposed)
+        read.append(of_group(m, which, each, ctas))
+        described += [(matrix, len(each), descriptors)] * ctas
         wide |= transposed and type.bits == 32  # a swizzle that no tensor map of the emulator has
         split = len(read[-1]) if matrix == "A" else split
-    enabled = np.full(int(which.sum()), ALL_LANES, object)
+    enabled = np.full(int(which.sum()), (1 << ctas * LANES) - 1, object)
     if (disabled := named.get("disabled_lanes")) is not None:
         for word, mask in enumerate(np.asarray(disabled)):
             for n, bits in enumerate(np.broadcast_to(mask, m.shape)[which].tolist()):
@@ -270,7 +334,7 @@ def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transpo
 
 def _misplaced(product: TensorProduct) -> tuple[str, str] | None:
     """Return the message and the help for an operand in tensor memory at a lane that its layout does not take."""
-    half = product.form.m == 64 and not product.form.weight_stationary
+    half = product.placement is HALF
     lanes = {lane_of(int(address)) for address in product.d.tolist()}
     wanted = "0 or 16" if half else "0"
     for address in sorted(lanes):

@@ -17,13 +17,15 @@ from .narrow import scales_of_bytes
 from .numerics import E2M1_PAIR
 from .tensor_descriptors import F8_INPUTS, InstructionFields, InvalidDescriptor, check_majors, coded
 
-QUARTER = RowPlacement(np.arange(32))
+QUARTERS = {1: RowPlacement(np.arange(32)), 2: RowPlacement(np.arange(32), 2, 64)}
+"""The lanes of scale factors of B, by the number of parts of the columns of D; those of A are as for one part."""
 ROWS_OF_COLUMN = 32
 PAIRS: dict[int, Type] = {1: E2M1_PAIR}
 IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 """The first byte of the factors of an instruction, by their number."""
 CHUNKS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-SCALE_M = 128
+SCALED_M = {1: (128,), 2: (128, 256)}
+"""The rows of D, by the number of CTAs."""
 
 
 class ScaleFields(NamedTuple):
@@ -36,7 +38,7 @@ class ScaleFields(NamedTuple):
 
 
 @cache
-def scaled_instruction(kind: str, size: str | None, bits: int) -> tuple[InstructionFields, ScaleFields]:
+def scaled_instruction(kind: str, size: str | None, ctas: int, bits: int) -> tuple[InstructionFields, ScaleFields]:
     """Decode and check the instruction descriptor of a dense product with block scales. Raises InvalidDescriptor."""
     wide = kind == "kind::mxf8f6f4"
     chunks = CHUNKS.get(size or "", 1 if wide else 2)
@@ -55,12 +57,13 @@ def scaled_instruction(kind: str, size: str | None, bits: int) -> tuple[Instruct
     transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
     check_majors(atype, btype, transposed)
     m, n, is_ue8m0 = (bits >> 27 & 3) << 7, (bits >> 17 & 63) << 3, bool(bits >> 23 & 1)
-    if m != SCALE_M:
-        raise InvalidDescriptor(f"M, 128 times bits 27 and 28 of the descriptor, is {m}", f"{kind} takes M = 128")
-    step = 16 if transposed[1] else 8
+    where, step = f"{kind} of cta_group::{ctas}", (16 if transposed[1] else 8) * ctas
+    if m not in SCALED_M[ctas]:
+        takes = " or ".join(map(str, SCALED_M[ctas]))
+        raise InvalidDescriptor(f"M, 128 times bits 27 and 28 of the descriptor, is {m}", f"{where} takes M = {takes}")
     if n % step or not step <= n <= 256:
         raise InvalidDescriptor(
-            f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{kind} takes multiples of {step} up to 256"
+            f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{where} takes multiples of {step} up to 256"
         )
     if not is_ue8m0 and (kind != "kind::mxf4nvf4" or chunks != 4):
         raise InvalidDescriptor("the scale factors, bit 23 of the descriptor, are ue4m3", "set it, for ue8m0")
@@ -72,7 +75,7 @@ def scaled_instruction(kind: str, size: str | None, bits: int) -> tuple[Instruct
                 f"the scale factor ID of {matrix} is {first}", f"with {chunks} factors a row it can be {known}"
             )
     negated = bool((bits >> 13 ^ bits >> 14) & 1)
-    form = InstructionFields(kind, 1, f32, atype, btype, negated, *transposed, m, n, False)
+    form = InstructionFields(kind, ctas, f32, atype, btype, negated, *transposed, m, n, False)
     return form, ScaleFields("ue8m0" if is_ue8m0 else "ue4m3", chunks, *firsts)
 
 

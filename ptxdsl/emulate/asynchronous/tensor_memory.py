@@ -78,12 +78,12 @@ class TensorMemory(Observer):
 
     def issue(self, x: Executor, group: str, which: np.ndarray, operands: TensorOperands) -> None:
         assert isinstance(operands, TensorProduct | TensorMemoryCopy)
-        self.allocator.of_group(x, group)
-        self.works.issue(x, which, operands)
+        if self.allocator.of_group(x, group):
+            self.works.issue(x, which, operands)
 
     def commit(self, x: Executor, group: str, space: str, mbarrier: np.ndarray) -> None:
-        self.allocator.of_group(x, group)
-        self.works.commit(x, space, mbarrier)
+        if self.allocator.of_group(x, group):
+            self.works.commit(x, space, mbarrier)
 
     # The machine
 
@@ -99,9 +99,9 @@ class TensorMemory(Observer):
         """Let loads in flight write registers: some slots of a frame, or all."""
         self.transfers.deliver(x, frame, slots)
 
-    def lacking(self, lanes: np.ndarray) -> str:
-        """Describe the columns that a waiting warp lacks."""
-        return self.allocator.lacking(lanes)
+    def lacking(self, x: Executor, lanes: np.ndarray) -> str:
+        """Describe what a warp lacks that waits at tcgen05.alloc or tcgen05.dealloc."""
+        return self.allocator.lacking(x, lanes)
 
     def flush(self, x: Executor, awaited: bool) -> bool:
         """Let commits arrive for which threads wait, or else (without `awaited`) all; return True if there were any."""

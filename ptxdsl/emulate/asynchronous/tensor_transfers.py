@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...layout.tensor_memory import QUARTER_LANES, TensorFragment, TensorRegion, lane_of
-from ..observe.races.tensor import Operation, OperationKind, TensorOrder
+from ..observe.races.tensor import Footprint, Operation, OperationKind, TensorOrder
 from ..run.decode import Decoded
 from ..run.executor import Executor
 from ..run.frames import Frame, UninitializedRead
@@ -91,10 +91,10 @@ class Transfers:
         rows, slots, places = rows[valid], slots[valid], places[valid]
         operations: list[Operation] = []
         if self.order is not None and rows.size:
-            spans = [each for each, good in zip(regions, valid, strict=True) if good]
-            nothing: list[Sequence[TensorRegion]] = [()] * len(spans)
-            both = (spans, nothing) if kind is OperationKind.LOAD else (nothing, spans)
-            operations = self.order.issue(x, kind, rows * WARP, slots, *both)
+            spans = zip(slots.tolist(), (each for each, good in zip(regions, valid, strict=True) if good), strict=True)
+            is_load = kind is OperationKind.LOAD
+            footprints = [[Footprint(slot, *((each, ()) if is_load else ((), each)))] for slot, each in spans]
+            operations = self.order.issue(x, kind, rows * WARP, footprints)
             for row, operation in zip(rows.tolist(), operations, strict=True):
                 self.unwaited.setdefault((row, kind is OperationKind.LOAD), []).append(operation)
         return Transfer(x.frame, x.step, rows, slots, places, cells, operations)

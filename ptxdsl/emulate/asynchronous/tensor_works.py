@@ -15,12 +15,13 @@ from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
 from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
 from ...isa.tensor_product import A_COLUMNS, TensorProduct
-from ...isa.tensor_scales import QUARTER, scale_columns
-from ...layout.tensor_memory import ALL_LANES, FULL, TensorRegion, lane_of
+from ...isa.tensor_scales import QUARTERS, scale_columns
+from ...layout.tensor_memory import ALL_LANES, FULL, lane_of
 from ..memory.access import UPDATES, Origin
+from ..memory.distributed import ended
 from ..memory.spaces import Memory
 from ..observe.races.clocks import Message
-from ..observe.races.tensor import OperationKind, TensorOrder
+from ..observe.races.tensor import Footprint, OperationKind, TensorOrder
 from ..run.executor import Executor
 from ..run.residents import Residents
 from ..run.schedules import Lockstep
@@ -34,8 +35,10 @@ _COMMIT = "execute tcgen05.commit after it, and wait for the phase of its mbarri
 
 @dataclass(eq=False, slots=True)
 class TensorWork:
-    """Products or copies in flight of one instruction, one for each lane. `stale` are rows of the result, (lanes,
-    rows), that uninitialised operands make so, and `text` says why."""
+    """Products or copies in flight of one instruction, one for each lane, in the blocks in `slots`, (ctas, lanes).
+
+    `stale` are rows of the result, (lanes, rows), that uninitialised operands make so, and `text` says why.
+    """
 
     issued: int
     lanes: np.ndarray
@@ -54,8 +57,12 @@ class TensorWork:
 
     def _part(self, which: np.ndarray, reading: Reading) -> TensorWork:
         stale = None if self.stale is None else self.stale[which]
-        arrays = self.lanes[which], self.slots[which], self.product.part(which)
+        arrays = self.lanes[which], self.slots[:, which], self.product.part(which)
         return replace(self, lanes=arrays[0], slots=arrays[1], product=arrays[2], reading=reading, stale=stale)
+
+    def stale_in(self, cta: int) -> np.ndarray | None:
+        """Return the rows of `stale` in a CTA of the group."""
+        return None if self.stale is None else np.split(self.stale, self.product.ctas, axis=1)[cta]
 
     def follows(self, other: TensorWork) -> bool:
         """True if it can be carried out together with another just before it."""
@@ -109,11 +116,9 @@ class Works:
     def issue(self, x: Executor, which: np.ndarray, product: TensorProduct | TensorMemoryCopy) -> None:
         """Queue the products or copies of some lanes, if their columns are allocated."""
         with x.only(which):
-            lanes = x.lanes_now
-            slots = self.residents.slot[lanes]
-            reads, writes = ([f(n) for n in range(len(lanes))] for f in (product.reads, product.writes))
-            both = [[*r, *w] for r, w in zip(reads, writes, strict=True)]
-            valid = self.allocator.allocated(x, slots, both, False)
+            slots = self.allocator.rendezvous.slots(self.residents.slot[x.lanes_now], product.ctas)
+            regions = [(*product.reads(n), *product.writes(n)) for n in range(slots.shape[1])]
+            valid = self._peers_run(x, slots) & self.allocator.allocated(x, slots[0], regions, False)
             if not valid.all():
                 if not valid.any():
                     return
@@ -124,16 +129,23 @@ class Works:
             self.issue(x, mask, product)
             return
         with x.only(which):
-            self._queue(x, slots, product, reads, writes)
+            self._queue(x, slots, product)
 
-    def _queue(
-        self,
-        x: Executor,
-        slots: np.ndarray,
-        product: TensorProduct | TensorMemoryCopy,
-        reads: Sequence[Sequence[TensorRegion]],
-        writes: Sequence[Sequence[TensorRegion]],
-    ) -> None:
+    def _peers_run(self, x: Executor, slots: np.ndarray) -> np.ndarray:
+        """Return the lanes whose group of CTAs, (ctas, lanes), is complete, and report the others."""
+        if len(slots) == 1:
+            return np.ones(slots.shape[1], bool)
+        gone = (slots < 0) | ended(self.residents, x.alive)[slots]
+        which, r = gone.any(0), self.residents
+        if which.any():
+            first = int(np.argmax(which))
+            block = r.numbered(int(r.ordinals[r.slot[x.lanes_now[first]]]) ^ 1, 0).block_text
+            message = f"{x.name} is executed after the other block of its pair, {block}, has ended"
+            help = "end the blocks of a pair together: barrier.cluster.arrive and barrier.cluster.wait in both"
+            x.fail("cluster", message, which, help)
+        return ~which
+
+    def _queue(self, x: Executor, slots: np.ndarray, product: TensorProduct | TensorMemoryCopy) -> None:
         lanes, kind, keys, is_narrow = x.lanes_now, OperationKind.COPY, [], False
         if isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
@@ -141,9 +153,14 @@ class Works:
             form, kind = product.form, OperationKind.MULTIPLY
             keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
         if self.order is not None:
-            self.order.issue(x, kind, lanes, slots, reads, writes, keys, is_narrow)
+            footprints = [
+                [Footprint(slot, product.reads(n, cta), product.writes(n, cta)) for cta, slot in enumerate(group)]
+                for n, group in enumerate(slots.T.tolist())
+            ]
+            self.order.issue(x, kind, lanes, footprints, keys, is_narrow)
         x.unwritten = None
-        reading = x.begin_reading(product.chunks, product.described)
+        space = "shared" if product.ctas == 1 else "shared::cluster"
+        reading = x.begin_reading(product.chunks, product.described, space)
         assert isinstance(reading, Reading)
         work = TensorWork(self.issued, lanes, slots, product, reading, x.resumption(), x.origin)
         if x.unwritten is not None:
@@ -222,19 +239,21 @@ class Works:
         for later in self.works:
             due = np.flatnonzero((later.issued < limits[later.lanes]) & (later.issued > work.issued))
             for n in due.tolist():
-                for m in np.flatnonzero(work.slots == later.slots[n]).tolist():
+                for m in np.flatnonzero((work.slots == later.slots[:, n : n + 1]).all(0)).tolist():
                     regions = (*later.product.reads(n), *later.product.writes(n))
                     which[m] |= any(region.meets(other) for region in work.product.writes(m) for other in regions)
         return which
 
     def _copy(self, work: TensorWork, copy: TensorMemoryCopy) -> None:
         """Carry out copies."""
-        words, everywhere = copy.cells(self._read(work)), np.full(len(work.lanes), ALL_LANES, object)
-        origins = np.zeros(words.shape[:2], np.uint8)
-        if work.stale is not None:
-            origins[work.stale] = self.cells.origin(work.text)
-        for placement in copy.shape.places:
-            self.cells.put_matrix(work.slots, copy.address, placement, everywhere, words, origins)
+        everywhere = np.full(len(work.lanes), ALL_LANES, object)
+        for cta, chunks in enumerate(np.split(self._read(work), copy.ctas)):
+            words, stale = copy.cells(chunks), work.stale_in(cta)
+            origins = np.zeros(words.shape[:2], np.uint8)
+            if stale is not None:
+                origins[stale] = self.cells.origin(work.text)
+            for placement in copy.shape.places:
+                self.cells.put_matrix(work.slots[cta], copy.address, placement, everywhere, words, origins)
 
     def _carry_out(self, x: Executor, chain: Sequence[TensorWork]) -> None:
         """Carry out products on the same accumulators, in order, or a copy."""
@@ -244,29 +263,37 @@ class Works:
             return
         placement, n = product.placement, product.form.n
         with first.resume(first.lanes):
-            words = self.cells.matrix(first.slots, product.d, placement, n)
-            total = product.numbers(words)
-            origins = self.cells.matrix_origins(first.slots, product.d, placement, n).max(2)
+            totals, origins = [], []
+            for slots in first.slots:
+                totals.append(product.numbers(self.cells.matrix(slots, product.d, placement, n)))
+                origins.append(self.cells.matrix_origins(slots, product.d, placement, n).max(2))
             for work in chain:
                 each = work.product
                 assert isinstance(each, TensorProduct)
-                origins = self._origins(work, each, origins)
-                cells = None
-                if each.a is not None:
-                    cells = self.cells.matrix(first.slots, each.a, placement, A_COLUMNS)
-                total = each.multiply_add(x.numerics, total, self._read(work), cells, self._scales(work, each))
-            words = product.cells(total)
-            self.cells.put_matrix(first.slots, product.d, placement, product.enabled, words, origins)
+                a, b = each.factors(self._read(work))
+                for cta, slots in enumerate(first.slots):
+                    origins[cta] = self._origins(work, each, origins[cta], cta)
+                    of_a = a[cta] if each.a is None else self._cells_of_a(slots, each)
+                    scales = self._scales(slots, each)
+                    totals[cta] = each.multiply_add(x.numerics, totals[cta], of_a, b, scales)
+            for cta, slots in enumerate(first.slots):
+                words, enabled = product.cells(totals[cta]), product.enabled_in(cta)
+                self.cells.put_matrix(slots, product.d, placement, enabled, words, origins[cta])
 
-    def _scales(self, work: TensorWork, product: TensorProduct) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the cells of the scale factors of A and of B, in the first quarter of the lanes."""
+    def _cells_of_a(self, slots: np.ndarray, product: TensorProduct, origins: bool = False) -> np.ndarray:
+        """Return the words of A in tensor memory, (lanes, rows, parts * 8), or their origins."""
+        assert product.a is not None
+        columns = A_COLUMNS * product.placement.parts  # each part of D has a copy
+        read = self.cells.matrix_origins if origins else self.cells.matrix
+        return read(slots, product.a, product.placement, columns)
+
+    def _scales(self, slots: np.ndarray, product: TensorProduct) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the cells of the scale factors of A and of B, in one quarter of the lanes of each part of D."""
         if product.scales is None:
             return None
-        a, b = (
-            self.cells.matrix(work.slots, address, QUARTER, scale_columns(rows))
-            for address, rows in self._scale_places(product)
-        )
-        return a, b
+        parts, ((a, rows), (b, columns)) = product.placement.parts, product.scale_places
+        of_b = self.cells.matrix(slots, b, QUARTERS[parts], scale_columns(columns) * parts)
+        return self.cells.matrix(slots, a, QUARTERS[1], scale_columns(rows)), of_b
 
     def _read(self, work: TensorWork) -> np.ndarray:
         """Return what products read from shared memory, (chunks, lanes, 16)."""
@@ -276,9 +303,9 @@ class Works:
             self.order.read_shared(work.origin, reading.readers.reshape(-1), reading.flat.reshape(-1))
         return data
 
-    def _origins(self, work: TensorWork, product: TensorProduct, old: np.ndarray) -> np.ndarray:
-        """Return the origins of rows of D after a product, (lanes, M), from those before it."""
-        name = work.origin.name
+    def _origins(self, work: TensorWork, product: TensorProduct, old: np.ndarray, cta: int) -> np.ndarray:
+        """Return the origins of a CTA's rows of D after a product, (lanes, rows), from those before it."""
+        name, slots = work.origin.name, work.slots[cta]
         fresh = product.accumulates[:, np.newaxis] & (old == NEVER_WRITTEN)
         origins = np.where(product.accumulates[:, np.newaxis], old, 0).astype(np.uint8)
         if fresh.any():
@@ -287,24 +314,19 @@ class Works:
             cell = f"lane {int(product.placement.lanes[row]) + lane_of(at)} from column {at & 0xFFFF} on"
             origins[fresh] = self.cells.origin(f"{name} adds to {cell} of tensor memory, which was never written")
         if product.a is not None:
-            a = self.cells.matrix_origins(work.slots, product.a, product.placement, A_COLUMNS).max(2)
+            a = self._cells_of_a(slots, product, origins=True).max(2)
             if (a == NEVER_WRITTEN).any():
                 text = f"{name} reads A in tensor memory, of which some cells were never written"
                 a = np.where(a == NEVER_WRITTEN, self.cells.origin(text), a)
             origins = np.maximum(origins, a)
-        for address, rows in self._scale_places(product):
-            stale = self.cells.matrix_origins(work.slots, address, FULL, scale_columns(rows)).any((1, 2))
+        for address, rows in product.scale_places:
+            stale = self.cells.matrix_origins(slots, address, FULL, scale_columns(rows)).any((1, 2))
             text = f"{name} reads scale factors in tensor memory, of which some cells were never written"
             if stale.any():
                 origins[stale] = self.cells.origin(text)
-        if work.stale is not None:
-            origins[work.stale] = self.cells.origin(work.text)
+        if (rows_of := work.stale_in(cta)) is not None:
+            origins[rows_of] = self.cells.origin(work.text)
         return origins
-
-    def _scale_places(self, product: TensorProduct) -> list[tuple[np.ndarray, int]]:
-        """Return the addresses of the scale factors of A and of B, and the numbers of their rows."""
-        scales = product.scales
-        return [] if scales is None else [(scales.a, product.form.m), (scales.b, product.form.n)]
 
     def _arrive(self, x: Executor, commit: TensorCommit) -> None:
         """Let commits arrive at their mbarriers."""
@@ -333,19 +355,35 @@ class Works:
         """End the blocks in slots `gone` (slots,), and report what they left in flight."""
         left = []
         for work in self.works:
-            which = gone[work.slots]
+            which = gone[work.slots].any(0)
             if not which.any():
                 left.append(work)
                 continue
             with work.resume(work.lanes[which]):
-                message = f"{work.origin.name} is still in flight when its block ends"
+                ends = "its block ends" if work.product.ctas == 1 else "a block of its pair ends"
+                message = f"{work.origin.name} is still in flight when {ends}"
                 x.finding("unwaited-async", message, np.ones(int(which.sum()), bool), help=_COMMIT, strict=True)
             ended, rest = (work, None) if which.all() else work.parts(self.bulk, which)
             self.bulk.readings.take(ended.reading)
             left += [rest] if rest is not None else []
         self.works = left
-        commits = [(commit, ~gone[self.residents.slot[commit.lanes]]) for commit in self.commits]
-        self.commits = [commit.part(stays) for commit, stays in commits if stays.any()]
+        stay = []
+        for commit in self.commits:
+            lost = gone[commit.mbarriers // self.stride]
+            there = lost & ~gone[self.residents.slot[commit.lanes]]
+            if there.any():
+                self._report_lost(x, commit, there)
+            stay.append((commit, ~lost & ~gone[self.residents.slot[commit.lanes]]))
+        self.commits = [commit.part(stays) for commit, stays in stay if stays.any()]
+
+    def _report_lost(self, x: Executor, commit: TensorCommit, which: np.ndarray) -> None:
+        """Report commits in flight to mbarriers of blocks that have ended."""
+        slot = int(commit.mbarriers[which][0] // self.stride)
+        block = self.residents.numbered(int(self.residents.ordinals[slot]), 0).block_text
+        with commit.resume(commit.lanes[which]):
+            message = f"{commit.origin.name} arrives at an mbarrier of block {block}, which has ended"
+            help = "let each block wait for the commits that arrive there, before it ends"
+            x.finding("cluster", message, np.ones(int(which.sum()), bool), help=help)
 
     def move(self, residents: Residents, lanes: np.ndarray, slots: np.ndarray) -> None:
         """Renumber lanes and slots; those that have ended left nothing."""
@@ -374,7 +412,7 @@ def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:
 def _stale_rows(product: TensorProduct | TensorMemoryCopy, unwritten: np.ndarray) -> np.ndarray:
     """Return the rows of the result, (lanes, rows), that uninitialised chunks, (chunks, lanes), make so."""
     if isinstance(product, TensorMemoryCopy):
-        return np.asarray(unwritten.reshape(product.shape.rows, -1, unwritten.shape[1]).any(1).T)
+        return np.asarray(unwritten.reshape(product.ctas * product.shape.rows, -1, unwritten.shape[1]).any(1).T)
     form, split = product.form, product.split
     rows = np.zeros((unwritten.shape[1], form.m), bool)
     if split and not form.transposed_a:

@@ -104,7 +104,7 @@ def _waits_of(machine: Core, x: Executor, group: Group) -> Iterator[Wait]:
         yield Wait(group.lanes, standing + at + machine.pool.lacking(x, group.lanes, step.reads[0].value), step)
         return
     if step.op.awaits is Awaited.TENSOR_MEMORY and machine.tensor is not None:
-        yield Wait(group.lanes, standing + at + machine.tensor.lacking(group.lanes), step)
+        yield Wait(group.lanes, standing + at + machine.tensor.lacking(x, group.lanes), step)
         return
     phases = list(awaited(machine, x, group))
     for lanes, phase in phases:

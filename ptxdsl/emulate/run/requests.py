@@ -121,8 +121,10 @@ class Requests(Results):
 
         return run
 
-    def begin_reading(self, address: np.ndarray, described: Sequence[tuple[str, int, np.ndarray]] = ()) -> AsyncReading:
-        reading = self.bulk.readings.begin(self, address)
+    def begin_reading(
+        self, address: np.ndarray, described: Sequence[tuple[str, int, np.ndarray]] = (), space: str = "shared"
+    ) -> AsyncReading:
+        reading = self.bulk.readings.begin(self, address, space)
         self.bulk.swizzles.check_operands(self, reading, described)
         return reading
 

@@ -10,7 +10,7 @@ thread has seen; here the fences are added. Loads and stores of a warp count as 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from ...memory.regions import CHUNK
 from ...run.residents import WARP
 from .clocks import Message
 from .detector import Races
+from .shadow import WarpReads
 from .stamps import ASYNC_LANE, SEVERAL, STAMP, TICK
 from .telling import Told
 
@@ -90,6 +91,24 @@ class RegionAccess(NamedTuple):
     operation: Operation
 
 
+class Footprint(NamedTuple):
+    """The regions of the tensor memory of the block in a slot that an operation reads, and those that it writes."""
+
+    slot: int
+    reads: Sequence[TensorRegion]
+    writes: Sequence[TensorRegion]
+
+
+class TensorConflict(NamedTuple):
+    """An access that lacks an order after an earlier one, by the number of its lane; `block` has the tensor memory."""
+
+    number: int
+    access: RegionAccess
+    other: RegionAccess
+    lack: Lack
+    block: int
+
+
 class Token(NamedTuple):
     """A fence before a synchronisation, by lanes of a warp, or the arrival of a commit: its stamps on the clocks."""
 
@@ -141,53 +160,58 @@ class TensorOrder:
         x: Requester,
         kind: OperationKind,
         lanes: np.ndarray,
-        slots: np.ndarray,
-        reads: Sequence[Iterable[TensorRegion]],
-        writes: Sequence[Iterable[TensorRegion]],
+        footprints: Sequence[Sequence[Footprint]],
         accumulators: Sequence[object] = (),
         is_narrow_copy: bool = False,
     ) -> list[Operation]:
         """Check and record operations, one for each lane (the first of a warp, for a collective)."""
         now, clocks = self._now(), self.races.clocks
-        r, operations = clocks.residents, []
-        late: list[tuple[int, Operation, RegionAccess, RegionAccess, Lack]] = []
-        for n, (lane, slot) in enumerate(zip(lanes.tolist(), slots.tolist(), strict=True)):
-            accumulator = accumulators[n] if accumulators else None
-            block, warp = int(r.ordinals[slot]), int(clocks.warp[lane // WARP])
+        operations: list[Operation] = []
+        late: list[TensorConflict] = []
+        for n, (lane, touched) in enumerate(zip(lanes.tolist(), footprints, strict=True)):
+            accumulator, warp = accumulators[n] if accumulators else None, int(clocks.warp[lane // WARP])
             thread = warp * WARP + lane % WARP
             operation = Operation(kind, x.origin, warp, thread, now, accumulator, is_narrow_copy)
             operations.append(operation)
-            both = ((reads[n], False), (writes[n], True))
-            accesses = [RegionAccess(region, is_write, operation) for regions, is_write in both for region in regions]
-            earlier = self.accesses.setdefault(block, [])
-            for access in accesses:
-                for other in earlier:
-                    if not (access.writes or other.writes) or not access.region.meets(other.region):
-                        continue
-                    lack = self._lack(other.operation, operation, lane)
-                    if lack is not None:
-                        operation.is_racy = True
-                        late.append((n, operation, access, other, lack))
-            earlier[:] = [other for other in earlier if not _superseded(other, accesses)]
-            earlier += accesses
+            for footprint in touched:
+                late += self._record(n, lane, operation, footprint)
         if late:
             self._report(x, lanes, late)
         return operations
 
+    def _record(self, n: int, lane: int, operation: Operation, footprint: Footprint) -> Iterator[TensorConflict]:
+        """Record the accesses of an operation to one block's tensor memory, and yield those that lack an order."""
+        block = int(self.races.clocks.residents.ordinals[footprint.slot])
+        both = ((footprint.reads, False), (footprint.writes, True))
+        accesses = [RegionAccess(region, is_write, operation) for regions, is_write in both for region in regions]
+        earlier = self.accesses.setdefault(block, [])
+        for access in accesses:
+            for other in earlier:
+                if not (access.writes or other.writes) or not access.region.meets(other.region):
+                    continue
+                lack = self._lack(other.operation, operation, lane)
+                if lack is not None:
+                    operation.is_racy = True
+                    yield TensorConflict(n, access, other, lack, block)
+        earlier[:] = [other for other in earlier if not _superseded(other, accesses)]
+        earlier += accesses
+
     def deallocate(self, x: Requester, lane: int, slot: int, columns: TensorRegion) -> None:
-        """Check that all operations on columns are complete, and forget them."""
+        """Check that all operations on columns are complete."""
         clocks = self.races.clocks
         block, warp = int(clocks.residents.ordinals[slot]), int(clocks.warp[lane // WARP])
         operation = Operation(OperationKind.DEALLOCATE, x.origin, warp, warp * WARP, self._now())
-        access, left, late = RegionAccess(columns, True, operation), [], []
+        access, late = RegionAccess(columns, True, operation), []
         for other in self.accesses.get(block, []):
-            if not columns.meets(other.region):
-                left.append(other)
-            elif (lack := self._lack_of_end(other.operation, lane, warp)) is not None:
-                late.append((0, operation, access, other, lack))
-        self.accesses[block] = left
+            if columns.meets(other.region) and (lack := self._lack_of_end(other.operation, lane, warp)) is not None:
+                late.append(TensorConflict(0, access, other, lack, block))
         if late:
             self._report(x, np.array([lane]), late)
+
+    def forget(self, slot: int, columns: TensorRegion) -> None:
+        """Forget the operations on columns that are deallocated."""
+        block = int(self.races.clocks.residents.ordinals[slot])
+        self.accesses[block] = [other for other in self.accesses.get(block, []) if not columns.meets(other.region)]
 
     def end_block(self, block: int) -> None:
         """Forget a block that has ended."""
@@ -242,14 +266,17 @@ class TensorOrder:
         return result
 
     def knows(self, lanes: np.ndarray, warps: np.ndarray, stamps: np.ndarray) -> np.ndarray:
-        """Return whether lanes know of events of warps, (events,): all three arrays have one entry for each."""
+        """Return whether lanes know of events of warps, (events,): all three arrays have one entry for each.
+
+        Execution is ordered whatever the scopes of the synchronisation, as reads are.
+        """
         clocks = self.races.clocks
         rows = lanes // WARP
         late = stamps > clocks.limits(rows, warps)
         late &= (warps != clocks.warp[rows]) | (stamps % TICK != lanes % WARP)
         which = np.flatnonzero(late)
         if which.size:
-            late[which] = clocks.unordered(lanes[which], warps[which], stamps[which], False)
+            late[which] = clocks.unordered(lanes[which], warps[which], stamps[which], True)
         return ~late
 
     def commit(self, lanes: np.ndarray) -> tuple[int, list[Message]]:
@@ -298,6 +325,13 @@ class TensorOrder:
         races = self.races
         now = races.note(Told(origin, READS, ASYNC))
         shadow, rows = races.shared, lanes // WARP
+        if races.residents.cluster_blocks > 1:
+            remote = races.residents.slot[lanes] != chunks // shadow.stride
+            if remote.any():
+                stamps = np.full(int(remote.sum()), now | ASYNC_LANE, STAMP)
+                reads = WarpReads(stamps, races.clocks.warp[rows[remote]])
+                shadow.read_remotely(chunks[remote], CHUNK, reads, races.crowds)
+                chunks, rows = chunks[~remote], rows[~remote]
         words, warps = shadow.words(chunks, CHUNK), races.clocks.warp_in_block[rows]
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:
@@ -359,20 +393,21 @@ class TensorOrder:
 
     # Reports
 
-    def _report(
-        self, x: Requester, lanes: np.ndarray, late: Sequence[tuple[int, Operation, RegionAccess, RegionAccess, Lack]]
-    ) -> None:
+    def _report(self, x: Requester, lanes: np.ndarray, late: Sequence[TensorConflict]) -> None:
         """Report the first conflict, for all lanes that have any."""
-        _, operation, access, other, lack = late[0]
-        each, wrong = x.lanes_now.reshape(-1), lanes[[n for n, *_ in late]]
+        _, access, other, lack, block = late[0]
+        operation, r = access.operation, self.races.clocks.residents
+        each, wrong = x.lanes_now.reshape(-1), lanes[[conflict.number for conflict in late]]
         which = np.isin(each // WARP, wrong // WARP).reshape(-1, WARP) if x.collective else np.isin(each, wrong)
         first, end = max(access.region.first, other.region.first), min(access.region.end, other.region.end)
         earlier, origin = other.operation, other.operation.origin
         verb = "deallocates" if operation.kind is OperationKind.DEALLOCATE else "writes" if access.writes else "reads"
-        who = f"warp {earlier.warp % self.races.clocks.residents.warps}"
-        who = "the same warp" if earlier.warp == operation.warp else who
+        here, whose = operation.warp // r.warps, earlier.warp // r.warps
+        who = "the same warp" if earlier.warp == operation.warp else f"warp {earlier.warp % r.warps}"
+        who += f" of block {r.numbered(whose, 0).block_text}" * (whose != here)
+        where = f" of block {r.numbered(block, 0).block_text}" * (block != here)
         message = (
-            f"{x.name} {verb} {columns_text(first, end)} of tensor memory, which {origin.name} of {who} "
+            f"{x.name} {verb} {columns_text(first, end)} of tensor memory{where}, which {origin.name} of {who} "
             f"{_did(other, lack)}; {_reason(earlier, lack)}"
         )
         others = [origin.location] if origin.location is not None else []

@@ -56,6 +56,7 @@ ROOMS = {
         {"flash"},
         {"gemm", "attention", "attention_backward"},
         {"attention_decode"},
+        {"attention_mla"},
         {"ragged", "conv", "gemm_examples"},
         {"ragged_k", "conv_gradients", "problems"},
         {"grouped", "scaled"},

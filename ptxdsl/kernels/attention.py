@@ -130,7 +130,7 @@ def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer:
             p.lse[offset(p.lse_strides, *outer) + (tile.q_start + query).to(pd.s64)] = lse
     out = p.out + offset(p.out_strides, *outer)
     rows = tile.q_start + tile.first, tile.q_start + tile.m
-    store_tile(softmax.output, staging, consumer, tile.traits.dtype, out, p.out_strides[2], rows)
+    store_tile(softmax.output, staging, consumer.index * ROWS, tile.traits.dtype, out, p.out_strides[2], rows)
 
 
 @public

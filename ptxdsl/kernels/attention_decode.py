@@ -77,17 +77,18 @@ def load(p: Any, tile: DecodeTile, arrays: Any, rings: Any) -> None:
             ring.commit()
 
 
-def store(p: Any, tile: DecodeTile, softmax: Softmax) -> None:
-    """Store this part of the output in float32, and its log-sum-exp."""
+def store(p: Any, tile: DecodeTile, softmax: Softmax, first_column: int = 0) -> None:
+    """Store this part of the output in float32, from `first_column` on; with the first columns, its log-sum-exp."""
     columns = tile.traits.value_head
     for (row, lse), values in zip(softmax.finish(), softmax.output.rows(), strict=True):
         member = tile.first + row.index  # of the query heads that share the key head
         head = (tile.batch * pd.nctaid.y + tile.kv_head) * p.group + member
         part = head * p.splits + tile.split
         with pd.if_(member < p.group):
-            with pd.if_(row.first_column == 0):
-                p.lse[part] = lse
-            out = p.partial + part.to(s64) * columns + row.first_column.to(s64)
+            if first_column == 0:
+                with pd.if_(row.first_column == 0):
+                    p.lse[part] = lse
+            out = p.partial + part.to(s64) * columns + row.first_column.to(s64) + first_column
             for offset, low, high in zip(
                 values.offsets[::2], values.registers[::2], values.registers[1::2], strict=True
             ):
@@ -140,8 +141,8 @@ def attention_decode(
     q (B, H, D): float16 or bfloat16. H is a multiple of Hkv; D is 64, 128 or 256.
     k_pages, v_pages (P, page, Hkv, D): pages of 16, 32, 64, 128 or 256 rows.
     page_table (B, pages): int32, the pages of each sequence in order. Entries past the last page are not read.
-    lengths (B,): int32, the number of keys of each sequence, up to pages · page. They are not read on the host: entries
-        outside of the pages give wrong results.
+    lengths (B,): int32, the number of keys of each sequence, up to pages · page. On a GPU, they are not read on the
+        host: entries outside of the pages give wrong results.
     scale: 1/√D by default; positive.
     out (B, H, D): the output, allocated row-major by default.
     return_lse: return (out, lse), where lse (B, H) is the logarithm of the sum of exp(score), in float32.

@@ -15,9 +15,11 @@ import numpy as np
 from ptxdsl import config
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.attention import attention as attention_by_tiles
+from ptxdsl.kernels.attention_mla import attention_decode_mla
 from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
+from ptxdsl.kernels.flash import decode
 from ptxdsl.kernels.flash.traits import AttentionConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged, grouped_gemm_ragged_k
@@ -370,6 +372,15 @@ def shipped_attention() -> None:
     attention_by_tiles(q, k, v, window=(70, 10), config=config)
 
 
+def latent_attention() -> None:
+    """A block that visits three tiles of keys, the first masked, in pages of half a tile: each ring is filled twice."""
+    rng = np.random.default_rng(5)
+    q, pages = (whole(*shape, seed=seed, dtype=BF16) for seed, shape in enumerate(((1, 16, 576), (6, 32, 1, 576))))
+    table = rng.permutation(6)[None].astype(np.int32)
+    with patch.object(decode, "PROCESSORS", 1):
+        attention_decode_mla(q, pages, table, np.array([170], np.int32))
+
+
 LONGEST = (
     "gemm, stream-K, sm_90a",
     "grouped, ragged, sm_90a",
@@ -387,6 +398,7 @@ LONGEST = (
     "grouped, ragged along K, with C, sm_90a",
     "grouped, ragged along K, sm_90a",
     "conv2d, im2col, ping-pong",
+    "attention, MLA decoding",
     "attention",
     "15_flash_attention",
     "gemm, stream-K",
@@ -469,4 +481,5 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "13_cluster": cluster,
     "15_flash_attention": attention,
     "attention": shipped_attention,
+    "attention, MLA decoding": latent_attention,
 }

@@ -327,16 +327,21 @@ def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
         raise LaunchError(
             f"`out` is {output.array}; {rule} and elements of {problem.q.array.dtype}", help="pass an array like this"
         )
-    strides = _strides(output.array)
-    aligned = not any(stride * output.type.bytes % TMA_BYTES for stride in strides[:3]) and strides[3] == 1
+    check_rows(output)
+    for operand in (problem.k, problem.v, problem.q):
+        _check_apart(operand, output)
+    return output
+
+
+def check_rows(output: ArrayArgument) -> None:
+    """Refuse an output whose rows cannot be written in units of 16 bytes."""
+    *outer, columns = output.array.strides
+    aligned = not any(stride * output.type.bytes % TMA_BYTES for stride in outer) and columns == 1
     if output.array.size and not (aligned and output.array.pointer % TMA_BYTES == 0):
         raise LaunchError(
             f"`out` has strides of {output.array.strides} elements; rows are written in {TMA_BYTES}-byte units",
             help="pass an array whose columns have no gaps and whose rows are aligned to 16 bytes",
         )
-    for operand in (problem.k, problem.v, problem.q):
-        _check_apart(operand, output)
-    return output
 
 
 def _check_apart(operand: ArrayArgument, output: ArrayArgument) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 import ptxdsl as pd
 from ptxdsl import arrays, driver, f32, ptr, s32, u32
 from ptxdsl.errors import LaunchError
@@ -99,14 +101,15 @@ def run_decode(
     (batch, heads, head), (_, page, kv_heads, _) = q.array.shape, k.array.shape
     dv = v.array.shape[3]
     factor = 1 / math.sqrt(head) if scale is None else check_number("scale", scale, is_positive=True)
-    output = _output(q, (batch, heads, dv), out)
+    output = check_output(q, (batch, heads, dv), out)
     lse = empty(q, (batch, heads), f32)
     if not output.array.size:
         return (output.owner, lse) if return_lse else output.owner
     traits = DecodeTraits(q.type, head, dv, CONFIGS[head], page=page)
     group, pages = heads // kv_heads, table.array.shape[1]
     row_tiles = -(-group // ROWS)
-    splits = _splits(row_tiles * kv_heads * batch, -(-pages * page // traits.config.keys), q.array.device)
+    blocks, tiles = row_tiles * kv_heads * batch, -(-pages * page // traits.config.keys)
+    splits = max(1, min(2 * multiprocessors(q.array.device) // blocks, tiles))  # two blocks a multiprocessor
     partial, sums = empty(q, (batch, heads, splits, dv), f32), empty(q, (batch, heads, splits), f32)
     decode_kernel, combine_kernel = kernels
     launched = decode_parameters(traits)(
@@ -122,10 +125,9 @@ def run_decode(
     return (output.owner, lse) if return_lse else output.owner
 
 
-def _splits(blocks: int, tiles: int, device: int | None) -> int:
-    """Return the number of blocks that share the keys of a sequence, for two blocks a multiprocessor in all."""
-    processors = PROCESSORS if device == arrays.HOST else driver.device(device or 0).multiprocessors
-    return max(1, min(2 * processors // blocks, tiles))
+def multiprocessors(device: int | None) -> int:
+    """Return the multiprocessors of a GPU, or those that the emulator assumes."""
+    return PROCESSORS if device == arrays.HOST else driver.device(device or 0).multiprocessors
 
 
 def _checked(q: object, k: object, v: object, table: object, lengths: object) -> list[ArrayArgument]:
@@ -135,19 +137,31 @@ def _checked(q: object, k: object, v: object, table: object, lengths: object) ->
         array_argument(name, owner, 4, PAGED, "reshape it, or permute its axes", "float16 or bfloat16")
         for name, owner in (("k_pages", k), ("v_pages", v))
     )
-    of_table = array_argument("page_table", table, 2, "it is (B, pages)", "pass the pages of each sequence", "int32")
-    of_lengths = array_argument("lengths", lengths, 1, "it is (B,)", "pass the keys of each sequence", "int32")
     _check_shapes(of_q, of_k, of_v)
-    batch = of_q.array.shape[0]
-    for argument, name in ((of_table, "page_table"), (of_lengths, "lengths")):
-        if argument.type is not s32 or argument.array.shape[0] != batch or not argument.array.contiguous:
-            raise LaunchError(
-                f"`{name}` is {argument.array}; `q` has {batch} sequences",
-                help=f"pass a contiguous int32 array with {batch} rows",
-            )
+    sequences = check_sequences(table, lengths, of_q.array.shape[0], of_k.array.shape[1])
     for operand in (of_q, of_k, of_v):
         check_strides(operand)
-    return [of_q, of_k, of_v, of_table, of_lengths]
+    return [of_q, of_k, of_v, *sequences]
+
+
+def check_sequences(table: object, lengths: object, batch: int, page: int) -> list[ArrayArgument]:
+    """Check the page table and the lengths of a batch of sequences; the values of lengths only in host memory."""
+    of_table = array_argument("page_table", table, 2, "it is (B, pages)", "pass the pages of each sequence", "int32")
+    of_lengths = array_argument("lengths", lengths, 1, "it is (B,)", "pass the keys of each sequence", "int32")
+    for argument in (of_table, of_lengths):
+        if argument.type is not s32 or argument.array.shape[0] != batch or not argument.array.contiguous:
+            raise LaunchError(
+                f"`{argument.name}` is {argument.array}; `q` has {batch} sequences",
+                help=f"pass a contiguous int32 array with {batch} rows",
+            )
+    rows = of_table.array.shape[1] * page
+    values = np.asarray(of_lengths.owner) if of_lengths.array.device == arrays.HOST else np.zeros(0, np.int32)
+    for number in np.flatnonzero((values < 0) | (values > rows))[:1]:
+        raise LaunchError(
+            f"`lengths[{number}]` is {values[number]}; the pages of a sequence have {rows} rows",
+            help=f"pass lengths of 0 to {rows}, or a page table with more columns",
+        )
+    return [of_table, of_lengths]
 
 
 def _check_shapes(q: ArrayArgument, k: ArrayArgument, v: ArrayArgument) -> None:
@@ -173,7 +187,7 @@ def _check_shapes(q: ArrayArgument, k: ArrayArgument, v: ArrayArgument) -> None:
         raise LaunchError(f"{shown}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows")
 
 
-def _output(q: ArrayArgument, shape: tuple[int, ...], out: Any) -> ArrayArgument:
+def check_output(q: ArrayArgument, shape: tuple[int, ...], out: Any) -> ArrayArgument:
     """Return the output, allocated unless it is given."""
     owner = empty(q, shape, q.type) if out is None else out
     output = array_argument("out", owner, 3, f"the output has the shape {shape}", "pass an array of that shape")

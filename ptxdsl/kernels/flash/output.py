@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ptxdsl as pd
-from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
+from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
 from ptxdsl.types import Type
 
 STEP = 16  # columns that one stmatrix writes, and rows of a warp
@@ -15,20 +15,18 @@ ALL_LANES = 0xFFFFFFFF
 
 
 def store_tile(
-    accumulators: Any, staging: Any, consumer: pd.warpgroup, dtype: Type, out: Any, stride: Any, rows: tuple[Any, Any]
+    accumulators: Any, staging: Any, first: Any, dtype: Type, out: Any, stride: Any, rows: tuple[Any, Any]
 ) -> None:
     """Store the 64 rows of a warpgroup's accumulators.
 
-    The rows of this warpgroup in `staging`, a (…, row, column) array in shared memory, are overwritten: the wgmmas that
+    The rows from `first` on in `staging`, a (…, row, column) array in shared memory, are overwritten: the wgmmas that
     read them must have been waited for. Row i of the tile goes to row rows[0] + i of `out`, whose rows are `stride`
     elements apart; rows from rows[1] on are not stored.
     """
     columns = accumulators.shape[1]
     begin, end = rows
-    first = consumer.index * ROWS + pd.warpid % (WARPGROUP // WARP) * STEP  # rows of this warp
-    for step, words in enumerate(accumulators.as_a(dtype)):
-        column = pd.laneid // STEP * CHUNK + step * STEP
-        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(_at(staging, first + pd.laneid % STEP, column), words)
+    first = first + pd.warpid % (WARPGROUP // WARP) * STEP  # rows of this warp
+    stage_words(accumulators.as_a(dtype), staging, first)
     pd.ptx.bar.warp.sync(ALL_LANES)
     chunks = columns // CHUNK
     for step in range(STEP * chunks // WARP):
@@ -38,6 +36,13 @@ def store_tile(
         with pd.if_(target < end):
             words = pd.ptx.ld.shared.v4.b32(_at(staging, row, column))
             pd.ptx.st.global_.v4.b32(out + (target.to(pd.s64) * stride + column.to(pd.s64)), words)
+
+
+def stage_words(words: Sequence[Sequence[Any]], staging: Any, first: Any) -> None:
+    """Write the 16 rows of a warp, as `Accumulators.as_a` returns them, to the rows from `first` on in `staging`."""
+    for step, registers in enumerate(words):
+        column = pd.laneid // STEP * CHUNK + step * STEP
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(_at(staging, first + pd.laneid % STEP, column), registers)
 
 
 def _at(staging: Any, row: Any, column: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -42,13 +43,26 @@ class Softmax:
         for row, maximum, total, factor in zip(self.rows, self.maxima, self.totals, self.factors, strict=True):
             before = maximum.value
             maximum.set(row.reduce(pd.max, pd.max(before, *row.registers)))
-            top = pd.select(maximum == -math.inf, 0.0, maximum * self.scale)  # a row without keys so far
-            factor.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(before, self.scale, -top)))
+            top = self._factor(before, maximum, factor)
             added = total * factor
             for score in row.registers:
                 score.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(score, self.scale, -top)))
                 added = added + score
             total.set(added)
+
+    def follow(self, maxima: Sequence[Any]) -> None:
+        """Take new maxima, those after a tile of keys whose weights another warpgroup computes."""
+        for new, maximum, total, factor in zip(maxima, self.maxima, self.totals, self.factors, strict=True):
+            before = maximum.value
+            maximum.set(new)
+            self._factor(before, maximum, factor)
+            total *= factor
+
+    def _factor(self, before: Any, maximum: Any, factor: Any) -> Any:
+        """Set the factor from one maximum to the next, and return the exponent of the next."""
+        top = pd.select(maximum == -math.inf, 0.0, maximum * self.scale)  # a row without keys so far
+        factor.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(before, self.scale, -top)))
+        return top
 
     def rescale(self) -> None:
         """Scale the output so far to the new maxima."""

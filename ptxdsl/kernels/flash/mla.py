@@ -1,0 +1,148 @@
+"""Parts of MLA decoding: traits, parameters, the consumers of a tile of keys, and the launches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import ptxdsl as pd
+from ptxdsl import arrays, f32, ptr, s32, u32
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
+from ptxdsl.kernels.flash.call import LOG2_E, check_number, check_rows, check_strides
+from ptxdsl.kernels.flash.decode import (
+    COMBINING,
+    PAGES,
+    DecodeTraits,
+    check_output,
+    check_sequences,
+    multiprocessors,
+)
+from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig
+from ptxdsl.types import bf16, f16, s64
+
+HEAD, VALUES, BOX = 576, 512, 64  # columns of q and of the cache, those that are values too, and those of a TMA box
+HALF = VALUES // 2  # columns of the output that a consumer warpgroup computes
+KEYS = 64  # rows of the cache in a tile
+PIECE = KEYS * BOX  # elements of one TMA box of a tile
+PIECE_BYTES = 2 * PIECE
+PIECES, VALUE_PIECES = HEAD // BOX, HALF // BOX  # boxes of a tile, and of the values of one consumer warpgroup
+ROTARY = PIECES - 1  # the piece that holds the rotary columns, later the weights
+OWNERS = 2  # consumer warpgroups; tile i of a block belongs to warpgroup i % 2
+CONFIG = AttentionConfig(ROWS, KEYS, OWNERS)
+HEADS = range(16, 129)
+PROLOGUE_TILES = 3  # the tiles of keys that take as long as the beginning and end of a block, on an H200
+PAGED = "q is (B, H, 576) and kv_pages (P, page, 1, 576)"
+
+
+@dataclass(frozen=True)
+class MlaTraits(DecodeTraits):
+    """The compile-time properties of an MLA kernel; `is_split` if several blocks share the keys of a sequence."""
+
+    head: int = HEAD
+    value_head: int = VALUES
+    config: AttentionConfig = CONFIG
+    is_split: bool = False
+
+    @property
+    def consumers(self) -> int:
+        return OWNERS
+
+    @property
+    def output_atom(self) -> str:
+        return f"wgmma.m64n{HALF}k16.f32.{self.dtype}"
+
+
+@lru_cache(maxsize=256)
+def mla_parameters(traits: MlaTraits) -> Any:
+    """Return the parameters of `mla_kernel`.
+
+    The outputs of a split kernel are `partial` (B, H, splits, 512) and `lse` (B, H, splits), otherwise `out` and `lse`
+    (B, H).
+    """
+    outputs: dict[str, Any] = {"partial": ptr[f32]} if traits.is_split else {"out": ptr[traits.dtype]}
+    return pd.Parameters.of(
+        "AttentionMla",
+        q=traits.map(ROWS, HEAD),
+        kv=traits.pages_map(BOX),
+        page_table=ptr[s32],
+        lengths=ptr[s32],
+        **outputs,
+        out_strides=s64[2],
+        lse=ptr[f32],
+        pages=u32,
+        splits=u32,
+        group=u32,
+        scale=f32,
+    )
+
+
+def run_mla(kernels: Sequence[Any], operands: Sequence[object], scale: float | None, out: Any, return_lse: bool) -> Any:
+    """Check a call of attention_decode_mla and launch it. Returns out, or (out, lse)."""
+    q, kv, table, lengths = _checked(*operands)
+    (batch, heads, _), page = q.array.shape, kv.array.shape[1]
+    factor = 1 / math.sqrt(HEAD) if scale is None else check_number("scale", scale, is_positive=True)
+    output = check_output(q, (batch, heads, VALUES), out)
+    check_rows(output)
+    lse = empty(q, (batch, heads), f32)
+    if not output.array.size:
+        return (output.owner, lse) if return_lse else output.owner
+    row_tiles, pages = -(-heads // ROWS), table.array.shape[1]
+    splits = split_count(row_tiles * batch, -(-pages * page // KEYS), multiprocessors(q.array.device))
+    traits = MlaTraits(q.type, page=page, is_split=splits > 1)
+    written, sums = arrays.strided(output.owner), lse
+    results: dict[str, Any] = {"out": written}
+    if traits.is_split:
+        partial, sums = empty(q, (batch, heads, splits, VALUES), f32), empty(q, (batch, heads, splits), f32)
+        results = {"partial": partial}
+    mla_kernel, combine_kernel = kernels
+    launched = mla_parameters(traits)(
+        q=q.owner.reshape(batch, 1, heads, HEAD), kv=kv.owner, page_table=table.owner, lengths=lengths.owner,
+        **results, out_strides=output.array.strides[:2], lse=sums, pages=pages, splits=splits, group=heads,
+        scale=factor * LOG2_E,
+    )  # fmt: skip
+    mla_kernel[(row_tiles * splits, 1, batch), traits.threads](launched, traits=traits)
+    if traits.is_split:
+        combine_kernel[batch * heads, COMBINING](
+            partial, sums, written, lse, splits, heads, *output.array.strides[:2], dtype=q.type, columns=VALUES
+        )
+    return (output.owner, lse) if return_lse else output.owner
+
+
+def split_count(blocks: int, tiles: int, processors: int) -> int:
+    """Return the number of blocks that share the keys of a sequence.
+
+    A block fills a multiprocessor. The time of a launch is its waves times the tiles of a block, with those that its
+    beginning and end take.
+    """
+
+    def duration(splits: int) -> int:
+        return -(-blocks * splits // processors) * (-(-tiles // splits) + PROLOGUE_TILES)
+
+    return min(range(1, max(1, min(tiles, 2 * processors // blocks)) + 1), key=duration)
+
+
+def _checked(q: object, kv: object, table: object, lengths: object) -> list[ArrayArgument]:
+    """Check the operands. Raises LaunchError for arrays that do not fit each other or the kernel."""
+    of_q = array_argument("q", q, 3, "it is (B, H, 576)", "reshape it", "float16 or bfloat16")
+    of_kv = array_argument("kv_pages", kv, 4, "it is (P, page, 1, 576)", "reshape it", "float16 or bfloat16")
+    if of_q.type not in (f16, bf16) or of_q.type is not of_kv.type:
+        raise LaunchError(
+            f"`q` and `kv_pages` have elements of {of_q.array.dtype} and {of_kv.array.dtype}",
+            help="convert both to float16 or bfloat16",
+        )
+    (_, heads, head), (_, page, kv_heads, columns) = of_q.array.shape, of_kv.array.shape
+    shown = f"`q` has the shape {of_q.array.shape} and `kv_pages` {of_kv.array.shape}"
+    if (head, columns, kv_heads) != (HEAD, HEAD, 1):
+        raise LaunchError(shown, help=f"{PAGED}: 512 latent columns, which are the values too, and 64 rotary ones")
+    if heads not in HEADS:
+        raise LaunchError(f"{shown}: {heads} query heads", help=f"H is {HEADS[0]} to {HEADS[-1]}")
+    if page not in PAGES:
+        raise LaunchError(f"{shown}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows")
+    sequences = check_sequences(table, lengths, of_q.array.shape[0], page)
+    for operand in (of_q, of_kv):
+        check_strides(operand)
+    return [of_q, of_kv, *sequences]

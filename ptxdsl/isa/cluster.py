@@ -12,7 +12,7 @@ from .. import ir
 from ..errors import EmulationError
 from .atomic import INTEGER
 from .bulk import BYTES, MBARRIER_BYTES
-from .cluster_address import RANK_BITS, RANKS
+from .cluster_address import RANK_BITS, RANKS, ranks_of
 from .form import Form
 from .memory import ADDRESSES, access_bytes, alignment_problems
 from .opcode import Op, Opcode
@@ -51,8 +51,7 @@ class GetCtaRank(Op):
     forms = (Form("getctarank{.space}.type d=u32, a:type", space="shared::cluster", type="u32 u64", ptx="7.8", sm=90),)
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray) -> np.ndarray:
-        named = (a >> a.dtype.type(RANK_BITS) & a.dtype.type(RANKS)).astype(np.uint32)
-        return np.where(named == 0, m.special("%cluster_ctarank"), named - np.uint32(1))
+        return ranks_of(m, a.astype(np.uint64))
 
 
 class AsyncAccess(Op):

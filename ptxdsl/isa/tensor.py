@@ -19,6 +19,7 @@ from .atomic import reduction
 from .boxes import CHUNK, box_pieces, chunk_addresses, known_swizzle, last_corners
 from .bulk import BYTES, CTA, HINTED, LEAST, MASK, MASKED, POLICY, Bulk, by_name, destinations
 from .bulk import REDUCED as REDUCED_TYPES
+from .cluster_address import in_block, ranks_of
 from .form import Form, Needs
 from .memory import alignment_problems
 from .opcode import Op, Opcode
@@ -268,32 +269,52 @@ class TensorCopyToShared(TensorCopy):
     stores = "dst"
     forms = (
         Form(
-            f"cp.async.bulk.tensor.dim.shared::cta.global{{.mode}}.{BYTES}{{.group}}{HINTED}"
+            f"cp.async.bulk.tensor.dim.shared::cta.global{{.mode}}.{BYTES}{{.ctas}}{HINTED}"
             f" [dst:shared::cta], {BOX}, [mbarrier:shared]{OFFSETS}{POLICY}",
             mode=LOADS,
-            group="cta_group::1 cta_group::2",
+            ctas="cta_group::1 cta_group::2",
             needs={**CTA, **IM2COL_W, **GROUPS, "tile::gather4": ("8.6", 100)},
             **TENSOR,
         ),
         Form(
-            f"cp.async.bulk.tensor.dim.shared::cluster.global{{.mode}}.{BYTES}{MASKED}{{.group}}{HINTED}"
-            f" [dst:shared::cluster], {BOX}, [mbarrier:shared]{OFFSETS}{MASK}{POLICY}",
+            f"cp.async.bulk.tensor.dim.shared::cluster.global{{.mode}}.{BYTES}{MASKED}{{.ctas}}{HINTED}"
+            f" [dst:shared::cluster], {BOX}, [mbarrier:shared::cluster]{OFFSETS}{MASK}{POLICY}",
             mode=LOADS,
-            group="cta_group::1 cta_group::2",
+            ctas="cta_group::1 cta_group::2",
             needs={**IM2COL_W, **GROUPS, "im2col::w": ("8.6", BLACKWELL), "tile::gather4": ("8.6", BLACKWELL)},
             **TENSOR,
         ),
     )
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        v = by_name(i, inputs)
-        space = "shared::cta" if ".shared::cta." in i.text else "shared::cluster"
+        v, is_pair = by_name(i, inputs), i.ctas == "cta_group::2"
+        space = "shared::cta" if ".shared::cta." in i.text and not is_pair else "shared::cluster"
         for alike, description in self.boxes(i, m, v, v["dst"]):
             for receives, dst, mbarrier in destinations(v):
-                which = alike & receives
+                if is_pair and v.get("cta_mask") is not None:
+                    mbarrier = _in_pair(m, dst, v["mbarrier"])
+                which = alike & receives & _signals_well(i, m, dst, mbarrier, is_pair)
+                if not which.any():
+                    continue
                 with m.only(which):
                     pieces = self.pieces(v, description, which)
                     m.load_bulk(space, chunk_addresses(description, dst[which]), pieces, mbarrier[which])
+
+
+def _in_pair(m: Step, dst: np.ndarray, mbarrier: np.ndarray) -> np.ndarray:
+    """Return the addresses of mbarriers in the pairs of the destinations, in the even or odd block as they are now."""
+    return in_block(mbarrier, ranks_of(m, dst) & ~np.uint32(1) | ranks_of(m, mbarrier) & np.uint32(1))
+
+
+def _signals_well(i: Opcode, m: Step, dst: np.ndarray, mbarrier: np.ndarray, is_pair: bool) -> np.ndarray:
+    """Return the copies whose mbarrier is in the block of the destination, or in its pair, and report the others."""
+    to, at = ranks_of(m, dst), ranks_of(m, mbarrier)
+    apart = (to >> np.uint32(1) != at >> np.uint32(1)) if is_pair else to != at
+    if apart.any():
+        where = f"rank {int(to[apart][0])} and signals an mbarrier of rank {int(at[apart][0])}"
+        help = "pass an mbarrier of the same block, or one of its pair with .cta_group::2"
+        m.fail("cluster", f"{i.text} copies to shared memory of the block of {where}", apart, help)
+    return ~apart
 
 
 class TensorCopyToGlobal(TensorCopy):

@@ -480,7 +480,7 @@ class BulkCopies(Observer):
         """End the blocks in slots `gone` (slots,): report their missing waits and complete the rest."""
         left = []
         for load in self.loads:
-            late = gone[load.chunks[0] // self.stride]
+            late = gone[load.chunks[0] // self.stride] | gone[load.mbarrier // self.stride]
             if late.any():
                 self._report_late(x, load, late)
                 self._leave_maps(_of_lanes(load.pieces, late))

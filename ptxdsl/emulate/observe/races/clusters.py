@@ -79,6 +79,10 @@ class ClusterClocks:
         for row in rows.tolist() if clocks.far else ():
             if (message := clocks.far.get(int(clocks.warp[row]))) is not None:
                 self._post(self._cluster(row), message)
+        row_of = dict(zip(clocks.warp[rows].tolist(), rows.tolist(), strict=True)) if clocks.near else {}
+        for thread, message in clocks.near.items():  # what single lanes of these warps have learned
+            if (row := row_of.get(thread // WARP)) is not None:
+                self._post(self._cluster(row), message)
 
     def _arrive_relaxed(self, lanes: np.ndarray, fences: np.ndarray) -> None:
         """Record relaxed arrivals: what each lane fenced is released, though other lanes of its warp did not fence."""

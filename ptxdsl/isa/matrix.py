@@ -220,20 +220,19 @@ def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: 
 def as_on_h200(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
     """Compute new = a * b + old, bit for bit as the tensor cores of an H200.
 
-    An H200 has no 8-bit mma.sync products. It runs f16 products twice, starting from zero: first for the first two of
-    every four elements along k, then for the others. The result is added to the accumulators.
+    An H200 has no 8-bit mma.sync products. It converts the factors to f16, and runs f16 products twice, starting from zero:
+    first for the first two of every four elements along k, then for the others. The result is added to the accumulators.
     """
-    types = i.atype, i.btype
     sums = np.empty((*a.shape[:2], b.shape[1]), old.dtype)
     arranged(sums, old)[...] = old
     if i.atype.bits == 8:
         halves = [np.s_[..., np.arange(a.shape[2]) % 4 // 2 == half] for half in (0, 1)]
         products = np.zeros_like(sums)
         for half in halves:
-            products = accumulate(a[half], b[half], products, types, WIDE)
+            products = accumulate(a[half], b[half], products, (f16, f16), WIDE)
         sums += products
     else:
-        sums = accumulate(a, b, sums, types, WIDE)
+        sums = accumulate(a, b, sums, (i.atype, i.btype), WIDE)
     new[...] = arranged(sums, old)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import ir
-from ..types import TYPES, s32
+from ..types import TYPES, f16, s32
 from .form import Form, Values
 from .matrix import HELD_IN, FragmentShape, accumulators, added, arranged, matrix_a, matrix_b, shape
 from .numerics import Array, canonical
@@ -20,7 +20,7 @@ from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .sparse import checked_columns, nibbles, sparse_product
 from .step import Step
-from .tensor_core import WIDE
+from .tensor_core import WIDE, accumulate
 
 N = 8  # columns of B
 FOUR = 4  # neighbours along k; A stores two of them
@@ -117,8 +117,8 @@ class MmaSparse(Op):
 def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
     """Return a * bᵀ + c of dense matrices: A expanded with zeros, or B restricted to the elements that A stores.
 
-    An H200 has no sparse products of 8-bit floats. It runs f16 products twice, starting from zero, each for every other
-    group of four along k, and adds the result to c.
+    An H200 has no sparse products of 8-bit floats. It converts them to f16 and runs f16 products twice, starting from zero,
+    each for every other group of four along k, and adds the result to c.
     """
     if numerics != "h200" or i.dtype is s32:
         return added(i, None, a, b, c)
@@ -128,5 +128,5 @@ def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
     products = np.zeros_like(c)
     for half in (0, 1):
         which = np.arange(a.shape[2]) // group % 2 == half
-        products = added(i, WIDE, a[..., which], b[..., which], products)
+        products = accumulate(a[..., which], b[..., which], products, (f16, f16), WIDE)
     return products + c

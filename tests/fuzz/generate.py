@@ -21,7 +21,7 @@ from ptxdsl.isa.operand import Operand
 from ptxdsl.types import TYPES, f32, f64, lanes, pred
 
 from ..isa.scalar_kernels import EDGES, integer_edges
-from .exclusions import CONSTANT_FREE, NONZERO, UNGUARDED, canonical_nan, excluded
+from .exclusions import CONSTANT_FREE, NARROW, NONZERO, UNGUARDED, canonical_nan, excluded
 from .program import ARCH, POOL, ROW, SLOT_BYTES, THREADS, TOTAL, VERSION, Block, Body, Line, Program, Statement, call
 
 SCALAR = ("integer", "floating", "half", "compare", "logic", "convert", "video")
@@ -31,6 +31,8 @@ TRIES = 40
 FULL = "-1"
 DEEPEST = 2
 REGISTERS = {name: ir.Register(name, TYPES["pred" if w == 1 else f"b{w}"]) for w, ns in POOL.items() for name in ns}
+UNREAD = ir.Register("%zp", TYPES["pred"])
+"""The predicate of elections: ptxas 13 moves instructions that its old value guards past an election."""
 SUMS = ("add.u32", "add.u64", "and.b32", "or.b64", "xor.b32", "xor.b64", "min.s32", "max.u64")
 """The reduction of each word that all threads share; one operation for each word, so that the order does not matter."""
 SPECIAL = tuple(
@@ -157,7 +159,7 @@ class _Generator:
             if operand.word != "imm":
                 raise Unsuitable
             return ir.Immediate(r.choice([*range(8), r.randrange(256)]))
-        width = self.width_of(operand, opcode.op.relaxed)
+        width = self.width_of(operand, opcode.op.relaxed and not opcode.text.startswith(NARROW))
         if operand.vector:
             elements: list[ir.Register] = []
             for _ in range(operand.count):
@@ -326,7 +328,10 @@ class _Generator:
     def vote(self, place: Place) -> Statement:
         """Return a vote, match, reduction or election among the lanes that are here."""
         opcode = self.opcode("warp", names=self.random.choice(["vote", "vote", "match", "redux", "elect"]))
-        return Line(self.instruction(opcode, place, guarded=False))
+        given: dict[str, ir.Operand] = {}
+        if opcode.form.name == "elect":
+            given = {"p": UNREAD}
+        return Line(self.instruction(opcode, place, given, guarded=False))
 
     def shuffle(self, place: Place) -> Statement:
         return Line(self.instruction(self.opcode("warp", names="shfl"), place, guarded=False))

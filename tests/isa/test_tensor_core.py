@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl import config
 from ptxdsl.isa.matrix import values
 from ptxdsl.isa.tensor_core import NARROW, OF_WGMMA, WIDE, Accumulation, accumulate, toward_zero
-from ptxdsl.types import TYPES, e4m3, f16
+from ptxdsl.types import TYPES, bf16, e4m3, f16
 
 from .warp_cases import CASES as WARP_CASES
 from .warp_cases import recorded
@@ -64,6 +64,36 @@ def test_what_is_too_small_beside_the_largest_is_dropped():
     assert one.item() == 1.0
     small = accumulate(a, b, np.full((1, 1, 1), -1, np.float32), (f16, f16), WIDE)
     assert small.item() == 0.0  # 1 - 1 + 2**-26, of which the last is not there
+
+
+def test_a_sum_too_small_for_f32_is_positive_zero():
+    a, b = np.array([[[-(2.0**-133)]]]), np.array([[[2.0**-30]]])
+    one = accumulate(a, b, np.zeros((1, 1, 1), np.float32), (bf16, bf16), WIDE)
+    assert one.view(np.uint32).item() == 0
+
+
+def test_mma_of_8_bit_floats_aligns_them_as_f16():
+    """The subnormal 2**-9 of e4m3 is a normal number of f16: 2**-18 is not too small beside 2**-9 * 57344."""
+    text = """.version 8.7
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 inputs, .param .u64 outputs)
+{
+.reg .b32 %a, %b, %t; .reg .f32 %d<4>; .reg .b64 %in, %out, %at;
+ld.param.u64 %in, [inputs]; ld.param.u64 %out, [outputs]; mov.u32 %t, %tid.x;
+mul.wide.u32 %at, %t, 8; add.u64 %in, %in, %at; mul.wide.u32 %at, %t, 16; add.u64 %out, %out, %at;
+ld.global.v2.b32 {%a, %b}, [%in];
+mov.f32 %d0, 0f00000000;
+mma.sync.aligned.m16n8k16.row.col.f32.e4m3.e5m2.f32 {%d0, %d1, %d2, %d3}, {%a, %a}, {%b}, {%d0, %d0, %d0, %d0};
+st.global.v4.f32 [%out], {%d0, %d1, %d2, %d3};
+ret;
+}"""
+    inputs, outputs = np.zeros((8, 4, 2), np.uint32), np.zeros((32, 4), np.float32)
+    inputs[:, 0] = 0x8101, 0x7B7B  # k of 0 and 1: 2**-9 and -2**-9, by 57344
+    inputs[:, 1] = 0x01, 0x18  # k of 4: 2**-9 by 2**-9
+    with config.using(numerics="h200"):
+        pd.emulate(pd.parse(text)["k"], 1, 32, inputs, outputs)
+    assert (outputs == 2.0**-18).all()
 
 
 def test_infinities_and_nan_are_those_of_ieee():

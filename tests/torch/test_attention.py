@@ -44,6 +44,7 @@ def test_opcheck(device):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")  # torch's own use
 def test_a_compiled_block_trains_as_torch_does():
     """A transformer block of two heads: attention, residuals, norms and an MLP, 40 steps of Adam."""
 

@@ -220,8 +220,9 @@ def rounded_once(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: 
 def as_on_h200(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndarray) -> None:
     """Compute new = a * b + old, bit for bit as the tensor cores of an H200.
 
-    An H200 has no 8-bit mma.sync products. It converts the factors to f16, and runs f16 products twice, starting from zero:
-    first for the first two of every four elements along k, then for the others. The result is added to the accumulators.
+    An H200 has no 8-bit mma.sync products. It converts the factors to f16, and runs f16 products twice, starting from
+    zero: first for the first two of every four elements along k, then for the others. The result is added to the
+    accumulators.
     """
     sums = np.empty((*a.shape[:2], b.shape[1]), old.dtype)
     arranged(sums, old)[...] = old

@@ -117,8 +117,8 @@ class MmaSparse(Op):
 def _added(i: Opcode, numerics: str, a: Array, b: Array, c: Array) -> Array:
     """Return a * bᵀ + c of dense matrices: A expanded with zeros, or B restricted to the elements that A stores.
 
-    An H200 has no sparse products of 8-bit floats. It converts them to f16 and runs f16 products twice, starting from zero,
-    each for every other group of four along k, and adds the result to c.
+    An H200 has no sparse products of 8-bit floats. It converts them to f16 and runs f16 products twice, starting from
+    zero, each for every other group of four along k, and adds the result to c.
     """
     if numerics != "h200" or i.dtype is s32:
         return added(i, None, a, b, c)

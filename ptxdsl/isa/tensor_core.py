@@ -68,7 +68,8 @@ def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Acc
     if c.dtype == np.float16:
         result = total.astype(np.float16)
     else:
-        result = toward_zero(total if how.kept is None else _cut(total, how.kept)) + np.float32(0)  # no zero is negative
+        result = toward_zero(total if how.kept is None else _cut(total, how.kept))
+        result += np.float32(0)  # no zero is negative
     if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(wide).all()):
         exact = a @ b.transpose(0, 2, 1) + wide
         special = ~np.isfinite(exact)

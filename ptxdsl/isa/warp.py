@@ -12,7 +12,9 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from .. import ir
+from ..types import f32
 from .form import Form
+from .numerics import canonical, maximum, minimum
 from .opcode import Op, Opcode, Results
 from .operand import OperandList, Problem
 from .step import Step
@@ -149,7 +151,7 @@ class MatchAll(Exchange):
 
 
 class Redux(Exchange):
-    """Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR."""
+    """Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR; minimum and maximum also of floats."""
 
     carries = ("a",)
     gives = SAME
@@ -168,9 +170,18 @@ class Redux(Exchange):
             ptx="7.0",
             sm=80,
         ),
+        Form(
+            "redux.sync.operation{.abs}{.NaN}.type d=type, a:type, membermask:b32",
+            operation="min max",
+            type="f32",
+            ptx="8.6",
+            sm="100f",
+        ),
     )
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        if i.type is f32:
+            return np.broadcast_to(_least_or_greatest(i, a, m.active), m.shape)
         info = np.iinfo(a.dtype)
         ufunc, neutral = {
             "add": (np.add, 0),
@@ -182,6 +193,19 @@ class Redux(Exchange):
         }[i.operation]
         total = ufunc.reduce(np.where(m.active, a, a.dtype.type(neutral)), axis=-1, keepdims=True, dtype=a.dtype)
         return np.broadcast_to(total, m.shape)
+
+
+def _least_or_greatest(i: Opcode, a: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """Return the least or greatest number of active lanes, (…, 1), or NaN: if all are NaN, with .NaN if any is."""
+    nan = np.float32(np.nan)
+    which = {"min": minimum, "max": maximum}[i.operation]
+    result = np.where(active, np.abs(a) if i.values["abs"] else a, nan)
+    while result.shape[-1] > 1:
+        half = result.shape[-1] // 2
+        result = which(result[..., :half], result[..., half:])
+    if i.values["NaN"]:
+        result = np.where((active & np.isnan(a)).any(-1, keepdims=True), nan, result)
+    return canonical(result)
 
 
 class Unsynchronised(Op):

@@ -2341,15 +2341,24 @@ class red_24:
     add: red_9; and_: red_11; async_: red_async_9; cluster: red_22; cta: red_22; dec: red_13; global_: red_18; gpu: red_22; inc: red_13; max: red_17; min: red_17; or_: red_11; relaxed: red_23; release: red_23; shared: red_21; shared__cluster: red_21; shared__cta: red_21; sys: red_22; xor: red_11
 class redux_sync:
     def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
-        "Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR."
-class redux_sync_2:
+        "Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR; minimum and maximum also of floats."
+class redux_sync_add:
     s32: redux_sync; u32: redux_sync
-class redux_sync_3:
+class redux_sync_2:
     b32: redux_sync
+class redux_sync_3:
+    def __call__(self, a: In, membermask: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
+        "Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR; minimum and maximum also of floats. Requires sm_100f."
 class redux_sync_4:
-    add: redux_sync_2; and_: redux_sync_3; max: redux_sync_2; min: redux_sync_2; or_: redux_sync_3; xor: redux_sync_3
+    f32: redux_sync_3
+class redux_sync_5:
+    NaN: redux_sync_4; f32: redux_sync_3
+class redux_sync_6:
+    NaN: redux_sync_4; abs: redux_sync_5; f32: redux_sync_3; s32: redux_sync; u32: redux_sync
+class redux_sync_7:
+    add: redux_sync_add; and_: redux_sync_2; max: redux_sync_6; min: redux_sync_6; or_: redux_sync_2; xor: redux_sync_2
 class redux:
-    sync: redux_sync_4
+    sync: redux_sync_7
 class rem:
     def __call__(self, a: In, b: In, /, *, out: Out = ..., guard: Guard = ...) -> Scalar:
         "Take the remainder of integer division: d = a % b, with the sign of a; division by zero gives all ones."
@@ -4239,7 +4248,7 @@ class Ptx:
     red: red_24
     "Atomically reduce into memory without returning the old value: [a] = op([a], b)."
     redux: redux
-    "Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR."
+    "Reduce a value across a warp: sum, minimum, maximum, AND, OR or XOR; minimum and maximum also of floats."
     rem: rem_2
     "Take the remainder of integer division: d = a % b, with the sign of a; division by zero gives all ones."
     ret: ret_2

@@ -77,8 +77,20 @@ def test_the_whole_is_clean_and_right():
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_each_of_them_is_needed(name):
-    report, _ = run(without(name))
+    report, _ = run(without(name), strict=False)
     assert report.findings[0].kind == NEEDED[name], str(report)
+    assert report.findings[0].is_error == (name.split()[0] not in ("before", "after"))
+
+
+def test_without_its_fences_the_result_is_right_and_the_findings_are_strict():
+    report, result = run(without("before", "after", "after 2", "after 3"), strict=False)
+    assert len(report.findings) == 3 and not report.errors
+    assert (result == 32).all()
+
+
+def test_without_a_fence_and_the_synchronisation_it_is_an_error():
+    finding = run(without("before", "sync 2"), strict=False)[0].findings[0]
+    assert finding.is_error and finding.message.endswith("; nothing orders the two")
 
 
 MESSAGES = {

@@ -106,6 +106,29 @@ def test_redux(active, operation, type):
     np.testing.assert_array_equal(d, np.array([[reduce(a[w][active[w]])] * 32 for w in range(WARPS)]))
 
 
+@pytest.mark.parametrize("active", [ALL, SOME])
+@pytest.mark.parametrize("qualifiers", ["", ".abs", ".NaN", ".abs.NaN"])
+def test_redux_of_floats(active, qualifiers):
+    a = rng.standard_normal(SHAPE).astype(np.float32)
+    a[1, rng.integers(0, 32, 4)] = np.nan
+    a[2] = np.nan
+    d = {op: run(f"redux.sync.{op}{qualifiers}.f32", active, a) for op in ("min", "max")}
+    for warp in range(WARPS):
+        values = a[warp][active[warp]]
+        values = np.abs(values) if "abs" in qualifiers else values
+        numbers = values[~np.isnan(values)]
+        lost = not len(numbers) or ("NaN" in qualifiers and len(numbers) < len(values))
+        for op, reduce in (("min", np.min), ("max", np.max)):
+            wanted = np.uint32(0x7FFFFFFF) if lost else reduce(numbers).view(np.uint32)
+            assert (d[op][warp].view(np.uint32) == wanted).all()
+
+
+def test_redux_orders_zeros():
+    a = np.where(np.arange(32) % 2, np.float32(-0.0), np.float32(0.0)) * np.ones(SHAPE, np.float32)
+    assert (run("redux.sync.min.f32", ALL, a).view(np.uint32) == 0x80000000).all()
+    assert (run("redux.sync.max.f32", ALL, a).view(np.uint32) == 0).all()
+
+
 def test_the_lowest_lane_is_elected():
     d, p = execute("elect.sync", FakeStep(SHAPE, SOME), mask_of(SOME))
     for warp in range(WARPS):

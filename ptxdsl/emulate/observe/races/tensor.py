@@ -127,6 +127,11 @@ class Lack(Enum):
     AFTER = auto()
     SYNC = auto()
 
+    @property
+    def is_strict(self) -> bool:
+        """True if the threads have synchronised, and only a fence is missing."""
+        return self in (Lack.BEFORE, Lack.AFTER)
+
 
 class TensorOrder:
     """Checks operations against earlier ones on the same cells.
@@ -374,9 +379,14 @@ class TensorOrder:
             return None
         tokens = self.tokens.get(warp // self.races.clocks.width, {}).get(warp, ())
         later = [token for token in tokens if token.time > since]
-        if not later:
-            return Lack.BEFORE
-        return Lack.AFTER if any(self._known([(lane, 0, 0, token) for token in later])) else Lack.SYNC
+        if later:
+            return Lack.AFTER if any(self._known([(lane, 0, 0, token) for token in later])) else Lack.SYNC
+        return Lack.BEFORE if self._follows(warp, since, lane) else Lack.SYNC
+
+    def _follows(self, warp: int, since: int, lane: int) -> bool:
+        """True if a lane knows of what a warp did at a stamp."""
+        stamps = tuple(since + number for number in range(WARP))
+        return self._known([(lane, 0, 0, Token(since, warp, stamps))])[0]
 
     def _lack_of_end(self, operation: Operation, lane: int, warp: int) -> Lack | None:
         """Return what is missing for an operation to be complete before columns are deallocated."""
@@ -388,14 +398,13 @@ class TensorOrder:
             return Lack.WAIT
         if operation.warp == warp:
             return None
-        stamps = tuple(operation.done + number for number in range(WARP))
-        return None if self._known([(lane, 0, 0, Token(operation.done, operation.warp, stamps))])[0] else Lack.SYNC
+        return None if self._follows(operation.warp, operation.done, lane) else Lack.SYNC
 
     # Reports
 
     def _report(self, x: Requester, lanes: np.ndarray, late: Sequence[TensorConflict]) -> None:
-        """Report the first conflict, for all lanes that have any."""
-        _, access, other, lack, block = late[0]
+        """Report the first conflict, an error if there is one, for all lanes that have any."""
+        _, access, other, lack, block = min(late, key=lambda conflict: conflict.lack.is_strict)
         operation, r = access.operation, self.races.clocks.residents
         each, wrong = x.lanes_now.reshape(-1), lanes[[conflict.number for conflict in late]]
         which = np.isin(each // WARP, wrong // WARP).reshape(-1, WARP) if x.collective else np.isin(each, wrong)
@@ -411,7 +420,7 @@ class TensorOrder:
             f"{_did(other, lack)}; {_reason(earlier, lack)}"
         )
         others = [origin.location] if origin.location is not None else []
-        x.finding("race", message, which, others, _help(earlier, lack, x.name))
+        x.finding("race", message, which, others, _help(earlier, lack, x.name), lack.is_strict)
 
 
 def _superseded(other: RegionAccess, accesses: Sequence[RegionAccess]) -> bool:

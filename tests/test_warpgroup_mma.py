@@ -9,6 +9,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import bf16, e4m3, f16, f32, ptr, s8, s32, u32
 from ptxdsl.layout import tile_layout
+from ptxdsl.trace.warpgroup_mma import Accumulators
 from tests.machines import MACHINES, machine
 
 DTYPES = {bf16: ml_dtypes.bfloat16, f16: np.float16, e4m3: ml_dtypes.float8_e4m3fn, s8: np.int8}
@@ -93,6 +94,35 @@ def test_accumulators_become_the_a_of_another_product(name, rng):
     np.testing.assert_array_equal(where.values(out), (products @ b).sum(1))
 
 
+@pd.kernel(arch="sm_90a", reqntid=128)
+def multiply_converted(a: ptr[f32], b: ptr[e4m3], c: ptr[f32], *, k):
+    """Multiply A (64, k), which becomes 8-bit in registers, by B (16, k)."""
+    tile = pd.shared(e4m3, tile_layout(16, k, 8, 64), align=1024)
+    for i in pd.range(pd.tid.x, 16 * k, 128):
+        tile[i // k, i % k] = b[i]
+    pd.ptx.fence.proxy.async_.shared__cta()
+    pd.ptx.bar.sync(0)
+    with pd.warpgroup(0):
+        mma = pd.WarpgroupMma("wgmma.m64n16k32.f32.e4m3.rs", b=tile)
+        of_a = Accumulators(f32, (64, k), 0)
+        for register, (row, column) in zip(of_a.registers, of_a.coordinates(), strict=True):
+            register.set(a[row * k + column])
+        accumulators = mma.accumulators()
+        mma(accumulators, of_a.as_a(e4m3, out=mma.a_registers()))
+        mma.wait(0)
+        for register, (row, column) in zip(accumulators.registers, accumulators.coordinates(), strict=True):
+            c[row * 16 + column] = register
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_accumulators_become_an_a_of_8_bits(name, rng):
+    where, k = machine(name), 64
+    a, b = rng.integers(-16, 17, (64, k)).astype(np.float32), rng.integers(-4, 5, (16, k)).astype(DTYPES[e4m3])
+    c = where.array(np.full((64, 16), 99, np.float32))
+    multiply_converted[1, 128](where.array(a), where.array(b), c, k=k)
+    np.testing.assert_array_equal(where.values(c), a @ b.astype(np.float64).T)
+
+
 def refused(body):
     """Trace a kernel of one warpgroup that has tiles, and return the error."""
 
@@ -127,6 +157,10 @@ REFUSED = {
     "accumulators": (
         lambda a, b: pd.WarpgroupMma(ATOM, a, b)(pd.WarpgroupMma("wgmma.m64n16k16.f32.bf16", a, pd.shared(bf16, tile_layout(16, 64, 16), align=1024)).accumulators()),
         "the product has accumulators of 64x32; found 64x16",
+    ),
+    "columns of an operand of 8 bits": (
+        lambda a, b: pd.WarpgroupMma("wgmma.m64n16k16.f32.bf16", a, pd.shared(bf16, tile_layout(16, 64, 16), align=1024)).accumulators().as_a(e4m3),
+        "accumulators of 64x16 f32 as operand A of e4m3",
     ),
     "array": (
         lambda a, b: pd.WarpgroupMma(ATOM, 3, b), "operand A is an array in shared memory; found 3",

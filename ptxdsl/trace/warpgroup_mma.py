@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -12,11 +12,12 @@ from ptxdsl.errors import public, public_class
 from ptxdsl.trace.builder import refuse
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.memory import ArrayView
-from ptxdsl.trace.operators import cast, operate, steps
+from ptxdsl.trace.operators import cast, operate, select, steps
+from ptxdsl.trace.packing import pack
 from ptxdsl.trace.ring import Slot
 from ptxdsl.trace.roles import ALL_LANES, WARP, WARPGROUP
 from ptxdsl.trace.value import Var, laneid, tid, var
-from ptxdsl.types import Type, b32, bf16, f16, f32, s32, u64
+from ptxdsl.types import Type, b16, b32, bf16, e4m3, e5m2, f16, f32, s32, u32, u64
 
 atoms: Any = Late("ptxdsl.layout.atoms")
 layouts: Any = Late("ptxdsl.layout.layout")
@@ -26,9 +27,17 @@ ROWS = 64  # rows of A in one wgmma
 WARP_ROWS, QUAD, ROWS_APART = 16, 4, 8  # a warp holds 16 rows; four lanes share a row and the row 8 below it
 REGISTER_COLUMNS = 8  # columns of C after which a lane's registers repeat
 A_REGISTERS = 4  # 32-bit registers of A in one wgmma
+A_BITS = 256  # of a row of A in one wgmma
 UNIT = 16  # bytes that one step of a descriptor's address counts
 ACCUMULATORS = {"f32": f32, "s32": s32}
-CONVERTED = {bf16: "cvt.rn.bf16x2.f32", f16: "cvt.rn.f16x2.f32"}
+CONVERTED = {
+    bf16: "cvt.rn.bf16x2.f32",
+    f16: "cvt.rn.f16x2.f32",
+    e4m3: "cvt.rn.satfinite.e4m3x2.f32",
+    e5m2: "cvt.rn.satfinite.e5m2x2.f32",
+}
+PAIRS = (0x5410, 0x1054), (0x7632, 0x3276)
+"""The bytes of x and y that prmt selects: the lower pairs of both, x or y first, and the upper pairs."""
 
 
 @dataclass(frozen=True)
@@ -99,20 +108,48 @@ class Accumulators:
 
         Returns the four registers of each K step, new ones or those of `out`, which `WarpgroupMma.a_registers` makes.
         """
-        if self.type is not f32 or type not in CONVERTED or self.shape[0] != ROWS:
+        if self.type is not f32 or type not in CONVERTED or self.shape[0] != ROWS or self.shape[1] * type.bits % A_BITS:
             refuse(
                 f"accumulators of {self.shape[0]}x{self.shape[1]} {self.type} as operand A of {type}",
-                "64 rows of f32 become bf16 or f16",
+                "64 rows of f32 become bf16 or f16, 16 columns a K step, or e4m3 or e5m2, 32 columns a K step",
             )
         words: list[Any] = []
-        for low, high in zip(self.registers[::2], self.registers[1::2], strict=True):
-            word: Any = operate(CONVERTED[type], high, low, type=b32)
+        for word in self._words(type) if type.bits == 16 else self._exchanged_words(type):
             if out is not None:
                 target = out[len(words) // A_REGISTERS][len(words) % A_REGISTERS]
                 target.set(word)
                 word = target
             words.append(word)
         return [words[n : n + A_REGISTERS] for n in range(0, len(words), A_REGISTERS)]
+
+    def _words(self, type: Type) -> Iterator[Any]:
+        """Yield the accumulators converted to 16 bits, two neighbouring columns a word."""
+        for low, high in zip(self.registers[::2], self.registers[1::2], strict=True):
+            yield operate(CONVERTED[type], high, low, type=b32)
+
+    def _exchanged_words(self, type: Type) -> Iterator[Any]:
+        """Yield the accumulators converted to 8 bits, four neighbouring columns a word.
+
+        Of 16 columns, a lane has two pairs, 2i and 8 + 2i, of two rows, and operand A takes the four from 4i on. So
+        each lane of a quad sends one pair of both rows to one lane, and the other pair to another lane.
+        """
+        with steps():
+            lane: Any = laneid % QUAD
+            is_even, is_first = lane % 2 == 0, lane < 2
+            source = laneid - lane + lane % 2 * 2 + lane // 2
+            bytes_of = [select(is_first, cast(first, u32), second) for first, second in PAIRS]
+            for n in range(0, len(self.registers), 8):
+                pairs = [
+                    operate(CONVERTED[type], high, low, type=b16)
+                    for low, high in zip(self.registers[n : n + 8 : 2], self.registers[n + 1 : n + 8 : 2], strict=True)
+                ]
+                left, right = pack(*pairs[:2]), pack(*pairs[2:])  # both rows
+                received = [
+                    operate("shfl.sync.idx.b32", select(is_even, *sent), at, WARP - 1, ALL_LANES, type=b32)
+                    for sent, at in (((left, right), source), ((right, left), source ^ 1))
+                ]
+                for selected in bytes_of:
+                    yield operate("prmt.b32", *received, selected, type=b32)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ ROOMS = {
         {"call"},
         {"flash"},
         {"gemm", "attention", "attention_backward"},
-        {"attention_decode"},
+        {"attention_decode", "attention_fp8"},
         {"attention_mla"},
         {"ragged", "conv", "gemm_examples"},
         {"ragged_k", "conv_gradients", "problems"},

@@ -329,7 +329,7 @@ def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
         )
     check_rows(output)
     for operand in (problem.k, problem.v, problem.q):
-        _check_apart(operand, output)
+        check_apart(operand, output)
     return output
 
 
@@ -344,7 +344,7 @@ def check_rows(output: ArrayArgument) -> None:
         )
 
 
-def _check_apart(operand: ArrayArgument, output: ArrayArgument) -> None:
+def check_apart(operand: ArrayArgument, output: ArrayArgument) -> None:
     """Refuse an output that shares memory with an operand, except for q itself."""
     (begin, end), (first, last) = operand.array.span, output.array.span
     same = operand.name == "q" and (begin, operand.array.strides) == (first, output.array.strides)

@@ -20,11 +20,12 @@ class Softmax:
     """The running softmax of a warpgroup's rows: the scores of one tile of keys, and the output so far.
 
     For each row that a thread holds, `maxima` is the greatest score, `totals` this thread's part of the sum of weights,
-    and `factors` the factor by which the last tile's maximum scales the output so far.
+    and `factors` the factor by which the last tile's maximum scales the output so far. Weights are at most 2**shift:
+    8-bit types have few exponents below 1.
     """
 
-    def __init__(self, scores: Any, output: Any, scale: Any, cap: Any) -> None:
-        self.scores, self.output, self.scale, self.cap = scores, output, scale, cap
+    def __init__(self, scores: Any, output: Any, scale: Any, cap: Any, shift: int = 0) -> None:
+        self.scores, self.output, self.scale, self.cap, self.shift = scores, output, scale, cap, shift
         self.rows = scores.rows()
         self.maxima = [pd.var(f32, -math.inf) for _ in self.rows]
         self.totals = [pd.var(f32, 0.0) for _ in self.rows]
@@ -45,6 +46,7 @@ class Softmax:
             maximum.set(row.reduce(pd.max, pd.max(before, *row.registers)))
             top = self._factor(before, maximum, factor)
             added = total * factor
+            top = top - self.shift if self.shift else top
             for score in row.registers:
                 score.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(score, self.scale, -top)))
                 added = added + score
@@ -79,7 +81,8 @@ class Softmax:
             factor = pd.select(is_empty, 0.0, pd.ptx.rcp.approx.ftz.f32(whole))
             for value in row.registers:
                 value *= factor
-            lse = (maximum * self.scale + pd.ptx.lg2.approx.f32(whole)) * math.log(2)
+            exponent = maximum * self.scale + pd.ptx.lg2.approx.f32(whole)
+            lse = (exponent - self.shift if self.shift else exponent) * math.log(2)
             results.append((row, pd.select(is_empty, -math.inf, lse)))
         return results
 

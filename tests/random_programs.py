@@ -20,7 +20,7 @@ from ptxdsl import config
 from ptxdsl.emulate import emulate
 from ptxdsl.ir import PtxModule
 from ptxdsl.parse import parse
-from tests.memory_model import ATOM, FENCE, READ, WRITE, Execution, Operation, Place, races
+from tests.memory_model import ATOM, FENCE, PROXY_FENCE, READ, WRITE, Execution, Operation, Place, races
 from tests.recorder import Recorder
 
 SCHEDULES = ("lockstep", "skewed", "random:{seed}")
@@ -470,14 +470,21 @@ def unfenced(execution: list[Operation], racing: set[Race]) -> set[Race]:
     """The races with copies that lack a proxy fence alone and are not reported: "Limits".
 
     The first access is a read of global memory or of another block, or both are copies that access one shared memory for
-    threads of two blocks.
+    threads of two blocks, or another lane of a warp executes the fence for it.
     """
-    far = {(a, b) for a, b in racing if b.proxy == "async" and (_is_far_read(a) or _are_copies_in_shared(a, b))}
-    if not far:
-        return far
+    racing = {(a, b) for a, b in racing if b.proxy == "async"}
+    if not racing:
+        return racing
     relations = Execution(execution)
-    order, _ = relations.base_causality()
-    return {(a, b) for a, b in far if order[relations.index[a], relations.index[b]]}
+    index, (order, base) = relations.index, relations.base_causality()
+    warps = [(operation.thread.block, operation.thread.number // 32) for operation in execution]
+    later = np.triu([[one == other for one in warps] for other in warps])
+    fenced = relations.fenced(base | relations.where(lambda o: o.kind == PROXY_FENCE)[:, None] & (later @ base))
+    return {
+        (a, b)
+        for a, b in racing
+        if order[index[a], index[b]] and (_is_far_read(a) or _are_copies_in_shared(a, b) or fenced[index[a], index[b]])
+    }
 
 
 def _is_far_read(a: Operation) -> bool:

@@ -180,6 +180,12 @@ WIDE = "st.volatile.shared.u64 [s+64], 1;"
 NARROW = "ld.relaxed.cta.shared.u32 %r9, [s+64];"
 FAR_STORE, TAKE = "st.relaxed.gpu.global.u32 [%rd1+64], 1;", "atom.relaxed.gpu.global.exch.b32 %r9, [%rd1+64], 2;"
 NARROW_LOAD = "ld.acquire.cta.global.u32 %r9, [%rd1+64];"
+FIRST_WIDE, LAST_WIDE = (f"st.release.sys.shared.u64 [s+64], {value};" for value in (1, 2))
+HALF, SMALLER, LAST = (
+    "ld.acquire.sys.shared.u32 %r9, [s+68];",
+    "st.release.cta.shared.u32 [s+64], 2;",
+    "st.volatile.shared.u32 [s+64], 3;",
+)
 WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
 COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
 COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
@@ -198,9 +204,12 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (CLUSTER, [[[], [SIGNAL], []], [[REPLY], [], []], [[], [], [NARROW]]], {NARROW, SIGNAL}),
         (WARPS, [[[WIDE, REPLY], []], [[], [NARROW]]], {NARROW, WIDE}),
         (CLUSTER, [[[], [FAR_STORE], []], [[TAKE], [], []], [[], [], [NARROW_LOAD]]], {NARROW_LOAD, FAR_STORE}),
+        (WARPS, [[[FIRST_WIDE], []], [[], [LAST_WIDE, HALF]]], {HALF, FIRST_WIDE}),
+        (LANES, [[[WIDE, SMALLER, LAST], [], []], [[], [], [NARROW]]], {NARROW, WIDE}),
+        (WARPS, [[[LOAD, READ_X], []], [[], [READ_X, WAIT, WRITE_X]]], {WRITE_X, READ_X}),
     ],
     ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
-         "hidden-by-an-atom"],
+         "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy"],
 )  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""
@@ -223,6 +232,32 @@ def test_the_read_of_a_copy_hides_no_read_of_another_lane():
         WRITE_X,
     }
     assert compare(program) is None
+
+
+def test_lanes_that_read_a_word_are_weak_or_strong_each_for_itself():
+    """The weak read is ordered by the mbarrier. The other one is not, but morally strong with the store."""
+    read, told = Step(("ld.weak.shared.u32 %r9, [s+0];",)), Step(("mbarrier.arrive.shared::cta.b64 %rd3, [s+192];",))
+    strong = Step(("ld.acquire.gpu.shared.u32 %r9, [s+0];",))
+    last = Step(WAIT), Step(("st.release.cta.shared.u32 [s+0], 1;",))
+    rounds = Round(((), (strong,), ())), Round(((read, told), (), last))
+    assert compare(Program(LANES, 1, 1, (1,), rounds)) is None
+
+
+def test_a_proxy_fence_counts_for_the_lanes_of_its_warp():
+    """A documented limit: without the fence the race is found, and in another warp the fence does not count."""
+    fence, found = (Step(("fence.proxy.async;",)),), []
+    for threads, steps in ((LANES, ()), (LANES, fence), (((0, 0), (0, 32), (0, 64)), fence)):
+        rounds = (
+            Round(((), (), (Step((WRITE_X,)),)), ("bar.sync 0;",)),
+            Round((steps, (), ())),
+            Round(((), (Step(LOAD),), ())),
+        )
+        program = Program(threads, 1, 1, (1,), rounds)
+        assert compare(program) is None
+        judged = verdict(program, "lockstep")
+        assert judged.possible
+        found.append(bool(judged.detector))
+    assert found == [True, False, True]
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

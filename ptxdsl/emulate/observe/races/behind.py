@@ -17,7 +17,7 @@ from ...memory.access import READS, WRITES, Access
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
-from .journal import DEVICE, WEAK, Journal, strength
+from .journal import DEVICE, Journal, strength
 from .shadow import OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
 from .stamps import TICK
 
@@ -35,10 +35,9 @@ class Behind:
 
     def write(self, access: Access | None, shadow: Shadow, who: Accessors) -> None:
         """Writes come now, before the shadow has them; None stands for weak ones."""
-        shadow.reveal(READS, who.words)  # who is ordered behind this write is ordered behind them
-        reach = WEAK if access is None else strength(access.ordering)
-        if access is None or not reach:
-            shadow.reveal(WRITES, who.words)
+        is_weak = access is None or not strength(access.ordering)
+        shadow.reveal(who.words, is_weak)  # who is ordered behind this write is ordered behind them
+        if access is None or is_weak:
             return
         stamps, warps = shadow.writes.take(who.words)
         self._hide(WRITES, access, shadow, who.words, stamps, warps)
@@ -104,7 +103,8 @@ class Behind:
         weaker |= self.journal.units[stamps // TICK] != access.unit
         weaker &= stamps != 0
         if weaker.any():
-            shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker])
+            sorts = self.journal.sorts_of(stamps[weaker])
+            shadow.hide(kind, words.all.reshape(weaker.shape)[weaker], stamps[weaker], warps[weaker], sorts)
 
     def _keep(
         self, kind: str, shadow: Shadow, words: Words, which: np.ndarray, stamps: np.ndarray, warps: np.ndarray
@@ -113,45 +113,43 @@ class Behind:
         each = words.all.reshape(which.shape)[which]
         if not each.size:
             return
+        stamps, warps = stamps[which], warps[which]
         if each.size > _FEW and kind == OBSERVED:
             each, first = np.unique(each, return_index=True)
-            shadow.hide(kind, each, stamps[which][first], warps[which][first])
+            stamps, warps = stamps[first], warps[first]
         elif each.size > _FEW:
-            shadow.keep_another(each, stamps[which], warps[which])
-        else:
-            shadow.hide(kind, each, stamps[which], warps[which])
+            shadow.keep_another(each, stamps, warps)
+            return
+        shadow.hide(kind, each, stamps, warps, self.journal.sorts_of(stamps))
 
     # What comes later
 
     def check(self, access: Access, who: Accessors, shadow: Shadow, kind: str = WRITES) -> None:
-        """Check a strong access against hidden weaker ones, and a weak or narrow one against hidden strong writes."""
+        """Check a strong access against hidden ones of another sort, and a weak one against hidden strong writes."""
         strong = strength(access.ordering)
         if kind == READS and not strong:
             return
-        narrow = strong < DEVICE and kind == WRITES  # strong writes of threads beyond its scope race with it
-        for behind in (kind,) * (strong > 0) + (STRONG,) * narrow:
-            if behind in shadow.hidden:
-                entry, stamps, warps = shadow.hidden[behind].of(who.words.all)
-                if entry.size:
-                    hidden = stamps[:, np.newaxis], warps[:, np.newaxis]
-                    self.checks.earlier(access, who.only(entry // who.words.width), *hidden, kind)
-        if OBSERVED in shadow.hidden and narrow:
-            self._check_observed(access, who, shadow, kind)
-        if shadow.others is not None and narrow:
+        harmless = access.unit * (DEVICE + 1) + DEVICE if strong == DEVICE else -1  # morally strong with any other
+        kinds = (kind,) * (strong > 0) + (STRONG, OBSERVED) * (kind == WRITES)
+        for (behind, sort), hidden in shadow.hidden.items():
+            if behind not in kinds or sort == harmless:
+                continue
+            entry, stamps, warps = hidden.of(who.words.all)
+            if behind == OBSERVED and entry.size:
+                racy = self._is_unobserved(who, shadow, entry)
+                entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
+            if entry.size:
+                accessors = who.only(entry // who.words.width)
+                self.checks.earlier(access, accessors, stamps[:, np.newaxis], warps[:, np.newaxis], kind)
+        if shadow.others is not None and strong < DEVICE and kind == WRITES:
             self.checks.earlier(access, who, *shadow.others.take(who.words), kind)
 
-    def _check_observed(self, access: Access, who: Accessors, shadow: Shadow, kind: str) -> None:
-        """Check an access against writes that an `atom` observed, unless that is the last one of its warp and precedes
-        the access."""
-        entry, stamps, warps = shadow.hidden[OBSERVED].of(who.words.all)
-        if not entry.size:
-            return
+    def _is_unobserved(self, who: Accessors, shadow: Shadow, entry: np.ndarray) -> np.ndarray:
+        """Return which accesses, by words, race with writes that an `atom` observed: unless that is the last one of its
+        warp and precedes the access."""
         last, writers = (plane.reshape(-1)[entry] for plane in shadow.writes.take(who.words))
         accessors = who.only(entry // who.words.width)
-        racy = ~self._is_latest(last, writers) | self._are_unordered(accessors, last, writers)
-        hidden = stamps[racy][:, np.newaxis], warps[racy][:, np.newaxis]
-        if racy.any():
-            self.checks.earlier(access, accessors.only(racy), *hidden, kind)
+        return ~self._is_latest(last, writers) | self._are_unordered(accessors, last, writers)
 
     def _are_unordered(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Return which earlier writes, (entries,), nothing orders before the accesses of `who`."""

@@ -16,7 +16,7 @@ from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
 from .proxies import Proxies
 from .shadow import Shadow, SharedShadow, each_once
-from .stamps import LANE_MASK, STAMP, TICK
+from .stamps import LANE_MASK, STAMP, TICK, are_crowds
 from .telling import Conflict, Told, tell, tell_of_fence
 
 COPIES = (ASYNC, BULK_REDUCTION)  # the data of copies; mbarriers count their bytes with another ordering
@@ -93,7 +93,26 @@ class Checks:
         unknown = self.unknown(who, stamps, warps)
         if unknown is not None:
             entry, part = np.nonzero(unknown)
-            self._sift(access, who, entry, stamps[entry, part], warps[entry, part], kind)
+            stamps, warps = stamps[entry, part], warps[entry, part]
+            if kind == READS and strength(access.ordering):
+                entry, stamps, warps = self._apart(who, entry, stamps, warps)
+            self._sift(access, who, entry, stamps, warps, kind)
+
+    def _apart(
+        self, who: Accessors, entry: np.ndarray, stamps: np.ndarray, warps: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Replace crowds by the last reads of their lanes, of which some may be strong and others weak."""
+        crowds = np.flatnonzero(are_crowds(stamps))
+        if not crowds.size:
+            return entry, stamps, warps
+        readers = self.clocks.crowds.readers(warps[crowds], stamps[crowds])
+        each, lane = np.nonzero(readers)
+        index = np.append(np.flatnonzero(~are_crowds(stamps)), crowds[each])
+        stamps = np.append(np.delete(stamps, crowds), readers[each, lane])
+        entry, warps = entry[index], warps[index]
+        unknown = self.unknown(who.only(entry), stamps[:, np.newaxis], warps[:, np.newaxis])
+        which = np.zeros(len(entry), bool) if unknown is None else unknown[:, 0]
+        return entry[which], stamps[which], warps[which]
 
     def unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray | None:
         """Return which earlier accesses, (entries, words of an entry), the clocks of the warps do not cover."""

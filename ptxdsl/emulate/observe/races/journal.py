@@ -58,6 +58,12 @@ class Journal:
         strengths: np.ndarray = self.strengths[stamps // TICK]
         return strengths
 
+    def sorts_of(self, stamps: np.ndarray) -> np.ndarray:
+        """Return the strengths and units of accesses as one number: accesses of one sort race with the same others."""
+        times = stamps // TICK
+        sorts: np.ndarray = self.units[times].astype(np.int16) * (DEVICE + 1) + self.strengths[times]
+        return sorts
+
     def are_generic(self, stamps: np.ndarray) -> np.ndarray:
         """Return which accesses were through the generic proxy."""
         return self._are(stamps, lambda told: told.ordering.proxy != "async")

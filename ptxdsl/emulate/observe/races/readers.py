@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...run.residents import WARP
-from .stamps import ASYNC_LANE, LANE_MASK, STAMP
+from .stamps import LANE_MASK, STAMP, are_crowds
 
 _MOST = 1 << 21  # reads; beyond that the oldest are forgotten
 _FEW = 64  # that are not worth sorting
@@ -105,12 +104,7 @@ def _same_readers(one: Reads, other: Reads) -> bool:
     if len(one.words) != len(other.words):
         return False
     same = (one.words == other.words) & (one.warps == other.warps) & (one.lanes == other.lanes)
-    return bool((same & ~_are_crowds(one.lanes)).all())
-
-
-def _are_crowds(lanes: np.ndarray) -> np.ndarray:
-    """Which numbers in place of lanes stand for other lanes at another time."""
-    return (lanes >= WARP) & (lanes < ASYNC_LANE)
+    return bool((same & ~are_crowds(one.lanes)).all())
 
 
 def _latest(reads: Reads) -> Reads:
@@ -122,7 +116,7 @@ def _latest(reads: Reads) -> Reads:
     new = np.append(True, (words[1:] != words[:-1]) | (warps[1:] != warps[:-1]))
     lanes = reads.lanes
     last = np.append(new[1:] | (lanes[1:] != lanes[:-1]), True)
-    last[:-1] |= _are_crowds(lanes[:-1]) & (stamps[1:] != stamps[:-1])
+    last[:-1] |= are_crowds(lanes[:-1]) & (stamps[1:] != stamps[:-1])
     known = np.maximum.reduceat(met, np.flatnonzero(new))[np.cumsum(new) - 1]
     return reads.only(last & (stamps > known))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....cached import cached_property
-from ...memory.access import WRITES
+from ...memory.access import READS
 from ...run.residents import WARP
 from .clocks import Clocks
 from .crowds import Crowds
@@ -155,9 +155,9 @@ class Cells:
 class Shadow:
     """The words of a piece of memory of `bytes` bytes from `origin` on.
 
-    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind, accesses behind others with
-    which later ones may race all the same: reads (of the same warp) and writes that strong accesses may race with, and
-    `STRONG` and `OBSERVED` ones that weak accesses may race with; of these `others` has one more for each word.
+    `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind and sort (`Journal.sorts_of`),
+    accesses behind others with which later ones may race all the same: reads (of the same warp) and writes that strong
+    accesses may race with, and `STRONG` and `OBSERVED` writes; of these `others` has one more for each word.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -165,7 +165,7 @@ class Shadow:
         self.grain = 4
         self.newest_write = self.newest_read = 0
         self.writes = Cells.empty(bytes // self.grain + 1)
-        self.hidden: dict[str, MoreReaders] = {}
+        self.hidden: dict[tuple[str, int], MoreReaders] = {}
         self.others: Cells | None = None
 
     def words(self, flat: np.ndarray, size: int) -> Words:
@@ -183,13 +183,16 @@ class Shadow:
         self.writes = self.writes.refined(factor)
         self.others = self.others.refined(factor) if self.others is not None else None
         count = self.writes.stamp.count
-        self.hidden = {kind: hidden.refined(factor, count) for kind, hidden in self.hidden.items()}
+        self.hidden = {key: hidden.refined(factor, count) for key, hidden in self.hidden.items()}
 
-    def hide(self, kind: str, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Keeps accesses to some words, one entry each, in whose place others will stand or stand already."""
-        if kind not in self.hidden:
-            self.hidden[kind] = MoreReaders(self.writes.stamp.count)
-        self.hidden[kind].add(words, stamps, warps)
+    def hide(self, kind: str, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray, sorts: np.ndarray) -> None:
+        """Keeps accesses to some words, one entry each, in whose place others will stand or stand already: of each lane
+        the last one of each sort."""
+        for sort in np.unique(sorts).tolist():
+            which = sorts == sort
+            if (kind, sort) not in self.hidden:
+                self.hidden[kind, sort] = MoreReaders(self.writes.stamp.count)
+            self.hidden[kind, sort].add(words[which], stamps[which], warps[which])
 
     def keep_another(self, words: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> None:
         """Keeps such writes to many words: of each word one."""
@@ -197,12 +200,12 @@ class Shadow:
             self.others = Cells.empty(self.writes.stamp.count)
         self.others.put(Words(words, 1, 1), stamps, warps)
 
-    def reveal(self, kind: str, words: Words) -> None:
-        """What comes now replaces all such accesses that came before."""
-        for each in (kind, STRONG, OBSERVED) if kind == WRITES else (kind,):
-            if each in self.hidden:
-                self.hidden[each].forget(words.all)
-        if kind == WRITES and self.others is not None:
+    def reveal(self, words: Words, is_weak: bool) -> None:
+        """A write replaces all such reads that came before and, if it is weak, the writes as well."""
+        for (kind, _), hidden in self.hidden.items():
+            if is_weak or kind == READS:
+                hidden.forget(words.all)
+        if is_weak and self.others is not None:
             self.others.stamp.put(words, NEVER)
 
 
@@ -263,8 +266,8 @@ class SharedShadow(Shadow):
             new.remote = self.remote.moved(self.stride, slots, source, destination)
         numbers = np.full(self.slots + 1, -1)
         numbers[source] = destination
-        for kind, hidden in self.hidden.items():
-            new.hidden[kind] = hidden.moved(self.stride // self.grain, numbers, new.writes.stamp.count)
+        for key, hidden in self.hidden.items():
+            new.hidden[key] = hidden.moved(self.stride // self.grain, numbers, new.writes.stamp.count)
         return new
 
     def read_remotely(self, flat: np.ndarray, size: int, reads: WarpReads, crowds: Crowds) -> None:
@@ -307,6 +310,11 @@ class WarpReads:
     def met_before(self) -> np.ndarray:
         """When all lanes of the warp of each had met last, 0 if that is not known."""
         return np.zeros_like(self.stamps) if self.met is None or self.lanes is None else self.met[self.lanes // WARP]
+
+    def of_other_proxy(self, old: np.ndarray) -> np.ndarray:
+        """Which reads before, (entries, width), were by lanes while these are by the async proxy, or the other way."""
+        other: np.ndarray = (old & LANE_MASK == ASYNC_LANE) != (self.stamps & LANE_MASK == ASYNC_LANE)[:, np.newaxis]
+        return other
 
     def unknown(self, old: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """Which reads before, (entries, width), by other lanes of the same warps, these lanes do not know of."""
@@ -400,8 +408,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         stamps, warps = reads.stamps, reads.warps
         last, before = self.readers
         old_stamps, old_warps = last.take(words)
-        proxy = (old_warps == warps[:, np.newaxis]) & (old_stamps != 0)
-        proxy &= (old_stamps & LANE_MASK == ASYNC_LANE) != (stamps & LANE_MASK == ASYNC_LANE)[:, np.newaxis]
+        proxy = (old_warps == warps[:, np.newaxis]) & (old_stamps != 0) & reads.of_other_proxy(old_stamps)
         if proxy.any():  # of a warp, the async proxy and the lanes read for themselves
             self._add(words.all.reshape(proxy.shape)[proxy], old_stamps[proxy], old_warps[proxy])
         others = (old_warps != warps[:, np.newaxis]).any(1) & (old_stamps != 0).any(1)
@@ -432,7 +439,7 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
         for those who read again now, or are known to lanes of their warp that do."""
         stamps, warps = self.readers[1].take(words)
         lost = (stamps != 0) & (warps != last)
-        lost &= (warps != reads.warps[:, np.newaxis]) | reads.unknown(stamps, warps)
+        lost &= (warps != reads.warps[:, np.newaxis]) | reads.of_other_proxy(stamps) | reads.unknown(stamps, warps)
         if lost.any():
             self._add(words.all.reshape(lost.shape)[lost], stamps[lost], warps[lost])
 

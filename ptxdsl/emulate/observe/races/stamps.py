@@ -33,3 +33,9 @@ def are_several(stamps: np.ndarray) -> np.ndarray:
     """Return which stamps stand for more than one lane."""
     lanes = stamps & LANE_MASK
     return (lanes >= WARP) & (lanes != ASYNC_LANE)
+
+
+def are_crowds(stamps: np.ndarray) -> np.ndarray:
+    """Return which stamps stand for several lanes that read a word, with the last read of each: see `Crowds`."""
+    lanes = stamps & LANE_MASK
+    return (lanes >= WARP) & (lanes < ASYNC_LANE)

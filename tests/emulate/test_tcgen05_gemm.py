@@ -15,9 +15,14 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(scope="module")
 def example():
+    return loaded("22_tcgen05_gemm.py")
+
+
+def loaded(name):
+    """The module of an example."""
     sys.path.insert(0, str(EXAMPLES))
     try:
-        spec = importlib.util.spec_from_file_location("tcgen05_gemm", EXAMPLES / "22_tcgen05_gemm.py")
+        spec = importlib.util.spec_from_file_location(name.removesuffix(".py"), EXAMPLES / name)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:

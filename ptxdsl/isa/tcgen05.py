@@ -21,6 +21,7 @@ from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Awaited, Step
 from .tensor_copy import copies
+from .tensor_shift import shifts
 
 FAMILIES = "100f 110f"
 ONE_ARCHITECTURE = "100a 103a 110a"
@@ -203,10 +204,15 @@ class Tcgen05Cp(Op):
             m.tensor.issue(m, i.ctas, which, copy)
 
 
-class Tcgen05Shift(GpuOnly):
-    """Shift the rows of tensor memory down by one, except the last."""
+class Tcgen05Shift(Op):
+    """Shift 32 bytes of 32 rows of tensor memory down by one row asynchronously: row i moves to row i + 1."""
 
+    tensor_memory = True
     forms = (Form("tcgen05.shift.ctas.down [address:tmem]", ctas=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray) -> None:
+        for which, shift in shifts(m, i, address):
+            m.tensor.issue(m, i.ctas, which, shift)
 
 
 class Tcgen05Commit(Bulk):

@@ -3191,7 +3191,7 @@ class tcgen05_relinquish_alloc_permit_4:
     cta_group__1: tcgen05_relinquish_alloc_permit_3; cta_group__2: tcgen05_relinquish_alloc_permit_3
 class tcgen05_shift:
     def __call__(self, address: In, /, *, guard: Guard = ...) -> None:
-        "Shift the rows of tensor memory down by one, except the last. Requires sm_100a or sm_103a or sm_110a."
+        "Shift 32 bytes of 32 rows of tensor memory down by one row asynchronously: row i moves to row i + 1. Requires sm_100a or sm_103a or sm_110a."
 class tcgen05_shift_2:
     down: tcgen05_shift
 class tcgen05_shift_3:

@@ -49,7 +49,12 @@ class Readings:
         self.pending: list[Reading] = []
 
     def begin(self, x: Requester, address: np.ndarray, space: str = "shared") -> Reading:
-        """Begin to read 16 bytes at each address."""
+        """Begin to read 16 bytes at each address, (chunks, …); there may be none."""
+        if not address.size:
+            reading = Reading(x.lanes_now, address.astype(np.int64), None, x.collective, x.origin)
+            self.memory.spaces["shared"].begin_reading(reading.chunks)
+            self.pending.append(reading)
+            return reading
         access = self.memory.reach(x, READS, space, address, CHUNK, ASYNC, None, True)
         reading = Reading(access.lanes, access.flat, access.allowed, x.collective, x.origin)
         access.region.begin_reading(reading.flat)

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...layout.tensor_memory import COLUMNS, LANES, RowPlacement, TensorFragment, TensorRegion, column_of, lane_of
+from ...layout.tensor_memory import (
+    COLUMNS,
+    LANES,
+    QUARTER_LANES,
+    RowPlacement,
+    TensorFragment,
+    TensorRegion,
+    column_of,
+    lane_of,
+)
 from ..memory.access import Origin
 from ..memory.regions import POISON
 
@@ -152,6 +161,14 @@ class TensorCells:
                 columns = slice(part * width, (part + 1) * width)
                 self.words[slot, lanes[rows], first : first + width] = words[n, rows, columns]
                 self.origins[slot, lanes[rows], first : first + width] = origins[n, rows, np.newaxis]
+
+    def shift(self, slots: np.ndarray, address: np.ndarray, columns: int) -> None:
+        """Move all rows but the last of the 32 lanes at each address down by one."""
+        for slot, at in zip(slots.tolist(), address.tolist(), strict=True):
+            first, lane = column_of(at), lane_of(at)
+            for cells in self.words, self.origins:
+                rows = cells[slot, lane : lane + QUARTER_LANES, first : first + columns]
+                rows[1:] = rows[:-1].copy()
 
     def move(self, slots: np.ndarray, count: int) -> None:
         """Renumber slots; -1 for those that have ended."""

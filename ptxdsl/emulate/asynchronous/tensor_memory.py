@@ -14,6 +14,7 @@ from ...isa.cluster_address import OFFSET
 from ...isa.step import PhaseWait, TensorOperands
 from ...isa.tensor_copy import TensorMemoryCopy
 from ...isa.tensor_product import TensorProduct
+from ...isa.tensor_shift import TensorMemoryShift
 from ...layout.tensor_memory import TensorFragment
 from ..memory.access import Event, Observer, Requester
 from ..memory.spaces import Memory
@@ -77,7 +78,7 @@ class TensorMemory(Observer):
             (self.races.before if before else self.races.after)(x.lanes_now)
 
     def issue(self, x: Executor, group: str, which: np.ndarray, operands: TensorOperands) -> None:
-        assert isinstance(operands, TensorProduct | TensorMemoryCopy)
+        assert isinstance(operands, TensorProduct | TensorMemoryCopy | TensorMemoryShift)
         if self.allocator.of_group(x, group):
             self.works.issue(x, which, operands)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
 from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
 from ...isa.tensor_product import A_COLUMNS, TensorProduct
 from ...isa.tensor_scales import QUARTERS, scale_columns
+from ...isa.tensor_shift import COLUMNS as SHIFTED_COLUMNS
+from ...isa.tensor_shift import TensorMemoryShift
 from ...layout.tensor_memory import ALL_LANES, FULL, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.distributed import ended
@@ -30,6 +33,7 @@ from .readings import Reading, moved_addresses
 from .tensor_allocation import TensorAllocator
 from .tensor_cells import NEVER_WRITTEN, TensorCells
 
+TensorUnitWork: TypeAlias = TensorProduct | TensorMemoryCopy | TensorMemoryShift
 _COMMIT = "execute tcgen05.commit after it, and wait for the phase of its mbarrier before the block ends"
 
 
@@ -43,7 +47,7 @@ class TensorWork:
     issued: int
     lanes: np.ndarray
     slots: np.ndarray
-    product: TensorProduct | TensorMemoryCopy
+    product: TensorUnitWork
     reading: Reading
     resume: Resumption
     origin: Origin
@@ -66,7 +70,7 @@ class TensorWork:
 
     def follows(self, other: TensorWork) -> bool:
         """True if it can be carried out together with another just before it."""
-        if isinstance(self.product, TensorMemoryCopy) or isinstance(other.product, TensorMemoryCopy):
+        if not isinstance(self.product, TensorProduct) or not isinstance(other.product, TensorProduct):
             return False
         return np.array_equal(self.lanes, other.lanes) and self.product.chains(other.product)
 
@@ -113,7 +117,7 @@ class Works:
         """Return the locations of the instructions in flight."""
         return list(dict.fromkeys(work.origin.location for work in self.works if work.origin.location is not None))
 
-    def issue(self, x: Executor, which: np.ndarray, product: TensorProduct | TensorMemoryCopy) -> None:
+    def issue(self, x: Executor, which: np.ndarray, product: TensorUnitWork) -> None:
         """Queue the products or copies of some lanes, if their columns are allocated."""
         with x.only(which):
             slots = self.allocator.rendezvous.slots(self.residents.slot[x.lanes_now], product.ctas)
@@ -145,10 +149,12 @@ class Works:
             x.fail("cluster", message, which, help)
         return ~which
 
-    def _queue(self, x: Executor, slots: np.ndarray, product: TensorProduct | TensorMemoryCopy) -> None:
+    def _queue(self, x: Executor, slots: np.ndarray, product: TensorUnitWork) -> None:
         lanes, kind, keys, is_narrow = x.lanes_now, OperationKind.COPY, [], False
         if isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
+        elif isinstance(product, TensorMemoryShift):
+            kind = OperationKind.SHIFT
         else:
             form, kind = product.form, OperationKind.MULTIPLY
             keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
@@ -260,6 +266,11 @@ class Works:
         first, product = chain[0], chain[0].product
         if isinstance(product, TensorMemoryCopy):
             self._copy(first, product)
+            return
+        if isinstance(product, TensorMemoryShift):
+            self._read(first)
+            for slots in first.slots:
+                self.cells.shift(slots, product.address, SHIFTED_COLUMNS)
             return
         placement, n = product.placement, product.form.n
         with first.resume(first.lanes):
@@ -409,8 +420,9 @@ def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:
         yield chain
 
 
-def _stale_rows(product: TensorProduct | TensorMemoryCopy, unwritten: np.ndarray) -> np.ndarray:
+def _stale_rows(product: TensorUnitWork, unwritten: np.ndarray) -> np.ndarray:
     """Return the rows of the result, (lanes, rows), that uninitialised chunks, (chunks, lanes), make so."""
+    assert not isinstance(product, TensorMemoryShift)
     if isinstance(product, TensorMemoryCopy):
         return np.asarray(unwritten.reshape(product.ctas * product.shape.rows, -1, unwritten.shape[1]).any(1).T)
     form, split = product.form, product.split

@@ -16,16 +16,13 @@ import numpy as np
 from arrays import ON_GPU, check, to_device
 
 import ptxdsl as pd
-from ptxdsl import driver, f16, f32, ptr, u32, u64
+from ptxdsl import driver, f16, f32, ptr, u32
 
 M, N, K, STAGES = 128, 128, 64, 4
-STEP = 16  # of K in one instruction
-THREADS = 256  # warps 0 to 2: loads, products, tensor memory; warps 4 to 7: the epilogue
+THREADS = 256  # warps 0 and 1: loads and products; warps 4 to 7: the epilogue
 TARGETS = "sm_100a", "sm_103a"
-ATOM_BYTES = 1024  # eight rows of 128 bytes, which are swizzled together
-DESCRIPTOR = ATOM_BYTES // 16 << 32 | 1 << 46 | 2 << 61  # stride between atoms, version, 128-byte swizzle
-INSTRUCTION = 1 << 4 | N // 8 << 17 | M // 16 << 24  # f32 accumulators of f16 factors, N and M
-COLUMNS = 32  # of tensor memory that the epilogue loads at once
+ATOM = f"tcgen05.m{M}n{N}k16.f32.f16"
+COLUMNS = 32  # of the accumulators, which a thread of the epilogue loads at once
 A, B = pd.TensorMap(f16, (M, K), swizzle=128), pd.TensorMap(f16, (N, K), swizzle=128)
 
 
@@ -43,34 +40,26 @@ def load(a, b, arrays, ring, tiles, columns, steps):
             ring.commit()
 
 
-def multiply(arrays, ring, accumulators, memory, tiles, steps):
+def multiply(mma, ring, accumulators, ready, tiles, steps):
     for _ in tiles_of(tiles):
-        target = pd.ptx.mov.b32(memory + accumulators.acquire().index * N)
-        pd.ptx.tcgen05.fence__after_thread_sync()  # the epilogue has loaded these accumulators
+        target = accumulators[ready.acquire()]
         for step in pd.range(steps):
             slot = ring.wait()
-            first = [pd.cast(array.address(slot.index, 0, 0).value, u64) >> 4 | DESCRIPTOR for array in arrays]
-            for k in range(0, K, STEP):
-                operands = [descriptor + k * f16.bytes // 16 for descriptor in first]
-                adds = (step > 0) | pd.cast(k > 0, pd.pred)
-                pd.ptx.tcgen05.mma.cta_group__1.kind__f16(target, *operands, pd.cast(INSTRUCTION, u32), adds)
+            mma(target, slot, slot, accumulate=step > 0)
             ring.release(after_mma=True)
-        accumulators.commit(after_mma=True)
+        ready.commit(after_mma=True)
 
 
-def store(c, m, n, accumulators, memory, tiles, columns, thread):
+def store(c, m, n, accumulators, ready, tiles, columns):
     for tile in tiles_of(tiles):
-        source = memory + accumulators.wait().index * N + (thread // 32 << 21)  # warp w reaches lanes 32w to 32w + 31
-        pd.ptx.tcgen05.fence__after_thread_sync()
-        row, first = tile // columns * M + thread, tile % columns * N
-        for column in range(0, N, COLUMNS):
-            values = pd.ptx.tcgen05.ld.sync.aligned._32x32b.x32.b32(source + column)
-            pd.ptx.tcgen05.wait__ld.sync.aligned()
-            for i in range(0, COLUMNS, 4):
-                with pd.if_((row < m) & (first + (column + i) < n)):
-                    pd.ptx.st.global_.v4.b32(c + (row * n + first + (column + i)), values[i : i + 4])
-        pd.ptx.tcgen05.fence__before_thread_sync()
-        accumulators.release()
+        source = accumulators[ready.wait()]
+        for first in range(0, N, COLUMNS):
+            for row in source.load(first, COLUMNS).rows():
+                i, j = tile // columns * M + row.index, tile % columns * N + row.first_column
+                for k in range(0, COLUMNS, 4):
+                    with pd.if_((i < m) & (j + k < n)):
+                        pd.ptx.st.global_.v4.f32(c + (i * n + j + k), row.registers[k : k + 4])
+        ready.release()
 
 
 @pd.kernel(arch="sm_100a", reqntid=THREADS)
@@ -78,22 +67,16 @@ def gemm(a: A, b: B, c: ptr[f32], m: u32, n: u32, tiles: u32, columns: u32, step
     """c = a @ b.T: a is m x k, b is n x k, c is m x n; n is a multiple of 4, and k of 8."""
     arrays = a.shared(STAGES), b.shared(STAGES)
     ring = pd.Ring(STAGES, stage_bytes=a.bytes + b.bytes, consumers=1)
-    accumulators = pd.Ring(2, producers=1, consumers=128)
-    where = pd.shared(u32, 1)
-    with pd.warp(2):
-        pd.ptx.tcgen05.alloc.cta_group__1.sync.aligned.shared__cta.b32(where.address(0), 2 * N)
-        pd.ptx.tcgen05.relinquish_alloc_permit.cta_group__1.sync.aligned()
-    pd.ptx.bar.sync(0)
-    memory = where[0]
-    with pd.warp(0), pd.elect():
-        load(a, b, arrays, ring, tiles, columns, steps)
-    with pd.warp(1), pd.elect():
-        multiply(arrays, ring, accumulators, memory, tiles, steps)
-    with pd.warpgroup(1) as epilogue:
-        store(c, m, n, accumulators, memory, tiles, columns, epilogue.thread)
-    pd.ptx.bar.sync(0)
-    with pd.warp(2):
-        pd.ptx.tcgen05.dealloc.cta_group__1.sync.aligned.b32(pd.ptx.mov.b32(memory), 2 * N)
+    ready = pd.Ring(2, producers=1, consumers=128, tensor_memory=True)
+    with pd.tensor_memory(2 * N) as memory:
+        mma = pd.TensorMemoryMma(memory, ATOM, *arrays)
+        accumulators = mma.accumulators(stages=2)
+        with pd.warp(0), pd.elect():
+            load(a, b, arrays, ring, tiles, columns, steps)
+        with pd.warp(1), pd.elect():
+            multiply(mma, ring, accumulators, ready, tiles, steps)
+        with pd.warpgroup(1):
+            store(c, m, n, accumulators, ready, tiles, columns)
 
 
 def arguments(a, b, c, blocks):

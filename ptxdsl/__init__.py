@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from ptxdsl.trace.ring import Ring
     from ptxdsl.trace.roles import elect, warp, warpgroup
     from ptxdsl.trace.tensor_map import TensorMap
+    from ptxdsl.trace.tensor_memory import tensor_memory
+    from ptxdsl.trace.tensor_memory_mma import TensorMemoryMma
     from ptxdsl.trace.value import ctaid, laneid, nctaid, ntid, special, tid, warpid
     from ptxdsl.trace.warpgroup_mma import WarpgroupMma
     from ptxdsl.tune.tuned import autotune
@@ -108,13 +110,13 @@ __version__ = "0.1.0"
 __all__ = [
     "AssembleError", "CallError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError",
     "LinkedProgram", "MappedTensor", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap",
-    "TraceError", "UnusedResultWarning", "VerifyError", "WarpgroupMma", "assert_", "autotune", "b1", "b8", "b16",
-    "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid", "debug",
-    "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern", "f16",
-    "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid",
+    "TensorMemoryMma", "TraceError", "UnusedResultWarning", "VerifyError", "WarpgroupMma", "assert_", "autotune",
+    "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
+    "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern",
+    "f16", "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid",
     "ntid", "pack", "parse", "pointer", "pointer_table", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8",
-    "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tensor_map", "tf32", "tid", "u4", "u8", "u16",
-    "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
+    "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tensor_map", "tensor_memory", "tf32", "tid", "u4",
+    "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # Python builtins: `from ptxdsl import *` does not replace them
@@ -142,6 +144,8 @@ _HOMES = {
     "trace.ring": "Ring",
     "trace.roles": "elect warp warpgroup",
     "trace.tensor_map": "TensorMap",
+    "trace.tensor_memory": "tensor_memory",
+    "trace.tensor_memory_mma": "TensorMemoryMma",
     "trace": "var",
     "trace.value": "ctaid laneid nctaid ntid special tid warpid",
     "trace.warpgroup_mma": "WarpgroupMma",

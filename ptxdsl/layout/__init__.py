@@ -21,15 +21,17 @@ from ptxdsl.layout.algebra import (
     size,
     slice_,
 )
-from ptxdsl.layout.atoms import CopyAtom, MmaAtom, atom, copy_atom, mma_atom
+from ptxdsl.layout.atoms import CopyAtom, atom, copy_atom, mma_atom
 from ptxdsl.layout.banks import Wavefronts, bank_wavefronts
 from ptxdsl.layout.draw import to_latex, to_svg, to_text
 from ptxdsl.layout.index import Index
 from ptxdsl.layout.layout import Layout
+from ptxdsl.layout.mma_atom import MmaAtom
 from ptxdsl.layout.parse import parse, parse_layout
 from ptxdsl.layout.recast import byte_index, downcast, in_bytes, max_common_layout, max_common_vector, recast, upcast
 from ptxdsl.layout.shared_operand import SharedOperand, shared_operand, tile_layout
 from ptxdsl.layout.swizzle import ComposedLayout, InverseLayout, Swizzle
+from ptxdsl.layout.tcgen05 import scale_layout
 from ptxdsl.layout.tiled_copy import (
     ThreadCopy,
     TiledCopy,
@@ -107,6 +109,7 @@ __all__ = [
     "rank",
     "recast",
     "right_inverse",
+    "scale_layout",
     "shared_operand",
     "size",
     "slice_",

@@ -11,23 +11,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
 
-from ptxdsl.layout.descriptors import usual_byte
 from ptxdsl.layout.draw import Drawable
-from ptxdsl.layout.grid import Cell, Grid, Picture, thread_value_grid
+from ptxdsl.layout.grid import Grid, Picture, thread_value_grid
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.mma_atom import LEAST_BITS, MmaAtom, held
 from ptxdsl.layout.mma_shapes import BITS, MMA, WGMMA, WGMMA_M, MmaShape, WarpgroupProduct
 from ptxdsl.layout.recast import upcast
 from ptxdsl.layout.shape import check_int, kind_of, refusal
-from ptxdsl.layout.swizzle import bank_colour
+from ptxdsl.layout.tcgen05 import TensorMemoryAccess, tensor_memory_access, tensor_memory_atom
 
 WARP = 32
 WARPGROUP = 128
-DIMENSIONS = {"a": (0, 2), "b": (1, 2), "c": (0, 1)}  # indices into (M, N, K)
-NAMES = ("M", "N", "K")
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128)  # element widths in bits
 MATRIX_ROW_BYTES = 16  # bytes of the row that one lane's address of ldmatrix or stmatrix points to
-
-LEAST_BITS = 8  # narrowest element of a layout, in bits
 
 
 def _type_pairs(product: MmaShape | WarpgroupProduct) -> tuple[str, ...]:
@@ -45,37 +41,6 @@ def _by_shape() -> dict[tuple[int, int, int], tuple[str, ...]]:
 
 _MMA = _by_shape()
 _WGMMA = {pair: product for product in WGMMA for pair in _type_pairs(product)}
-
-
-@dataclass(frozen=True)
-class MmaAtom(Drawable):
-    """One matrix product of `threads` threads: `a`, `b`, `c` are thread-value layouts, `*_bits` element widths."""
-
-    name: str
-    shape: tuple[int, int, int]
-    threads: int
-    a: Layout
-    b: Layout
-    c: Layout
-    a_bits: int
-    b_bits: int
-    c_bits: int
-
-    def in_registers(self, operand: str) -> bool:
-        """True if threads hold operand "a", "b" or "c" in registers; wgmma reads B, and A without .rs, from shared
-        memory.
-        """
-        layout_tv: Layout = getattr(self, operand)
-        return any(d for _, d in layout_tv[0].flat())
-
-    def __str__(self) -> str:
-        return self.name
-
-    def picture(self) -> Picture:
-        """Draw A left of C and B above it, with the thread and value of each element, or its byte if it is in shared
-        memory.
-        """
-        return product_picture(self, self.name, self.shape, {"a": self.a, "b": self.b, "c": self.c})
 
 
 @dataclass(frozen=True)
@@ -152,49 +117,7 @@ class CopyAtom(Drawable):
         return Picture(f"{self.name}: {self.source} to {self.target}, {bits}-bit elements", tuple(grids))
 
 
-Atom: TypeAlias = MmaAtom | CopyAtom
-
-
-def held(layout_tv: Layout) -> list[tuple[int, int, int]]:
-    """Return (thread, value, position) for all threads and values."""
-    threads = layout_tv[0].size
-    return [(i % threads, i // threads, position) for i, position in enumerate(layout_tv.offsets())]
-
-
-def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layouts: dict[str, Layout]) -> Picture:
-    """Draw the thread-value layouts of A, B and C with A left of C and B above it."""
-    positions = {"a": (0, 1), "b": (1, 0), "c": (1, 1)}
-    grids = (
-        _operand_grid(name, shape, layouts[name], at)
-        if atom.in_registers(name)
-        else _shared_grid(name, shape, atom.a_bits, at)
-        for name, at in positions.items()
-    )
-    return Picture(title, tuple(grids))
-
-
-def _shared_grid(operand: str, shape: tuple[int, int, int], bits: int, at: tuple[int, int]) -> Grid:
-    """Draw an operand in shared memory in its most common layout; one colour is four banks."""
-    rows, k = (shape[d] for d in DIMENSIONS[operand])
-    names = [NAMES[d] for d in DIMENSIONS[operand]]
-    bytes_of = [[usual_byte(row, column, rows, bits) for column in range(k)] for row in range(rows)]
-    if operand == "b":  # K downwards, to align with C
-        bytes_of = [list(column) for column in zip(*bytes_of, strict=True)]
-        names.reverse()
-    cells = tuple(tuple(Cell((str(byte),), bank_colour(byte)) for byte in line) for line in bytes_of)
-    title = f"{operand.upper()} ({names[0]} x {names[1]}) in shared memory: bytes of a K-major tile, 128-byte swizzle"
-    return Grid(title, cells, at)
-
-
-def _operand_grid(operand: str, shape: tuple[int, int, int], layout_tv: Layout, at: tuple[int, int]) -> Grid:
-    rows, columns = (shape[d] for d in DIMENSIONS[operand])
-    names = [NAMES[d] for d in DIMENSIONS[operand]]
-    values = held(layout_tv)
-    if operand == "b":  # K downwards, to align with C
-        values = [(t, v, p // rows + p % rows * columns) for t, v, p in values]
-        rows = columns
-        names.reverse()
-    return thread_value_grid(f"{operand.upper()} ({names[0]} x {names[1]})", rows, values)._replace(at=at)
+Atom: TypeAlias = MmaAtom | CopyAtom | TensorMemoryAccess
 
 
 def _vector_grid(title: str, layout_tv: Layout, columns: int, at: tuple[int, int]) -> Grid:
@@ -211,14 +134,16 @@ def check_element(bits: Any) -> None:
         raise refusal(f"no element type has {bits} bits", f"the widths are {', '.join(map(str, WIDTHS))}")
 
 
-MULTIPLIES = ("mma", "wgmma")
+MULTIPLIES = ("mma", "wgmma", "tcgen05")
 COPIES = ("ldmatrix", "stmatrix", "ld", "st", "cp")
 INSTRUCTIONS = "an instruction such as mma.m16n8k16.f32.f16, ldmatrix.x4, cp.async.16 or ld.shared.16"
 
 
 def atom(name: str) -> Atom:
     """Return the atom of a PTX name: "mma.m16n8k16.f32.f16", "ldmatrix.x4.trans", "cp.async.16", "ld.shared.v4.b32"."""
-    operation = _name(name, "an atom", INSTRUCTIONS).split(".")[0]
+    operation, *words = _name(name, "an atom", INSTRUCTIONS).split(".")
+    if operation == "tcgen05" and words[:1] in (["ld"], ["st"]):
+        return tensor_memory_access(name)
     if operation not in (*MULTIPLIES, *COPIES):
         raise refusal(f"there is no atom {name!r}", f"write {INSTRUCTIONS}")
     return mma_atom(name) if operation in MULTIPLIES else copy_atom(name)
@@ -244,11 +169,13 @@ def mma_atom(name: MmaAtom | str) -> MmaAtom:
     """Return the MMA atom of a name such as mma.m16n8k16.f32.f16 (accumulator, input) or
     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32.
 
-    wgmma.m64n128k16.f32.f16 reads A from shared memory; with the suffix .rs it reads A from registers. An atom is
-    returned unchanged.
+    wgmma.m64n128k16.f32.f16 reads A from shared memory; with the suffix .rs it reads A from registers.
+    tcgen05.m128n256k16.f32.f16 is a product in tensor memory. An atom is returned unchanged.
     """
     if isinstance(name, MmaAtom):
         return name
+    if isinstance(name, str) and name.startswith("tcgen05."):
+        return tensor_memory_atom(name)
     return _named_mma(_name(name, "an MMA atom", "mma.m16n8k16.f32.f16 or wgmma.m64n128k16.f32.f16"))
 
 

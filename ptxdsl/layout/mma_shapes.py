@@ -91,6 +91,35 @@ WGMMA = (
 """The types of wgmma.mma_async, with 64 rows of A."""
 
 
+class TensorMemoryKind(NamedTuple):
+    """A kind of tcgen05.mma: the codes of its types in the instruction descriptor, and K of one instruction.
+
+    `element_bits` is the width of an element of A and B in shared memory: elements of 4 and 6 bits take a byte, except
+    in mxf4 and mxf4nvf4. `scales` are the block scales, as (elements of K for each factor, type of the factors).
+    """
+
+    kind: str
+    sums: dict[str, int]
+    inputs: dict[str, int]
+    k: int
+    element_bits: int
+    scales: tuple[tuple[int, str], ...] = ()
+
+
+_NARROW_CODES = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
+TCGEN05 = (
+    TensorMemoryKind("f16", {"f32": 1, "f16": 0}, {"f16": 0, "bf16": 1}, 16, 16),
+    TensorMemoryKind("tf32", {"f32": 1}, {"tf32": 2}, 8, 32),
+    TensorMemoryKind("f8f6f4", {"f32": 1, "f16": 0}, _NARROW_CODES, 32, 8),
+    TensorMemoryKind("i8", {"s32": 2}, {"u8": 0, "s8": 1}, 32, 8),
+    TensorMemoryKind("mxf8f6f4", {"f32": 1}, _NARROW_CODES, 32, 8, ((32, "ue8m0"),)),
+    TensorMemoryKind("mxf4", {"f32": 1}, {"e2m1": 1}, 64, 4, ((32, "ue8m0"),)),
+    TensorMemoryKind("mxf4nvf4", {"f32": 1}, {"e2m1": 1}, 64, 4, ((16, "ue4m3"), (16, "ue8m0"))),
+)
+"""The kinds of dense tcgen05.mma (PTX ISA, "Matrix Shape", "Instruction descriptor")."""
+TCGEN05_M = (64, 128)
+
+
 def mma_names(inputs: str, sm: int, sums: str = "") -> tuple[str, ...]:
     """Return the names of the MMA atoms of one input type that a target such as 80 supports: mma.m8n8k4.f64.f64, …
 

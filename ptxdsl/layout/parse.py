@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ptxdsl.layout.atoms import COPIES, INSTRUCTIONS, MULTIPLIES, CopyAtom, MmaAtom, atom
+from ptxdsl.layout.atoms import COPIES, INSTRUCTIONS, MULTIPLIES, Atom, atom
 from ptxdsl.layout.layout import Layout
 from ptxdsl.layout.shape import IntTuple, kind_of, refusal
 from ptxdsl.layout.swizzle import ComposedLayout, Swizzle
@@ -21,7 +21,7 @@ def parse_layout(text: str) -> Layout | Swizzle | ComposedLayout:
     return _Reader(_text(text, _EXAMPLE)).read()
 
 
-def parse(text: str) -> Layout | Swizzle | ComposedLayout | MmaAtom | CopyAtom:
+def parse(text: str) -> Layout | Swizzle | ComposedLayout | Atom:
     """Parse a layout or swizzle, as `parse_layout` does, or return the atom of a PTX name."""
     text = _text(text, f"{_EXAMPLE}; or {INSTRUCTIONS}").strip()
     if not text[:1].islower():

@@ -1,4 +1,4 @@
-"""Shared-memory operands of wgmma: derive the descriptors of a layout, or suggest a layout that has them.
+"""Shared-memory operands of wgmma and tcgen05: derive the descriptors of a layout, or suggest a layout that has them.
 
 Descriptors express the layouts of the manual ("Shared Memory Matrix Layout"): swizzle atoms of eight rows, of 16 bytes
 without a swizzle, otherwise of the 32, 64 or 128 bytes that the swizzle permutes.
@@ -13,7 +13,6 @@ from typing import Any
 
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition
-from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom
 from ptxdsl.layout.descriptors import (
     ADDRESS_MASK,
     ATOM_ROWS,
@@ -32,6 +31,7 @@ from ptxdsl.layout.descriptors import (
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Cell, Grid, Picture
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import map_leaves, refusal, show
@@ -40,7 +40,8 @@ from ptxdsl.layout.tiled_mma import TiledMma, as_tiled_mma, check_tiles
 from ptxdsl.layout.vector import layout_of
 
 TRANSPOSED_BITS = 16
-"""The only element width, in bits, that may be MN-major."""
+"""The only element width, in bits, that may be MN-major in wgmma."""
+TCGEN05_VERSION = 1 << 46  # in descriptors of tcgen05
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,7 +68,8 @@ class SharedOperand(Drawable):
     @property
     def constant(self) -> int:
         """The bits of a descriptor without its start address."""
-        return constant_bits(self.fields.leading_bytes, self.fields.stride_bytes, self.fields.swizzle_bytes)
+        bits = constant_bits(self.fields.leading_bytes, self.fields.stride_bytes, self.fields.swizzle_bytes)
+        return bits | TCGEN05_VERSION if self.atom.instruction == "tcgen05" else bits
 
     def descriptor(self, address: Number, row_part: Number = 0, k_step: Number = 0) -> Computed:
         """Return the descriptor of a part of the tile at the shared-memory `address`, an int or a 64-bit value."""
@@ -130,8 +132,8 @@ class SharedOperand(Drawable):
 
 @public
 def shared_operand(mma: TiledMma | MmaAtom | str, operand: str, tile: Any) -> SharedOperand:
-    """Return how wgmma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of elements or an array with a
-    layout.
+    """Return how wgmma or tcgen05.mma reads operand "a" (M, K) or "b" (N, K) from `tile`, a layout of elements or an
+    array with a layout.
 
     For a tiled MMA its atom is used. Raises LayoutError if no descriptor expresses the tile's layout; the help suggests
     one that works.
@@ -153,15 +155,15 @@ def _check_array(shared: SharedOperand, tile: Any) -> None:
     """Raise LayoutError for an array of another element width, or one not aligned to its swizzle pattern."""
     bits, alignment = getattr(getattr(tile, "element", None), "bits", None), getattr(tile, "alignment", None)
     atom, least = shared.atom, shared.alignment_bytes
-    if bits not in (None, atom.a_bits):
+    if bits not in (None, atom.element_bits):
         raise refusal(
-            f"operand {shared.operand.upper()} of {atom} has elements of {atom.a_bits} bits; the elements of "
+            f"operand {shared.operand.upper()} of {atom} has elements of {atom.element_bits} bits; the elements of "
             f"`{tile.name}` have {bits}",
             "use an instruction of this type, or convert the elements",
         )
     if alignment is not None and alignment % least:
         raise refusal(
-            f"wgmma reads this layout at multiples of {least} bytes, where its swizzle pattern starts; "
+            f"{atom.instruction} reads this layout at multiples of {least} bytes, where its swizzle pattern starts; "
             f"`{tile.name}` is aligned to {alignment}",
             f"align it: pd.shared(TYPE, layout, align={least})",
         )
@@ -169,13 +171,13 @@ def _check_array(shared: SharedOperand, tile: Any) -> None:
 
 @cache
 def _shared_operand(atom: MmaAtom, operand: str, layout: AnyLayout) -> SharedOperand:
-    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    rows, k = atom.extents(operand)
     check_tiles(f"operand {operand.upper()} of {atom}", (rows, k), layout)
     in_memory = in_bytes(layout, _bytes(atom))
     span = _span(atom, layout, in_memory)
     inner = in_memory.layout if isinstance(in_memory, ComposedLayout) else in_memory
     start = in_memory.constant_offset() if isinstance(in_memory, ComposedLayout) else 0
-    for transposed in (False, True) if 8 * _bytes(atom) == TRANSPOSED_BITS else (False,):
+    for transposed in (False, True) if atom.a_bits in atom.transposable else (False,):
         fields = _fields(inner, span, transposed, start)
         if fields is not None and _is_canonical(inner, atom, operand, fields, transposed):
             parts = (composition(mode, Layout(mode.size // n, n)) for mode, n in zip(inner, (rows, k), strict=True))
@@ -185,7 +187,7 @@ def _shared_operand(atom: MmaAtom, operand: str, layout: AnyLayout) -> SharedOpe
 
 
 def _bytes(atom: MmaAtom) -> int:
-    return atom.a_bits // 8
+    return atom.element_bits // 8
 
 
 def _in_chunks(layout: Layout) -> Layout:
@@ -194,21 +196,24 @@ def _in_chunks(layout: Layout) -> Layout:
 
 def _extents(atom: MmaAtom, operand: str, transposed: bool) -> tuple[int, int]:
     """Return the rows and chunks of one instruction's operand, as `chunk_offset` counts them."""
-    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    rows, k = atom.extents(operand)
     return (k, rows * _bytes(atom) // CHUNK_BYTES) if transposed else (rows, OPERAND_K_BYTES // CHUNK_BYTES)
 
 
 def _check_atom(atom: MmaAtom, operand: str) -> None:
     name = operand.upper() if operand in ("a", "b") else repr(operand)
     if operand not in ("a", "b"):
-        raise refusal(
-            f"there is no operand {name} in shared memory", 'the shared-memory operands of wgmma are "a" and "b"'
-        )
+        raise refusal(f"there is no operand {name} in shared memory", 'the operands in shared memory are "a" and "b"')
     if atom.in_registers(operand):
         wgmma = atom.name.startswith("wgmma")
         raise refusal(
             f"{atom} takes operand {name} from registers, so it has no descriptor",
-            f"leave out .rs: {atom.name.removesuffix('.rs')}" if wgmma else "only wgmma uses descriptors",
+            f"leave out .rs: {atom.name.removesuffix('.rs')}" if wgmma else "only wgmma and tcgen05 use descriptors",
+        )
+    if atom.cell(operand, 0, 0):
+        raise refusal(
+            f"{atom} takes operand {name} from tensor memory, so it has no descriptor",
+            f"leave out .ts: {atom.name.removesuffix('.ts')}",
         )
 
 
@@ -226,8 +231,9 @@ def _span(atom: MmaAtom, layout: AnyLayout, in_memory: AnyLayout) -> int:
         span = 0
     if span is None:
         raise refusal(
-            f"wgmma swizzles 16-byte chunks by the index of their 128-byte line: found {in_memory.swizzle} on the "
-            f"bytes of {layout}, needed one of {', '.join(str(swizzle_of(s)) for s in MODES if s)}",
+            f"{atom.instruction} swizzles 16-byte chunks by the index of their 128-byte line: found "
+            f"{in_memory.swizzle} on the bytes of {layout}, needed one of "
+            f"{', '.join(str(swizzle_of(s)) for s in MODES if s)}",
             _would_do(atom, layout, 128),
         )
     if in_memory.offset % pattern_bytes(span):
@@ -258,7 +264,7 @@ def _fields(inner: Layout, span: int, transposed: bool, start: int) -> Fields | 
 
 def _is_canonical(inner: Layout, atom: MmaAtom, operand: str, fields: Fields, transposed: bool) -> bool:
     """True if every instruction's part of the tile has the layout of the descriptor and starts at a whole chunk."""
-    rows, k = (atom.shape[d] for d in DIMENSIONS[operand])
+    rows, k = atom.extents(operand)
     expected = [_element(fields, row, depth, _bytes(atom), transposed) for depth in range(k) for row in range(rows)]
     return all(start % CHUNK_BYTES == 0 and part == expected for start, part in _parts(inner, rows, k))
 
@@ -324,19 +330,19 @@ def _would_do(atom: MmaAtom, layout: AnyLayout, span: int) -> str:
     """Suggest a layout of the same extents and major that has a descriptor, with this or the widest fitting swizzle."""
     rows, k = (mode.size for mode in layout)
     contiguous = any(d == 1 < n for n, d in (layout.layout if isinstance(layout, ComposedLayout) else layout)[0].flat())
-    transposed = atom.a_bits == TRANSPOSED_BITS and contiguous
+    transposed = atom.a_bits in atom.transposable and contiguous
     row_bytes = (rows if transposed else k) * _bytes(atom)
     widest = next((s for s in (span, *MODES) if s and row_bytes % s == 0), 0)
-    return f"use this layout instead: {tile_layout(rows, k, atom.a_bits, widest, transposed)}"
+    return f"use this layout instead: {lines_layout(rows, k, atom.element_bits, widest, transposed)}"
 
 
 def _not_canonical(atom: MmaAtom, operand: str, layout: AnyLayout, span: int) -> Exception:
     rows = NAMES[DIMENSIONS[operand][0]]
     swizzle = f"the {span}-byte swizzle" if span else "no swizzle"
-    majors = f"along K or {rows}" if atom.a_bits == TRANSPOSED_BITS else "along K"
-    shape = show(tuple(atom.shape[d] for d in DIMENSIONS[operand]))
+    majors = f"along K or {rows}" if atom.a_bits in atom.transposable else "along K"
+    shape = show(atom.extents(operand))
     return refusal(
-        f"wgmma reads operand {operand.upper()} of {atom} as swizzle atoms of {ATOM_ROWS} rows of "
+        f"{atom.instruction} reads operand {operand.upper()} of {atom} as swizzle atoms of {ATOM_ROWS} rows of "
         f"{span or CHUNK_BYTES} bytes {majors}, at one stride in each direction, with {swizzle}: {layout} does not "
         f"have these atoms in each {shape}",
         _would_do(atom, layout, span),

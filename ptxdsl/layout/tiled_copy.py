@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeAlias, overload
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import coalesce, composition, right_inverse, through_swizzle
-from ptxdsl.layout.atoms import DIMENSIONS, NAMES, CopyAtom, MmaAtom, copy_atom, held
+from ptxdsl.layout.atoms import CopyAtom, copy_atom
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture, thread_value_grid
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom, held
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.recast import in_bytes
 from ptxdsl.layout.shape import int_tuple, modes, product, refusal, show

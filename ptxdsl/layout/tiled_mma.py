@@ -9,11 +9,12 @@ from typing import Any
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import public
 from ptxdsl.layout.algebra import L, composition, right_inverse, slice_, through_swizzle
-from ptxdsl.layout.atoms import DIMENSIONS, NAMES, MmaAtom, mma_atom, product_picture
+from ptxdsl.layout.atoms import mma_atom
 from ptxdsl.layout.draw import Drawable
 from ptxdsl.layout.grid import Picture
 from ptxdsl.layout.index import check_operators
 from ptxdsl.layout.layout import Layout, from_modes
+from ptxdsl.layout.mma_atom import DIMENSIONS, NAMES, MmaAtom, product_picture
 from ptxdsl.layout.number import Computed, Number
 from ptxdsl.layout.shape import check_int, int_tuple, kind_of, map_leaves, modes, product, refusal, show
 from ptxdsl.layout.swizzle import AnyLayout, ComposedLayout

@@ -26,6 +26,7 @@ class Block:
 
     words = ""
     loops = False
+    always = False  # True if every thread runs the body once: what it computes has a value after it
 
     def __init__(self) -> None:
         self.builder = current(self.words)
@@ -40,8 +41,12 @@ class Block:
         self.builder.unentered.remove(self.ticket)
         self.entered = calls_here(self.builder.code)
         self.begin()
-        self.region = _open(self.builder, f"`with {self.words}` ({self.where})")
-        self.bindings = Bindings(self.builder, self.loops)
+        words = f"`with {self.words}` ({self.where})"
+        if self.always:
+            self.region, self.outer = ControlRegion(words, self.where), self.builder.region
+        else:
+            self.region = _open(self.builder, words)
+            self.bindings = Bindings(self.builder, self.loops)
         self.body()
         return None
 
@@ -57,9 +62,12 @@ class Block:
             return
         self.builder.check_whole()
         self._check_whole()
-        self.bindings.check(self.region)
-        self.bindings.end(self.region)
-        _close(self.builder, self.region)
+        if not self.always:
+            self.bindings.check(self.region)
+            self.bindings.end(self.region)
+            _close(self.builder, self.region)
+        elif self.builder.region is not self.outer:
+            refuse(f"{self.region.words} ends before {self.builder.region.words}, which began inside of it")
         self.end()
 
     def _check_whole(self) -> None:

@@ -106,6 +106,9 @@ class Ring:
     `multicast=ring.mask`, and `stage_bytes` counts the bytes that arrive in one block. A stage is empty when the
     consumers of all blocks have released it. The producer must call `drain` before its block ends.
 
+    With `tensor_memory=True` the stages are matrices in tensor memory, such as accumulators: waits and arrivals include
+    the fences of tcgen05. Products fill a stage by `commit(after_mma=True)`.
+
     Create rings at the beginning of the kernel, in all threads and before the roles: the constructor initialises the
     mbarriers and synchronises the block. The ring tracks stage index and phase, separately for producer and consumer.
 
@@ -124,6 +127,7 @@ class Ring:
         consumers: int,
         each: str = "thread",
         cluster: int = 1,
+        tensor_memory: bool = False,
     ) -> None:
         builder = current("pd.Ring")
         builder.check_kernel("pd.Ring", "make the ring in the kernel")
@@ -132,6 +136,7 @@ class Ring:
         _check_counts(builder, producers=producers, consumers=consumers)
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
+        self.tensor_memory = tensor_memory
         self._uses = RingUses(builder.site())
         builder.memory.setdefault(RingUses, []).append((self, self._uses))
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
@@ -163,6 +168,7 @@ class Ring:
         self._uses.acquires += math.inf if looped else 1
         slot = self._slot(self._written.index)
         self._wait_empty(slot)
+        self._fence_tensor_memory("after")
         expected = self.stage_bytes if expected_bytes is None else expected_bytes
         if expected is not None and leads is not False:
             guard = None if leads is True else leads
@@ -178,6 +184,7 @@ class Ring:
         if after_mma:
             self._commit_mma(self._slot(self._written.index).full)
         elif self.stage_bytes is None:
+            self._fence_tensor_memory("before")
             emit("mbarrier.arrive.shared::cta.b64", (self._slot(self._written.index).full,), out=SINK)
         self._written.advance()
 
@@ -187,6 +194,7 @@ class Ring:
         self._uses.waits = True
         slot = self._slot(self._read.index)
         _wait(slot.full, self._read.parity)
+        self._fence_tensor_memory("after")
         self._read.advance()
         return slot
 
@@ -222,6 +230,7 @@ class Ring:
     def _arrive_empty(self, empty: PointerValue) -> None:
         """Arrive at an empty mbarrier, for the threads of `each`, in all blocks of the cluster."""
         self._fence_reads()
+        self._fence_tensor_memory("before")
         if self.each == "warp":
             emit("bar.warp.sync", (0xFFFFFFFF,))
         if self.cluster == 1:
@@ -233,6 +242,11 @@ class Ring:
             with steps():
                 rank = thread_of(current("pd.Ring")) & ARRIVALS[self.each] - 1
                 _arrive_remotely(empty, rank % self.cluster, self._arrives, self._ordered("release"))
+
+    def _fence_tensor_memory(self, when: str) -> None:
+        """Order the thread's tcgen05 instructions before an arrival, or after a wait, if the stages are their data."""
+        if self.tensor_memory:
+            emit(f"tcgen05.fence::{when}_thread_sync")
 
     def reader(self) -> Self:
         """Return this ring with separate read positions, for a second consumer role.

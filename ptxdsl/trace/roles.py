@@ -68,7 +68,7 @@ def thread_of(builder: Builder) -> Any:
     return number
 
 
-def _uniform(builder: Builder, noun: str, threads: int) -> Any:
+def uniform_index(builder: Builder, noun: str, threads: int) -> Any:
     """Return the index of a thread's warpgroup or warp, computed once per kernel.
 
     A shuffle shows ptxas that the value is uniform, so that values derived from it use uniform registers.
@@ -127,7 +127,7 @@ class Role(Block):
         """The index of the thread's warpgroup or warp in the role: the int 0 if there is one, else a u32."""
         if self.count == 1:
             return 0
-        return self._once("index", lambda: _uniform(self.builder, self._noun, self.size) - self.first)
+        return self._once("index", lambda: uniform_index(self.builder, self._noun, self.size) - self.first)
 
     @property
     def thread(self) -> Any:
@@ -163,7 +163,7 @@ class Role(Block):
 
     def _holds(self) -> Value:
         """Return a predicate: the thread has this role."""
-        number: Any = _uniform(self.builder, self._noun, self.size)
+        number: Any = uniform_index(self.builder, self._noun, self.size)
         last = math.prod(self.builder.block or ()) // self.size - 1
         with steps():
             if self.count == 1:

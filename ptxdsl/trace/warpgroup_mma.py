@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Any
 
 from ptxdsl.driver import Late
 from ptxdsl.errors import public, public_class
+from ptxdsl.trace.accumulators import QUAD, AccumulatorRow, HeldAccumulators, quad_rows
 from ptxdsl.trace.builder import refuse
-from ptxdsl.trace.instruction import Scalar, emit, shown
+from ptxdsl.trace.instruction import emit, shown
 from ptxdsl.trace.memory import ArrayView
 from ptxdsl.trace.operators import cast, operate, select, steps
 from ptxdsl.trace.packing import pack
-from ptxdsl.trace.ring import Slot
 from ptxdsl.trace.roles import ALL_LANES, WARP, WARPGROUP
+from ptxdsl.trace.staged_operand import staged_operand
 from ptxdsl.trace.value import Var, laneid, tid, var
-from ptxdsl.types import Type, b16, b32, bf16, e4m3, e5m2, f16, f32, s32, u32, u64
+from ptxdsl.types import Type, b16, b32, bf16, e4m3, e5m2, f16, f32, s32, u32
 
 atoms: Any = Late("ptxdsl.layout.atoms")
-layouts: Any = Late("ptxdsl.layout.layout")
 operands: Any = Late("ptxdsl.layout.shared_operand")
 
 ROWS = 64  # rows of A in one wgmma
-WARP_ROWS, QUAD, ROWS_APART = 16, 4, 8  # a warp holds 16 rows; four lanes share a row and the row 8 below it
-REGISTER_COLUMNS = 8  # columns of C after which a lane's registers repeat
 A_REGISTERS = 4  # 32-bit registers of A in one wgmma
 A_BITS = 256  # of a row of A in one wgmma
-UNIT = 16  # bytes that one step of a descriptor's address counts
 ACCUMULATORS = {"f32": f32, "s32": s32}
 CONVERTED = {
     bf16: "cvt.rn.bf16x2.f32",
@@ -40,67 +36,24 @@ PAIRS = (0x5410, 0x1054), (0x7632, 0x3276)
 """The bytes of x and y that prmt selects: the lower pairs of both, x or y first, and the upper pairs."""
 
 
-@dataclass(frozen=True)
-class AccumulatorRow:
-    """The accumulators that a thread holds of one row of C.
-
-    `index` is the row in the tile. The columns are `first_column` + `offsets[i]` for `registers[i]`; `first_column` is
-    traced and `offsets` are ints. Four neighbouring lanes hold all columns of a row.
-    """
-
-    index: Any
-    first_column: Any
-    offsets: tuple[int, ...]
-    registers: tuple[Var, ...]
-
-    @public
-    def reduce(self, combine: Callable[[Any, Any], Any], value: Any) -> Any:
-        """Combine a value of each of the four lanes that hold this row; every lane gets the result."""
-        with steps():
-            for distance in (1, 2):
-                other: Any = operate("shfl.sync.bfly.b32", value, distance, WARP - 1, ALL_LANES, type=value.type)
-                value = combine(value, other)
-        return value
-
-
 @public_class
-class Accumulators:
+class Accumulators(HeldAccumulators):
     """The accumulators of one warpgroup: C (rows, columns) in the registers of 128 threads, zero at the beginning.
 
     `registers` lists the accumulators of this thread, 64 rows after 64 rows, in the order of the instruction.
     """
 
     def __init__(self, type: Type, shape: tuple[int, int], first_row: Any) -> None:
-        self.type, self.shape, self.first_row = type, shape, first_row
         zero = 0 if type.is_integer else 0.0
-        self.registers: list[Var] = [var(type, zero) for _ in range(shape[0] * shape[1] // WARPGROUP)]
+        super().__init__(type, shape, [var(type, zero) for _ in range(shape[0] * shape[1] // WARPGROUP)])
+        self.first_row = first_row
 
     @public
     def rows(self) -> list[AccumulatorRow]:
         """Return the rows that this thread holds, each with its registers and their columns."""
-        rows, columns = self.shape
-        each = columns // 2  # registers of a thread for 64 rows
         with steps():
             warp: Any = (tid.x // WARP) % (WARPGROUP // WARP)
-            top = warp * WARP_ROWS + laneid // QUAD + self.first_row
-            first_column = laneid % QUAD * 2
-            held = []
-            for block, half in product(range(rows // ROWS), range(2)):
-                numbers = [n for n in range(each) if n // 2 % 2 == half]
-                offsets = tuple(n // QUAD * REGISTER_COLUMNS + n % 2 for n in numbers)
-                registers = tuple(self.registers[block * each + n] for n in numbers)
-                held.append(AccumulatorRow(top + (block * ROWS + half * ROWS_APART), first_column, offsets, registers))
-        return held
-
-    @public
-    def coordinates(self) -> list[tuple[Any, Any]]:
-        """Return the (row, column) of each register, in the order of `registers`."""
-        where = {}
-        with steps():
-            for row in self.rows():
-                for offset, register in zip(row.offsets, row.registers, strict=True):
-                    where[id(register)] = row.index, row.first_column + offset
-        return [where[id(register)] for register in self.registers]
+            return quad_rows(self.registers, self.shape, warp, self.first_row)
 
     @public
     def as_a(self, type: Type = bf16, out: Sequence[Sequence[Var]] | None = None) -> list[list[Any]]:
@@ -152,26 +105,6 @@ class Accumulators:
                     yield operate("prmt.b32", *received, selected, type=b32)
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """An operand in shared memory: the descriptor of its first stage, and its stages."""
-
-    shared: Any
-    first: Any
-    stages: int
-    stage_units: int
-
-    def at(self, stage: Any) -> Any:
-        """Return the descriptor of a stage, given by a number or a slot of a ring."""
-        number = stage.index if isinstance(stage, Slot) else stage
-        if isinstance(number, int) and not 0 <= number < self.stages:
-            refuse(
-                f"stage {number} of an array of {self.stages} stage{'s' * (self.stages > 1)}",
-                f"pass 0 to {self.stages - 1}",
-            )
-        return self.first + cast(number * self.stage_units, u64) if self.stages > 1 else self.first
-
-
 @public_class
 class WarpgroupMma:
     """Multiply tiles in shared memory by wgmma: accumulators += A @ B, for 64 or more rows of A a warpgroup.
@@ -220,8 +153,8 @@ class WarpgroupMma:
         self.rows, self.first_row = rows, first_row
         with steps():
             part = first_row // ROWS
-            self._a = None if a is None else _operand(self.atom, "a", a, a_transposed, part)
-            self._b = _operand(self.atom, "b", b, b_transposed, 0)
+            self._a = None if a is None else staged_operand(self.atom, "a", a, a_transposed, part)
+            self._b = staged_operand(self.atom, "b", b, b_transposed, 0)
         self.columns = self._b.shared.row_starts.size * self.atom.shape[1]
         self.k = self._b.shared.k_starts.size * self.atom.shape[2]
         k_of_a = self.k if self._a is None else self._a.shared.k_starts.size * self.atom.shape[2]
@@ -282,26 +215,3 @@ class WarpgroupMma:
     def wait(self, groups: int = 0) -> None:
         """Wait until at most `groups` of the last wgmma groups are in flight."""
         emit("wgmma.wait_group.sync.aligned", (groups,))
-
-
-def _operand(atom: Any, name: str, array: Any, transposed: bool, part: Any) -> _Operand:
-    """Derive an operand's descriptors from the layout of its array."""
-    if not isinstance(array, ArrayView) or array.layout is None or not array.space.startswith("shared"):
-        refuse(
-            f"operand {name.upper()} is an array in shared memory; found {shown(array)}", "such as `tensor.shared(4)`"
-        )
-    inner = getattr(array.layout, "layout", array.layout)
-    *outer, rows, columns = inner
-    counts = [mode for mode in outer if mode.size > 1]
-    if len(counts) > 1:
-        refuse(f"`{array.name}` has {len(counts)} axes of stages", "give it one axis of stages before the last two")
-    tile = layouts.from_modes([columns, rows] if transposed else [rows, columns])
-    shared = operands.shared_operand(atom, name, tile if inner is array.layout else replace(array.layout, layout=tile))
-    stages, apart = (counts[0].size, counts[0](1) * array.element.bytes) if counts else (1, 0)
-    if apart % shared.alignment_bytes:
-        refuse(
-            f"the stages of `{array.name}` are {apart} bytes apart",
-            f"wgmma needs a multiple of {shared.alignment_bytes}",
-        )
-    first = shared.descriptor(cast(array.address().value, u64), cast(part, u64) if isinstance(part, Scalar) else part)
-    return _Operand(shared, first, stages, apart // UNIT)

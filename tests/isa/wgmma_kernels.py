@@ -9,7 +9,8 @@ import numpy as np
 import ptxdsl as pd
 from ptxdsl.isa.matrix import table
 from ptxdsl.layout import shared_operand, tile_layout
-from ptxdsl.layout.atoms import held, mma_atom
+from ptxdsl.layout.atoms import mma_atom
+from ptxdsl.layout.mma_atom import held
 from ptxdsl.layout.swizzle import AnyLayout
 from ptxdsl.types import TYPES
 

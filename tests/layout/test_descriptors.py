@@ -178,7 +178,7 @@ PLAIN = Layout((64, 64), (64, 1))
     (
         "mma.m16n8k16.f32.f16", PLAIN,
         "mma.m16n8k16.f32.f16 takes operand A from registers, so it has no descriptor",
-        "only wgmma uses descriptors",
+        "only wgmma and tcgen05 use descriptors",
     ),
 ])  # fmt: skip
 def test_the_refusal_says_which_layout_would_do(atom, layout, message, help):

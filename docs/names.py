@@ -22,8 +22,8 @@ INTRODUCTION = (
 RETURNED = (
     "pd.Kernel", "pd.LinkedProgram", "pd.Module", "ArrayView", "PointerValue", "pd.MappedTensor", "Report", "Finding",
     "Degree", "Traffic", "LineCounters", "ExecutedStep", "Debugger", "Stop", "SharedContent", "TiledCopy", "ThreadCopy",
-    "TiledMma", "ThreadMma", "TmaAtom", "TmaCopy", "TmaTiles", "SharedOperand", "Wavefronts", "TileMap", "Timeline",
-    "ptx_check",
+    "TiledMma", "ThreadMma", "TensorMatrix", "TmaAtom", "TmaCopy", "TmaTiles", "SharedOperand", "Wavefronts", "TileMap",
+    "Timeline", "ptx_check",
 )  # fmt: skip
 _BLOCK = re.compile(r"^::: (?P<path>\S+)(?:\n    options: \{ heading: (?P<heading>[\w.]+))?", re.MULTILINE)
 

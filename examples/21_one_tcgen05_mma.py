@@ -2,9 +2,10 @@
 
     python examples/21_one_tcgen05_mma.py [--device cuda]
 
-One thread issues the products of a whole block. A and B are in shared memory, and 64-bit descriptors give their layout;
-D is in tensor memory, 128 lanes of up to 512 columns, which a warp allocates and frees. The commit of the products
-arrives at an mbarrier; then each warp loads its quarter of the lanes. Needs a B200 or GB300, or no GPU at all.
+One thread issues the products of a whole block. A and B are in shared memory: 64-bit descriptors give their layout, and
+a 32-bit instruction descriptor gives types and shape. D is in tensor memory, 128 lanes of up to 512 columns, which a
+warp allocates and frees. The commit of the products arrives at an mbarrier; then each warp loads its quarter of the
+lanes. Needs a B200 or GB300, or no GPU at all.
 
 New here: tensor memory, tcgen05, and the fences between its instructions and the threads.
 """
@@ -15,18 +16,17 @@ import numpy as np
 from arrays import ON_GPU, check, to_device
 
 import ptxdsl as pd
-from ptxdsl import driver, f16, f32, layout, ptr, u32, u64
+from ptxdsl import driver, f16, f32, ptr, u32, u64
+from ptxdsl.layout import mma_atom, shared_operand, tile_layout
 
 M, N, K = 128, 64, 64
 STEP = 16  # of K in one instruction
 THREADS = 128
 TARGETS = "sm_100a", "sm_103a"
 
-# Rows of 128 bytes, swizzled; eight rows, 1024 bytes, are a swizzle atom.
-TILE_A, TILE_B = layout.tile_layout(M, K, f16.bits), layout.tile_layout(N, K, f16.bits)
-ATOM_BYTES = 1024
-DESCRIPTOR = ATOM_BYTES // 16 << 32 | 1 << 46 | 2 << 61  # stride between atoms, version, 128-byte swizzle
-INSTRUCTION = 1 << 4 | N // 8 << 17 | M // 16 << 24  # f32 sums of f16 factors, N and M
+MMA = mma_atom(f"tcgen05.m{M}n{N}k{STEP}.f32.f16")
+A = shared_operand(MMA, "a", tile_layout(M, K, f16.bits))  # rows of 128 bytes, swizzled
+B = shared_operand(MMA, "b", tile_layout(N, K, f16.bits))
 
 
 def fill(tile, source, tile_rows, rows, columns):
@@ -40,17 +40,11 @@ def fill(tile, source, tile_rows, rows, columns):
         tile[row, column] = value
 
 
-def descriptor(tile, k):
-    """Return the descriptor of a tile from element `k` of its rows on."""
-    address = pd.cast(tile.address().value, u64) + k * f16.bytes
-    return address >> 4 | DESCRIPTOR
-
-
 @pd.kernel(reqntid=THREADS, arch="sm_100a")
 def one_mma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
     """Multiply a, row-major m x k, by b, column-major k x n; column-major k x n is row-major n x k."""
-    tile_a = pd.shared(f16, TILE_A, align=ATOM_BYTES)
-    tile_b = pd.shared(f16, TILE_B, align=ATOM_BYTES)
+    tile_a = pd.shared(f16, A.layout, align=A.alignment_bytes)
+    tile_b = pd.shared(f16, B.layout, align=B.alignment_bytes)
     where, done = pd.shared(u32, 1), pd.shared(u64, 1)
     warp = pd.tid.x // 32
 
@@ -66,9 +60,10 @@ def one_mma(a: ptr[f16], b: ptr[f16], d: ptr[f32], m: u32, n: u32, k: u32):
     sums = pd.ptx.ld.shared.b32(where.address(0))
 
     with pd.if_(pd.tid.x == 0):
-        for step in range(0, K, STEP):
-            operands = descriptor(tile_a, step), descriptor(tile_b, step), pd.cast(INSTRUCTION, u32)
-            pd.ptx.tcgen05.mma.cta_group__1.kind__f16(sums, *operands, step > 0)
+        first_a, first_b = A.descriptor(tile_a.address().value.to(u64)), B.descriptor(tile_b.address().value.to(u64))
+        for step in range(K // STEP):
+            operands = A.advanced(first_a, 0, step), B.advanced(first_b, 0, step)
+            pd.ptx.tcgen05.mma.cta_group__1.kind__f16(sums, *operands, MMA.descriptor(), step > 0)
         pd.ptx.tcgen05.commit.cta_group__1.mbarrier__arrive__one.shared__cluster.b64(done.address(0))
     with pd.while_(lambda: ~pd.ptx.mbarrier.try_wait.parity.shared__cta.b64(done.address(0), 0)):
         pass

@@ -46,6 +46,12 @@ class MmaAtom(Drawable):
         """The width in bits of an element of A and B in shared memory; narrower ones share a byte."""
         return max(self.a_bits, LEAST_BITS)
 
+    def input_type(self, operand: str) -> str:
+        """Return the type of operand "a" or "b", such as "bf16"."""
+        _, _, _, a, *others = self.name.split(".")
+        mixed = others and operand == "b" and others[0] not in ("rs", "ts") and not others[0].startswith("block")
+        return others[0] if mixed else a
+
     @property
     def transposable(self) -> tuple[int, ...]:
         """The element widths, in bits, of operands in shared memory that may be MN-major."""

@@ -11,7 +11,7 @@ from ptxdsl.trace.instruction import Scalar, shown
 from ptxdsl.trace.memory import ArrayView
 from ptxdsl.trace.operators import cast
 from ptxdsl.trace.ring import Slot
-from ptxdsl.types import u64
+from ptxdsl.types import f32, u64
 
 layouts: Any = Late("ptxdsl.layout.layout")
 operands: Any = Late("ptxdsl.layout.shared_operand")
@@ -54,6 +54,7 @@ def staged_operand(atom: Any, name: str, array: Any, transposed: bool, part: Any
         refuse(
             f"operand {name.upper()} is an array in shared memory; found {shown(array)}", "such as `tensor.shared(4)`"
         )
+    _check_element(atom, name, array)
     inner = getattr(array.layout, "layout", array.layout)
     *outer, rows, columns = inner
     counts = [mode for mode in outer if mode.size > 1]
@@ -69,3 +70,15 @@ def staged_operand(atom: Any, name: str, array: Any, transposed: bool, part: Any
         )
     first = shared.descriptor(cast(array.address().value, u64), cast(part, u64) if isinstance(part, Scalar) else part)
     return StagedOperand(shared, first, stages, apart // UNIT)
+
+
+def _check_element(atom: Any, name: str, array: ArrayView) -> None:
+    """Refuse elements of another width than the atom's, and other floats; integers may stand for any bits."""
+    wanted, element = atom.input_type(name), array.element
+    same = str(element) == wanted or (element is f32 and wanted == "tf32")
+    if element.bits != atom.element_bits or (element.is_float and not same):
+        width = f"{wanted}, {atom.element_bits} bits wide"
+        refuse(
+            f"operand {name.upper()} of {atom} has elements of {width}; the elements of `{array.name}` are {element}",
+            f"use an instruction of {element}, or convert the elements",
+        )

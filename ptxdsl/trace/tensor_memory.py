@@ -194,6 +194,13 @@ class TensorMatrix:
             done += each
         emit("tcgen05.wait::st.sync.aligned")
 
+    @public
+    def coordinates(self, first: int = 0, count: int | None = None) -> list[tuple[Any, Any]]:
+        """Return the (row, column) of each register that `load` of these columns returns, and that `store` takes."""
+        count = self._check_part("coordinates", first, count)
+        registers = [object() for _ in range(self.shape[0] * count // ROWS)]
+        return LoadedAccumulators(self.type, (self.shape[0], count), registers, first).coordinates()
+
     def check_open(self) -> None:
         """Refuse a use after the end of the allocation."""
         if not self.memory.open:

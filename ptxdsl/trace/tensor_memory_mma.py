@@ -149,6 +149,8 @@ class TensorMemoryMma:
         commit: `ring.release(after_mma=True)` for the stages of A and B, `commit(after_mma=True)` for accumulators.
         """
         self._check_accumulators(accumulators)
+        if self._scales:  # the products of the stage's previous scales are complete
+            emit("tcgen05.fence::after_thread_sync")
         with steps():
             of_a = self._a_of(a)
             of_b = self._b.at(b)

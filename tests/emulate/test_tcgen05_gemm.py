@@ -1,4 +1,4 @@
-"""The GEMM of example 22 without one of its fences, waits and commits at a time: what it needs, and what it does not."""
+"""The GEMMs of examples 22 and 24 without one of their fences, waits and commits at a time: what they need."""
 
 import importlib.util
 import re
@@ -11,11 +11,14 @@ import pytest
 import ptxdsl as pd
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+NAMES = ("22_tcgen05_gemm", "24_nvfp4_gemm")
+BOXES = {"22_tcgen05_gemm": ((128, 64), 128, 4 << 15), "24_nvfp4_gemm": ((128, 128), 128, 3 * (36 << 10))}
+"""The boxes of the operands, their swizzle, and the bytes of shared memory."""
 
 
 @pytest.fixture(scope="module")
-def example():
-    return loaded("22_tcgen05_gemm.py")
+def examples():
+    return {name: loaded(f"{name}.py") for name in NAMES}
 
 
 def loaded(name):
@@ -36,38 +39,62 @@ def without(text, pattern, number):
     return text[: match.start()] + text[match.end() :]
 
 
-def findings(example, text):
+def findings(name, example, text):
     """The kinds of findings of a launch, and whether its numbers are right."""
-    grid, block, a, b, c, *sizes = example.example_gemm(np.random.default_rng(0))
-    maps = [pd.tensor_map(x, (128, 64), swizzle=128) for x in (a, b)]
-    report = pd.emulate(pd.parse(text)["gemm"], grid, block, *maps, c, *sizes, shared_bytes=4 << 15, max_seconds=60)
-    right = np.allclose(c, a.astype(np.float64) @ b.T.astype(np.float64), atol=1e-3)
-    return {finding.kind for finding in report.findings}, right
+    grid, block, a, b, *rest = example.example_gemm(np.random.default_rng(0))
+    box, swizzle, shared_bytes = BOXES[name]
+    maps = [pd.tensor_map(x, box, swizzle=swizzle) for x in (a, b)]
+    if name == "24_nvfp4_gemm":
+        maps += [pd.tensor_map(x, (1, 4, 128)) for x in rest[:2]]
+        c, *sizes = rest[2:]
+        expected = example.problem(*c.shape, 2 * a.shape[1], np.random.default_rng(0))[1]
+    else:
+        c, *sizes = rest
+        expected = a.astype(np.float64) @ b.astype(np.float64).T
+    kernel = pd.parse(text)["gemm"]
+    report = pd.emulate(kernel, grid, block, *maps, c, *sizes, shared_bytes=shared_bytes, max_seconds=60)
+    return {finding.kind for finding in report.findings}, np.allclose(c, expected, atol=1e-3)
 
 
-# Without a commit, lane 0 of the role waits for ever, and the other lanes of its warp at the last barrier.
+# Without a commit, lane 0 of the role waits for ever, and the other lanes of its warp at the last barrier, or with it.
 NEEDED = {
-    "the accumulators may be overwritten": (r"tcgen05\.fence::after_thread_sync", 0, "race"),
-    "the products are complete": (r"tcgen05\.fence::after_thread_sync", 1, "race"),
-    "the accumulators have been loaded": (r"tcgen05\.fence::before_thread_sync", 0, "race"),
-    "the registers are loaded": (r"tcgen05\.wait::ld", 3, "race"),
-    "a stage is released": (r"tcgen05\.commit", 0, "divergent-collective"),
-    "accumulators are handed over": (r"tcgen05\.commit", 1, "divergent-collective"),
-    "tensor memory is freed": (r"tcgen05\.dealloc", 0, "tensor-memory"),
-    "it is allocated before it is used": (r"bar\.sync", 2, "race"),
-    "it is freed after its last use": (r"bar\.sync", 3, "tensor-memory"),
+    "22_tcgen05_gemm": {
+        "the accumulators may be overwritten": (r"tcgen05\.fence::after_thread_sync", 0, "race"),
+        "the products are complete": (r"tcgen05\.fence::after_thread_sync", 1, "race"),
+        "the accumulators have been loaded": (r"tcgen05\.fence::before_thread_sync", 0, "race"),
+        "the registers are loaded": (r"tcgen05\.wait::ld", 3, "race"),
+        "a stage is released": (r"tcgen05\.commit", 0, "divergent-collective"),
+        "accumulators are handed over": (r"tcgen05\.commit", 1, "divergent-collective"),
+        "tensor memory is freed": (r"tcgen05\.dealloc", 0, "tensor-memory"),
+        "it is allocated before it is used": (r"bar\.sync", 2, "race"),
+        "it is freed after its last use": (r"bar\.sync", 3, "tensor-memory"),
+    },
+    "24_nvfp4_gemm": {
+        "the scales may be overwritten": (r"tcgen05\.fence::after_thread_sync", 1, "race"),
+        "the products are complete": (r"tcgen05\.fence::after_thread_sync", 2, "race"),
+        "the registers are loaded": (r"tcgen05\.wait::ld", 3, "race"),
+        "the scales of a are copied": (r"tcgen05\.cp", 0, "uninitialized"),
+        "the scales of b are copied": (r"tcgen05\.cp", 7, "uninitialized"),
+        "a stage is released": (r"tcgen05\.commit", 0, "deadlock"),
+        "accumulators are handed over": (r"tcgen05\.commit", 1, "deadlock"),
+        "tensor memory is freed": (r"tcgen05\.dealloc", 0, "tensor-memory"),
+        "it is allocated before it is used": (r"bar\.sync", 2, "race"),
+        "it is freed after its last use": (r"bar\.sync", 3, "race"),
+    },
 }
+CASES = [pytest.param(name, case, id=f"{name}: {case}") for name, cases in NEEDED.items() for case in cases]
 
 
-@pytest.mark.cases(4)
-@pytest.mark.parametrize("name", NEEDED)
-def test_each_is_needed(name, example):
-    pattern, number, kind = NEEDED[name]
-    kinds, _ = findings(example, without(example.gemm.ptx(), pattern, number))
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("name, case", CASES)
+def test_each_is_needed(name, case, examples):
+    pattern, number, kind = NEEDED[name][case]
+    kinds, _ = findings(name, examples[name], without(examples[name].gemm.ptx(), pattern, number))
     assert kind in kinds
 
 
-def test_the_kernel_is_clean_also_if_it_may_allocate_again(example):
-    text = example.gemm.ptx()
-    assert findings(example, text) == (set(), True)
-    assert findings(example, without(text, r"tcgen05\.relinquish_alloc_permit", 0)) == (set(), True)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_kernel_is_clean_also_if_it_may_allocate_again(name, examples):
+    text = examples[name].gemm.ptx()
+    assert findings(name, examples[name], text) == (set(), True)
+    assert findings(name, examples[name], without(text, r"tcgen05\.relinquish_alloc_permit", 0)) == (set(), True)

@@ -41,6 +41,8 @@ SPEC is one of
   Sw<3,3,3>                        a swizzle
   'Sw<3,3,3> o (8,64):(64,1)'      a layout whose offsets are swizzled
   mma.m16n8k16.f32.f16             an instruction: the thread that holds each element of A, B and C
+  tcgen05.m128n64k16.f32.f16       an instruction: the lane and column of each element of D in tensor memory
+  tcgen05.ld.32x32b.x8             a load or store: the thread and register of each cell of tensor memory
   ldmatrix.x4, cp.async.16, …      a copy instruction: the thread that addresses and the thread that holds each element
   'TensorMap(bf16, (8, 64), swizzle=128)'  a TMA box, or TensorMap.tiled: its layout in shared memory
 

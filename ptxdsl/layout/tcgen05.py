@@ -93,12 +93,11 @@ class TensorMemoryAtom(MmaAtom):
         return picture._replace(grids=(*picture.grids, *grids))
 
     def _scale_grid(self, matrix: str, rows: int, at: tuple[int, int]) -> Grid:
+        factors = "k0" if self.factors == 1 else f"k0-{self.factors - 1}"
+        columns = -(-rows // SCALE_ROWS)
+        held = [[lane + column * SCALE_ROWS for column in range(columns)] for lane in range(min(rows, SCALE_ROWS))]
         cells = tuple(
-            tuple(
-                Cell((str(row), "k0") if self.factors == 1 else (str(row), f"k0-{self.factors - 1}"), row % 8, " ")
-                for row in range(lane, rows, SCALE_ROWS)
-            )
-            for lane in range(min(rows, SCALE_ROWS))
+            tuple(Cell((str(row), factors), row % 8, " ") if row < rows else None for row in line) for line in held
         )
         return Grid(f"scales of {matrix} in tensor memory: row and factors, in each quarter of the lanes", cells, at)
 

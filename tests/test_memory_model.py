@@ -186,6 +186,18 @@ HALF, SMALLER, LAST = (
     "st.release.cta.shared.u32 [s+64], 2;",
     "st.volatile.shared.u32 [s+64], 3;",
 )
+READ_STAGE, DONE, MEET, MEET_4 = (
+    "ld.weak.shared.u32 %r9, [s+128];",
+    "cp.async.bulk.wait_group 0;",
+    "bar.sync 0;",
+    "bar.sync 1, 128;",
+)
+LOOK, LOOK_NEAR = (f"ld.relaxed.{scope}.global.u32 %r9, [%rd1+0];" for scope in ("gpu", "cta"))
+LOOK_TOO, PUT, PUT_TOO = (
+    "ld.volatile.global.u32 %r9, [%rd1+0];",
+    *(f"st.relaxed.gpu.global.u32 [%rd1+0], {n};" for n in (8, 9)),
+)
+FIVE_WARPS = tuple((0, 32 * warp) for warp in range(5))
 WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
 COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
 COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
@@ -207,9 +219,14 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (WARPS, [[[FIRST_WIDE], []], [[], [LAST_WIDE, HALF]]], {HALF, FIRST_WIDE}),
         (LANES, [[[WIDE, SMALLER, LAST], [], []], [[], [], [NARROW]]], {NARROW, WIDE}),
         (WARPS, [[[LOAD, READ_X], []], [[], [READ_X, WAIT, WRITE_X]]], {WRITE_X, READ_X}),
+        (WARPS, [[[READ_STAGE, STORE, DONE, MEET], [MEET, LOAD]]], {READ_STAGE, COPY}),
+        (CLUSTER, [[[LOOK_NEAR, LOOK], [], []], [[], [], [PUT]], [[], [PUT_TOO], []]], {LOOK_NEAR, PUT_TOO}),
+        (FIVE_WARPS, [[[LOOK], [], [], [], []], [[], [LOOK_TOO, MEET_4], [], [], []], [[], [], [LOOK_TOO, MEET_4], [], []],
+                      [[], [], [], [PUT, MEET_4], [MEET_4, WRITE_X]]], {LOOK, WRITE_X}),
     ],
     ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
-         "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy"],
+         "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy",
+         "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
 )  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""

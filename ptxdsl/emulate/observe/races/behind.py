@@ -14,11 +14,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...memory.access import READS, WRITES, Access
+from ...memory.regions import PAGE
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
 from .journal import DEVICE, Journal, strength
-from .shadow import OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
+from .shadow import GENERIC, OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
 from .stamps import TICK
 
 _FEW = 256  # words of an event, of which all writers are remembered; of more words one of them
@@ -35,9 +36,8 @@ class Behind:
 
     def write(self, access: Access | None, shadow: Shadow, who: Accessors) -> None:
         """Writes come now, before the shadow has them; None stands for weak ones."""
-        is_weak = access is None or not strength(access.ordering)
-        shadow.reveal(who.words, is_weak)  # who is ordered behind this write is ordered behind them
-        if access is None or is_weak:
+        if access is None or not strength(access.ordering):
+            shadow.reveal(who.words)
             return
         stamps, warps = shadow.writes.take(who.words)
         self._hide(WRITES, access, shadow, who.words, stamps, warps)
@@ -94,6 +94,18 @@ class Behind:
         for stamps, warps in (readers.take(who.words) for readers in shadow.readers):
             of_warp = np.where(warps == self.clocks.warp[who.rows][:, np.newaxis], stamps, 0)
             self._hide(READS, access, shadow, who.words, of_warp, warps)
+
+    def generic_reads(self, shadow: SharedShadow, who: Accessors) -> None:
+        """The async proxy reads shared memory for threads, before the shadow has it: their own reads need a fence."""
+        index = who.words.first * shadow.grain // PAGE, self.clocks.warp_in_block[who.rows]
+        if shadow.pages is None or not shadow.pages.generic_reads[index].any():
+            return
+        stamps = shadow.readers.take(shadow.reads_of(who.words, index[1]))
+        which = stamps != 0
+        which[which] = self.journal.are_generic(stamps[which])
+        if which.any():
+            warps = np.broadcast_to(self.clocks.warp[who.rows][:, np.newaxis], stamps.shape)[which]
+            shadow.hide(GENERIC, who.words.all.reshape(which.shape)[which], stamps[which], warps, np.zeros_like(warps))
 
     def _hide(
         self, kind: str, access: Access, shadow: Shadow, words: Words, stamps: np.ndarray, warps: np.ndarray

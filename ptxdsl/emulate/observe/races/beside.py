@@ -70,7 +70,7 @@ class GridWaits(Observer):
         shadow.settle()
         shadow.written = True
         words = shadow.words(flat, size)
-        shadow.overwrite(words, words.each(stamps), words.each(warps))
+        shadow.writes.put(words, words.each(stamps), words.each(warps))
 
     def order(self, event: Event, by: Requester) -> None:
         if isinstance(event, Fence) and event.proxy == "grid":

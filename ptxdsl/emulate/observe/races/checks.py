@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from .initialised import Initialisation
 from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
 from .proxies import Proxies
-from .shadow import Shadow, SharedShadow, each_once
+from .shadow import GENERIC, Shadow, SharedShadow, each_once
 from .stamps import LANE_MASK, STAMP, TICK, are_crowds
 from .telling import Conflict, Told, tell, tell_of_fence
 
@@ -63,23 +64,30 @@ class Checks:
         """
         if access.ordering not in COPIES or access.kind == READS or self.conflicts or self.unfenced:
             return
-        slot = who.words.first * shadow.grain // shadow.stride
-        first = self.clocks.residents.ordinals[slot] * self.clocks.residents.warps
         strict: list[Conflicts] = []
-        for warp in range(self.clocks.residents.warps):
-            stamps = shadow.readers.take(shadow.reads_of(who.words, warp))
-            warps = np.broadcast_to((first + warp).astype(STAMP)[:, np.newaxis], stamps.shape)
-            entry, word = np.nonzero(self.proxies.unfenced(who.lanes, *each_once(stamps, warps), "shared"))
+        for readers, stamps, warps in self._reads(who, shadow):
+            entry, word = np.nonzero(self.proxies.unfenced(readers.lanes, stamps, warps, "shared"))
             if entry.size:
                 generic = self.journal.are_generic(stamps[entry, word])
                 entry, word = entry[generic], word[generic]
-            errors = self.clocks.barriers[who.rows[entry]] > stamps[entry, word]
+            errors = self.clocks.barriers[readers.rows[entry]] > stamps[entry, word]
             for which, conflicts in ((errors, self.unfenced), (~errors, strict)):
                 if which.any():
                     at = entry[which], word[which]
-                    conflicts.append((who, at[0], stamps[at], warps[at]))
+                    conflicts.append((readers, at[0], stamps[at], warps[at]))
         if not self.unfenced:
             self.unfenced, self.is_strict = strict, bool(strict)
+
+    def _reads(self, who: Accessors, shadow: SharedShadow) -> Iterator[tuple[Accessors, np.ndarray, np.ndarray]]:
+        """Yield accessors with the last reads of their words by a warp of the block, and with those behind them."""
+        slot = who.words.first * shadow.grain // shadow.stride
+        first = self.clocks.residents.ordinals[slot] * self.clocks.residents.warps
+        for warp in range(self.clocks.residents.warps):
+            stamps = shadow.readers.take(shadow.reads_of(who.words, warp))
+            warps = np.broadcast_to((first + warp).astype(STAMP)[:, np.newaxis], stamps.shape)
+            yield who, *each_once(stamps, warps)
+        for entry, stamps, warps in shadow.hidden_of(GENERIC, who.words):
+            yield who.only(entry), stamps, warps
 
     def initialised(self, who: Accessors, unfenced: list[tuple[int, Initialisation]]) -> None:
         """Record copies that complete at mbarriers whose initialisation the async proxy may not see."""

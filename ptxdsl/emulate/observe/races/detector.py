@@ -426,7 +426,7 @@ class Races(Observer):
             return
         warps = self.clocks.warp[rows]
         self.behind.write(access, shadow, who)
-        shadow.overwrite(words, stamps, warps)
+        shadow.writes.put(words, stamps, warps)
         self._check_step(access, shadow, who, stamps, warps)
 
     # Order
@@ -569,8 +569,9 @@ class Races(Observer):
         now = self.note(Told(event.origin, READS, ASYNC))
         words = self.shared.words(event.chunks, CHUNK)
         lanes = words.each(event.lanes)
-        rows = lanes // WARP
-        self._record_reads(now, Accessors(words, lanes, rows, np.arange(len(lanes))), event.whole_warps)
+        who = Accessors(words, lanes, lanes // WARP, np.arange(len(lanes)))
+        self.behind.generic_reads(self.shared, who)
+        self._record_reads(now, who, event.whole_warps)
 
     def _holders(self, flat: np.ndarray, low: int) -> list[tuple[Allocation, np.ndarray | slice]]:
         """Return the arrays that hold bytes of global memory, each with the entries in it."""

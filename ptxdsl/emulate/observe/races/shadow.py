@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....cached import cached_property
-from ...memory.access import READS
 from ...run.residents import WARP
 from .clocks import Clocks
 from .crowds import Crowds
@@ -23,6 +22,7 @@ _ITEMS: dict[int, np.dtype] = {1: STAMP, 2: np.dtype(np.uint64), 4: np.dtype(np.
 _SHIFTS = {1: 0, 2: 1, 4: 2}
 _WIDEST = 4  # words that are moved as one item
 STRONG = "strong writes"  # that others hide from weak accesses
+GENERIC = "reads through the generic proxy"  # that the async proxy's hide from its writes
 OBSERVED = "observed writes"  # such whose values atomics gave to their threads
 _MOST_PENDING = 1 << 26
 
@@ -157,7 +157,8 @@ class Shadow:
 
     `newest_write` and `newest_read` are the greatest stamps there. `hidden` has, by kind and sort (`Journal.sorts_of`),
     accesses behind others with which later ones may race all the same: reads (of the same warp) and writes that strong
-    accesses may race with, and `STRONG` and `OBSERVED` writes; of these `others` has one more for each word.
+    accesses may race with, `STRONG` and `OBSERVED` writes, of which `others` has one more for each word, and `GENERIC`
+    reads.
     """
 
     def __init__(self, origin: int, bytes: int) -> None:
@@ -200,13 +201,20 @@ class Shadow:
             self.others = Cells.empty(self.writes.stamp.count)
         self.others.put(Words(words, 1, 1), stamps, warps)
 
-    def reveal(self, words: Words, is_weak: bool) -> None:
-        """A write replaces all such reads that came before and, if it is weak, the writes as well."""
-        for (kind, _), hidden in self.hidden.items():
-            if is_weak or kind == READS:
-                hidden.forget(words.all)
-        if is_weak and self.others is not None:
+    def reveal(self, words: Words) -> None:
+        """A weak write comes: who is ordered behind it is ordered behind all that came before."""
+        for hidden in self.hidden.values():
+            hidden.forget(words.all)
+        if self.others is not None:
             self.others.stamp.put(words, NEVER)
+
+    def hidden_of(self, kind: str, words: Words) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Hidden accesses of a kind to words: of which of the entries, their stamps and warps, (entries, 1)."""
+        for (each, _), hidden in self.hidden.items():
+            if each == kind:
+                entry, stamps, warps = hidden.of(words.all)
+                if entry.size:
+                    yield entry // words.width, stamps[:, np.newaxis], warps[:, np.newaxis]
 
 
 class SharedShadow(Shadow):
@@ -390,9 +398,8 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
             if entry.size:
                 yield entry // words.width, stamps[:, np.newaxis], warps[:, np.newaxis]
 
-    def overwrite(self, words: Words, stamps: np.ndarray, warps: np.ndarray) -> None:
-        """Remembers writes."""
-        self.writes.put(words, stamps, warps)
+    def reveal(self, words: Words) -> None:
+        super().reveal(words)
         if self.more is not None:
             self.more.forget(words.all)
 

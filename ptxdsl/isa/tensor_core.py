@@ -3,8 +3,8 @@
 An instruction multiplies exactly, aligns its products and the accumulator to the largest exponent among them, drops
 bits more than a fixed number of places below it, and adds the rest exactly. The exponent of a product is the sum of the
 exponents of its factors, which is one less than the exponent of its value if the product of the mantissas is 2 or more.
-A subnormal factor has the minimum exponent of its type. The sum is truncated to f32, or rounded to the nearest f16. An
-f32 sum that is zero, or too small for f32, is +0.
+A subnormal factor has the minimum exponent of its type. The sum is truncated to f32, or rounded to the nearest f16. A
+sum that is zero, or too small for its type, is +0.
 
 Derived by fitting the number of bits to results of an H200 (sm_90) for values that cancel, spread over many binades or
 are subnormal: 1,048,576 outputs of wgmma for each type and 16,384 of each mma.sync, all of which match in every bit.
@@ -69,7 +69,7 @@ def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Acc
         result = total.astype(np.float16)
     else:
         result = toward_zero(total if how.kept is None else _cut(total, how.kept))
-        result += np.float32(0)  # no zero is negative
+    result += result.dtype.type(0)  # no zero is negative
     if not (np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(wide).all()):
         exact = a @ b.transpose(0, 2, 1) + wide
         special = ~np.isfinite(exact)

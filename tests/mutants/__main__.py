@@ -1,6 +1,7 @@
-"""`python -m tests.mutants [--at FILE:LINE] [--kind KIND] [--jobs N] [--rows FILE] [--write FILE] [SUBJECT …]`
+"""`python -m tests.mutants [--at FILE:LINE] [--kind KIND] [--part K/N] [--jobs N] [--rows FILE] [--write FILE] [SUBJECT …]`
 
 What became of each mutant. With `--at`, those that come from Python lines that begin so: `--at tile_queue.py:48`, `--at store.py`.
+With `--part`, every N-th mutant of each kernel from the K-th on.
 With `--rows`, verdicts are kept in a file, and those that it has are not sought again: begin with an empty one when the emulator
 has changed. With `--write docs/mutants.md`, the tables of that page are those of this run. The exit code is 1 if one was missed
 for no reason.
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from ..tiers import part as part_of
 from .cores import Cores
 from .mutate import ORDERING, Mutant
 from .reasons import explained
@@ -31,8 +33,8 @@ class Accused(Exception):
 class Search:
     """What becomes of the mutants of some subjects that come from certain Python lines."""
 
-    def __init__(self, at: str, kind: str, cores: Cores, rows: Path | None) -> None:
-        self.at, self.kind, self.cores, self.rows = at, kind, cores, rows
+    def __init__(self, at: str, kind: str, part: tuple[int, int], cores: Cores, rows: Path | None) -> None:
+        self.at, self.kind, self.part, self.cores, self.rows = at, kind, part, cores, rows
 
     def subject(self, name: str) -> list[Verdict]:
         with self.cores.free:
@@ -46,7 +48,8 @@ class Search:
     def _kernel(self, name: str, problems: Sequence[Launch]) -> list[Verdict]:
         trial = Trial(problems, COPIES)
         mutants = trial.mutants()
-        chosen = [n for n, mutant in enumerate(mutants) if self._asked(mutant)]
+        number, count = self.part
+        chosen = [n for n, mutant in enumerate(mutants) if self._asked(mutant) and n % count == number - 1]
         rows = Rows(self.rows, name, problems[0].text, mutants)
         if unknown := [n for n in chosen if n not in rows.known]:
             self._run_intact(name, trial)
@@ -107,13 +110,14 @@ def main(
     names: Sequence[str],
     at: str = "",
     kind: str = "",
+    part: tuple[int, int] = (1, 1),
     jobs: int = 1,
     rows: Path | None = None,
     page: Path | None = None,
 ) -> int:
     mend(rows)
     names, cores = list(names or SUBJECTS), Cores(jobs)
-    search, last = Search(at, kind, cores, rows), len(LONGEST)
+    search, last = Search(at, kind, part, cores, rows), len(LONGEST)
     order = sorted(range(len(names)), key=lambda n: LONGEST.index(names[n]) if names[n] in LONGEST else last)
     try:
         results = dict(cores.each(lambda n: search.subject(names[n]), order))
@@ -134,9 +138,22 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser("python -m tests.mutants", description="what became of each mutant")
     parser.add_argument("--at", metavar="FILE:LINE", default="", help="those that come from Python lines that begin so")
     parser.add_argument("--kind", choices=sorted({*ORDERING, "bound", "swizzle"}), default="", help="those of a kind")
+    parser.add_argument(
+        "--part", metavar="K/N", type=part_of, default=(1, 1), help="the K-th of N parts of each kernel"
+    )
     parser.add_argument("--jobs", metavar="N", type=int, default=os.cpu_count() or 1, help="processes (default: cores)")
     parser.add_argument("--rows", metavar="FILE", type=Path, help="verdicts are kept here, and not sought again")
     parser.add_argument("--write", metavar="FILE", type=Path, help="a page whose tables become those of this run")
     parser.add_argument("subjects", metavar="SUBJECT", nargs="*", help="kernels (default: all)")
     arguments = parser.parse_args()
-    sys.exit(main(arguments.subjects, arguments.at, arguments.kind, arguments.jobs, arguments.rows, arguments.write))
+    sys.exit(
+        main(
+            arguments.subjects,
+            arguments.at,
+            arguments.kind,
+            arguments.part,
+            arguments.jobs,
+            arguments.rows,
+            arguments.write,
+        )
+    )

@@ -1,9 +1,9 @@
 # makes: atomics-sm_80; attention-sm_80; attention-sm_90; control-sm_80; dropout-sm_90; embedding-sm_80;
 #   layer_norm-sm_90; math-sm_80; matmul_bf16-sm_100; matmul_bf16-sm_80; matmul_f16-sm_80; matmul_f16-sm_90;
 #   matmul_f64-sm_80; matmul_fp8-sm_90; matmul_i8-sm_80; matmul_tf32-sm_80; matmul_tma-sm_90; persistent-sm_100;
-#   persistent-sm_90;
-#   scans-sm_80; softmax-sm_100; softmax-sm_80; transpose-sm_80; vector_add-sm_80; vector_add-sm_90;
-#   vector_add_bf16-sm_90; vector_add_i64-sm_80
+#   persistent-sm_90; scans-sm_80; softmax-sm_100; softmax-sm_80; tcgen05_attention-sm_100; tcgen05_f16-sm_100;
+#   tcgen05_fp8-sm_100; tcgen05_mxf4-sm_100; tcgen05_mxf8-sm_100; tcgen05_nvf4-sm_100; tcgen05_tf32-sm_100;
+#   transpose-sm_80; vector_add-sm_80; vector_add-sm_90; vector_add_bf16-sm_90; vector_add_i64-sm_80
 """Triton kernels, compiled to PTX with no GPU: `python triton_kernels.py DIRECTORY` writes one file a build."""
 
 import os
@@ -129,6 +129,34 @@ def mapped_matmul(a, b, c, k, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr)
 
 
 @triton.jit
+def scaled_matmul(
+    a,
+    a_scales,
+    b,
+    b_scales,
+    c,
+    k,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    FORMAT: tl.constexpr,
+    PACKED: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One tile, with a scale for each BLOCK elements along k, and PACKED elements in a byte."""
+    at_m, at_n, at_k, at_s = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // PACKED), tl.arange(0, K // BLOCK)
+    total = tl.zeros((M, N), dtype=tl.float32)
+    for start in range(0, k, K):
+        bytes, scales = start // PACKED + at_k, start // BLOCK + at_s
+        x = tl.load(a + at_m[:, None] * (k // PACKED) + bytes[None, :])
+        y = tl.load(b + at_n[:, None] * (k // PACKED) + bytes[None, :])
+        x_scales = tl.load(a_scales + at_m[:, None] * (k // BLOCK) + scales[None, :])
+        y_scales = tl.load(b_scales + at_n[:, None] * (k // BLOCK) + scales[None, :])
+        total = tl.dot_scaled(x, x_scales, FORMAT, y.T, y_scales, FORMAT, total)
+    tl.store(c + at_m[:, None] * N + at_n[None, :], total)
+
+
+@triton.jit
 def attention(q, k, v, out, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
     at_m, at_n, at_d = tl.program_id(0) * M + tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     query = tl.load(q + at_m[:, None] * D + at_d[None, :])
@@ -154,7 +182,7 @@ def atomics(x, counts, best, lock, total, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     values = tl.load(x + at, mask=at < n, other=0)
     tl.atomic_add(counts + values % 16, 1, mask=at < n)
-    tl.atomic_max(best, tl.max(values, axis=0), sem="relaxed", scope="cta")
+    tl.atomic_max(best, tl.max(values, axis=0), sem="relaxed", scope="gpu")
     while tl.atomic_cas(lock, 0, 1) == 1:
         pass
     tl.store(total, tl.load(total) + tl.sum(values, axis=0).to(tl.float32))
@@ -288,6 +316,37 @@ BUILDS = {
         {"M": 128, "N": 64, "K": 64},
         (90,),
         {"num_stages": 3},
+    ),
+    **{
+        f"tcgen05_{name}": (
+            matmul,
+            dict(a=f"*{type}", b=f"*{type}", c="*fp32", **MATMUL),
+            TILE | {"M": 128},
+            (100,),
+            {},
+        )
+        for name, type in (("f16", "fp16"), ("tf32", "fp32"), ("fp8", "fp8e4nv"))
+    },
+    **{
+        f"tcgen05_{name}": (
+            scaled_matmul,
+            dict(a=f"*{type}", a_scales=f"*{scale}", b=f"*{type}", b_scales=f"*{scale}", c="*fp32", k="i32"),
+            {"M": 128, "N": 64, "K": 128, "FORMAT": format, "PACKED": packed, "BLOCK": block},
+            (100,),
+            {},
+        )
+        for name, type, scale, format, packed, block in (
+            ("mxf8", "fp8e4nv", "u8", "e4m3", 1, 32),
+            ("mxf4", "u8", "u8", "e2m1", 2, 32),
+            ("nvf4", "u8", "fp8e4nv", "e2m1", 2, 16),
+        )
+    },
+    "tcgen05_attention": (
+        attention,
+        dict(q="*bf16", k="*bf16", v="*bf16", out="*bf16", length="i32", scale="fp32"),
+        {"M": 128, "N": 64, "D": 64},
+        (100,),
+        {},
     ),
     "attention": (
         attention,

@@ -391,6 +391,66 @@ def test_products_by_tma_of_triton(name, rng):
     assert (c == (a.astype(np.float32) @ b.astype(np.float32).T).astype(np.float16)).all()
 
 
+def on_blackwell(name, grid, *arguments):
+    """Launch a kernel for sm_100a. It has no tcgen05 fences between threads, which are strict findings alone."""
+    module = pd.parse(text_of(f"triton-tcgen05_{name}-sm_100"))
+    (kernel,) = module.ir.kernels
+    report = pd.emulate(module[kernel.name], grid, 128, *arguments, *SCRATCH, shared_bytes=200_000)
+    assert report.findings and not report.errors
+    assert all("no tcgen05.fence::" in finding.message for finding in report.findings)
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name, dtype", [("f16", np.float16), ("tf32", np.float32), ("fp8", ml_dtypes.float8_e4m3fn)])
+def test_products_of_triton_by_tcgen05(name, dtype, rng):
+    m, n, k = 130, 70, 100
+    a, b = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((m, k), (k, n)))
+    c = np.full((m, n), np.nan, np.float32)
+    on_blackwell(name, 4, a, b, c, m, n, k, k, n, n)
+    assert (c == a.astype(np.float32) @ b.astype(np.float32)).all()
+
+
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+@pytest.mark.cases(1)
+@pytest.mark.parametrize("name, block", [("mxf8", 32), ("mxf4", 32), ("nvf4", 16)])
+def test_products_of_triton_with_block_scales(name, block, rng):
+    m, n, k = 128, 64, 256
+
+    def factor(rows):
+        """Return the elements and scales as the kernel reads them, and their product."""
+        if name == "mxf8":
+            elements = rng.standard_normal((rows, k)).astype(ml_dtypes.float8_e4m3fn)
+            numbers = elements.astype(np.float64)
+        else:
+            codes = rng.integers(0, 16, (rows, k), np.uint8)
+            elements, numbers = codes[:, ::2] | codes[:, 1::2] << 4, E2M1[codes]
+        if name == "nvf4":
+            scales = rng.uniform(0.25, 4, (rows, k // block)).astype(ml_dtypes.float8_e4m3fn)
+            factors = scales.astype(np.float64)
+        else:
+            scales = rng.integers(120, 134, (rows, k // block), np.uint8)
+            factors = 2.0 ** (scales - 127.0)
+        return elements, scales, numbers * factors.repeat(block, 1)
+
+    (a, a_scales, x), (b, b_scales, y) = factor(m), factor(n)
+    c = np.full((m, n), np.nan, np.float32)
+    on_blackwell(name, 1, a, a_scales, b, b_scales, c, k)
+    np.testing.assert_allclose(c, x @ y.T, rtol=1e-5, atol=1e-5 * np.abs(x @ y.T).max())
+
+
+def test_an_attention_of_triton_by_tcgen05(rng):
+    length, d = 256, 64
+    q, k, v = (rng.standard_normal((length, d)).astype(BF16) for _ in range(3))
+    out = np.full((length, d), np.nan, np.float32).astype(BF16)
+    on_blackwell("attention", 2, q, k, v, out, length, np.float32(np.log2(np.e) / 8))
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = np.where(np.tri(length, dtype=bool), q @ k.T / 8, -np.inf)
+    powers = np.exp(scores - scores.max(1, keepdims=True))
+    np.testing.assert_allclose(out.astype(np.float64), powers / powers.sum(1, keepdims=True) @ v, atol=0.02)
+
+
 def test_a_softmax_of_triton(rng):
     x, out = rng.standard_normal((3, 900)).astype(np.float32), np.zeros((3, 900), np.float32)
     clean(compiled("triton-softmax-sm_80", x, out, 900, 900, *SCRATCH, grid=3, block=128, shared_bytes=4096))

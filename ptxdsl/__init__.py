@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from ptxdsl.trace.control import break_, continue_, elif_, else_, if_, return_, while_
     from ptxdsl.trace.control import range as range
     from ptxdsl.trace.functions import extern, function
+    from ptxdsl.trace.launch_control import ClusterLaunchControl
     from ptxdsl.trace.mapped import MappedTensor
     from ptxdsl.trace.memory import pointer, select, view
     from ptxdsl.trace.mnemonic import ptx
@@ -108,15 +109,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AssembleError", "CallError", "EmulationError", "Error", "Kernel", "LaunchError", "LayoutError", "LinkError",
-    "LinkedProgram", "MappedTensor", "Module", "Parameters", "ParseError", "Ring", "ScheduleError", "TensorMap",
-    "TensorMemoryMma", "TraceError", "UnusedResultWarning", "VerifyError", "WarpgroupMma", "assert_", "autotune",
-    "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_", "cast", "constant", "continue_", "ctaid",
-    "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2", "elect", "elif_", "else_", "emulate", "extern",
-    "f16", "f16x2", "f32", "f64", "fma", "function", "if_", "inline", "kernel", "laneid", "link", "local", "nctaid",
-    "ntid", "pack", "parse", "pointer", "pointer_table", "pred", "printf", "ptr", "ptx", "return_", "s4", "s8",
-    "s16", "s16x2", "s32", "s64", "select", "shared", "special", "tensor_map", "tensor_memory", "tf32", "tid", "u4",
-    "u8", "u16", "u16x2", "u32", "u64", "unpack", "var", "view", "warp", "warpgroup", "warpid", "while_",
+    "AssembleError", "CallError", "ClusterLaunchControl", "EmulationError", "Error", "Kernel", "LaunchError",
+    "LayoutError", "LinkError", "LinkedProgram", "MappedTensor", "Module", "Parameters", "ParseError", "Ring",
+    "ScheduleError", "TensorMap", "TensorMemoryMma", "TraceError", "UnusedResultWarning", "VerifyError",
+    "WarpgroupMma", "assert_", "autotune", "b1", "b8", "b16", "b32", "b64", "b128", "bf16", "bf16x2", "break_",
+    "cast", "constant", "continue_", "ctaid", "debug", "dynamic_shared", "e4m3", "e4m3x2", "e5m2", "e5m2x2",
+    "elect", "elif_", "else_", "emulate", "extern", "f16", "f16x2", "f32", "f64", "fma", "function", "if_",
+    "inline", "kernel", "laneid", "link", "local", "nctaid", "ntid", "pack", "parse", "pointer", "pointer_table",
+    "pred", "printf", "ptr", "ptx", "return_", "s4", "s8", "s16", "s16x2", "s32", "s64", "select", "shared",
+    "special", "tensor_map", "tensor_memory", "tf32", "tid", "u4", "u8", "u16", "u16x2", "u32", "u64", "unpack",
+    "var", "view", "warp", "warpgroup", "warpid", "while_",
 ]  # fmt: skip
 
 _SHADOWING = ("max", "min", "range")  # Python builtins: `from ptxdsl import *` does not replace them
@@ -134,6 +136,7 @@ _HOMES = {
     "kernel": "Kernel Module kernel parse",
     "trace.functions": "extern function",
     "linking.link": "LinkedProgram link",
+    "trace.launch_control": "ClusterLaunchControl",
     "trace.mapped": "MappedTensor",
     "trace.memory": "pointer select view",
     "trace.mnemonic": "ptx",

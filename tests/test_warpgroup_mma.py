@@ -95,7 +95,7 @@ def test_accumulators_become_the_a_of_another_product(name, rng):
 
 
 @pd.kernel(arch="sm_90a", reqntid=128)
-def multiply_converted(a: ptr[f32], b: ptr[e4m3], c: ptr[f32], *, k):
+def multiply_converted(a: ptr[f32], b: ptr[e4m3], c: ptr[f32], *, k, in_order):
     """Multiply A (64, k), which becomes 8-bit in registers, by B (16, k)."""
     tile = pd.shared(e4m3, tile_layout(16, k, 8, 64), align=1024)
     for i in pd.range(pd.tid.x, 16 * k, 128):
@@ -108,18 +108,22 @@ def multiply_converted(a: ptr[f32], b: ptr[e4m3], c: ptr[f32], *, k):
         for register, (row, column) in zip(of_a.registers, of_a.coordinates(), strict=True):
             register.set(a[row * k + column])
         accumulators = mma.accumulators()
-        mma(accumulators, of_a.as_a(e4m3, out=mma.a_registers()))
+        mma(accumulators, of_a.as_a(e4m3, mma.a_registers(), in_order))
         mma.wait(0)
         for register, (row, column) in zip(accumulators.registers, accumulators.coordinates(), strict=True):
             c[row * 16 + column] = register
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_accumulators_become_an_a_of_8_bits(name, rng):
+@pytest.mark.parametrize("in_order", [True, False])
+def test_accumulators_become_an_a_of_8_bits(name, in_order, rng):
     where, k = machine(name), 64
     a, b = rng.integers(-16, 17, (64, k)).astype(np.float32), rng.integers(-4, 5, (16, k)).astype(DTYPES[e4m3])
     c = where.array(np.full((64, 16), 99, np.float32))
-    multiply_converted[1, 128](where.array(a), where.array(b), c, k=k)
+    order = np.arange(k) if in_order else np.arange(k).reshape(-1, 2, 4, 2).swapaxes(1, 2).ravel()
+    multiply_converted[1, 128](
+        where.array(a), where.array(np.ascontiguousarray(b[:, order])), c, k=k, in_order=in_order
+    )
     np.testing.assert_array_equal(where.values(c), a @ b.astype(np.float64).T)
 
 

@@ -95,7 +95,7 @@ def attend(
         pv.wait(0)
         v_ring.release()
         softmax.rescale()
-        softmax.scores.as_a(dtype, out=weights)
+        softmax.scores.as_a(dtype, out=weights, in_order=False)
 
     q_ring.wait()
     with pd.if_(tile.count > 0):
@@ -106,7 +106,7 @@ def attend(
         k_ring.release()
         softmax.limit(tile, tile.end - 1, is_masked=True)
         softmax.weigh()
-        softmax.scores.as_a(dtype, out=weights)
+        softmax.scores.as_a(dtype, out=weights, in_order=False)
         top = pd.min(tile.end - 1, tile.whole_end)
         for i in pd.range(tile.end - 1 - top, unroll=1):
             visit(tile.end - 2 - i, True)

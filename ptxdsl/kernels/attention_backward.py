@@ -87,8 +87,8 @@ def dq_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_Q
             p, tile, (queries, douts, keys, values), begun, ring, consumer.index * ROWS
         )
         out = p.outputs[0] + offset(p.strides[:3], tile.batch, tile.head)
-        first = consumer.index * ROWS
-        store_tile(accumulators, queries, first, traits.dtype, out, p.strides[2], (tile.first, tile.m))
+        rows = tile.first, tile.m
+        store_tile(accumulators, queries, consumer.index * ROWS, traits.dtype, out, p.strides[2], rows)
 
 
 def differentiate_queries(
@@ -159,8 +159,9 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
         for i, (accumulators, staging) in enumerate(zip(gradients, (keys, values), strict=True)):
             strides = p.strides[3 * i : 3 * i + 3]
             out = p.outputs[i] + offset(strides, tile.batch, tile.kv_head)
-            first = consumer.index * ROWS
-            store_tile(accumulators, staging, first, traits.dtype, out, strides[2], (tile.first, tile.n))
+            store_tile(
+                accumulators, staging, consumer.index * ROWS, traits.dtype, out, strides[2], (tile.first, tile.n)
+            )
 
 
 def visited(p: Any, tile: KeyTile) -> Any:

@@ -1,7 +1,8 @@
 """Attention of 8-bit q, k and v (e4m3) on sm_90a, with one scale a head: out = softmax(scale · q @ kᵀ) @ v.
 
-The loop over keys is that of `attention`. V is loaded as (column, key), since wgmma reads 8-bit operands along K only.
-The weights become e4m3 in registers: they are 2**8 at most, so that small ones keep their bits.
+The loop over keys is that of `attention`. The weights become e4m3 in registers: they are 2**8 at most, so that small
+ones keep their bits. wgmma reads 8-bit operands along K only, which are the keys, so a first kernel transposes V. It
+also puts the keys in the order of the weights, which then need no exchange between lanes.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 import ptxdsl as pd
+from ptxdsl import b32, e4m3, ptr, s64, u32
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attend
 from ptxdsl.kernels.flash.fp8 import HEAD, SHIFT, Fp8Traits, fp8_parameters, run_fp8
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
 from ptxdsl.kernels.flash.tile import AttentionTile
-from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP
+from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
 
+COLUMNS, GROUP = 4, 16  # bytes of a word, and keys that `Accumulators.as_a(in_order=False)` permutes
+KEYS_OF_WORDS = [[2 * t + 8 * h + b for h in range(2) for b in range(2)] for t in range(4)]
 PADDING = 8  # elements after a row of the staged output, against bank conflicts
 DEFAULT = Fp8Traits()
 
@@ -48,6 +52,36 @@ def fp8_kernel(p: fp8_parameters(traits), *, traits: Fp8Traits = DEFAULT) -> Non
         softmax = Softmax(qk.accumulators(), pv.accumulators(), scale, None, SHIFT)
         attend(tile, qk, pv, softmax, rings, Turns(consumer.index, traits.consumers))
         store(p, tile, softmax, staging, row, p.scale_v[kv_head])
+
+
+@pd.kernel(reqntid=WARPGROUP)
+def transpose_kernel(
+    v: ptr[e4m3], batch_stride: s64, head_stride: s64, row_stride: s64, n: u32, out: ptr[e4m3]
+) -> None:
+    """Write V (batch, head, key, 128) as (batch, head, 128, padded key); keys past the end are zero.
+
+    A warp transposes 32 keys, a lane four columns of them. The grid is (padded keys / 128, heads, batches).
+    """
+    first = (pd.ctaid.x * (WARPGROUP // WARP) + pd.warpid) * WARP
+    source = v + offset((batch_stride, head_stride), pd.ctaid.z, pd.ctaid.y) + (pd.laneid * COLUMNS).to(s64)
+    words = [pd.var(b32, 0) for _ in range(WARP)]  # of each key, four columns
+    for i, word in enumerate(words):
+        with pd.if_(first + i < n):
+            word.set(pd.ptx.ld.global_.b32(source + (first + i).to(s64) * row_stride))
+    padded = pd.nctaid.x * WARPGROUP
+    row = (pd.ctaid.z * pd.nctaid.y + pd.ctaid.y) * HEAD + pd.laneid * COLUMNS
+    target = out + row.to(s64) * padded.to(s64) + first.to(s64)
+    for group in range(0, WARP, GROUP):
+        columns = zip(*(transposed([words[group + key] for key in keys]) for keys in KEYS_OF_WORDS), strict=True)
+        for column, of_column in enumerate(columns):
+            pd.ptx.st.global_.v4.b32(target + padded.to(s64) * column + group, of_column)
+
+
+def transposed(rows: list[Any]) -> list[Any]:
+    """Transpose four rows of four bytes."""
+    a, b, c, d = rows
+    halves = [(pd.ptx.prmt.b32(a, b, bytes_), pd.ptx.prmt.b32(c, d, bytes_)) for bytes_ in (0x5140, 0x7362)]
+    return [pd.ptx.prmt.b32(upper, lower, bytes_) for upper, lower in halves for bytes_ in (0x5410, 0x7632)]
 
 
 def load(p: Any, tile: AttentionTile, arrays: Any, rings: Any) -> None:
@@ -95,18 +129,19 @@ def attention_fp8(
 ) -> Any:
     """Compute softmax(scale · (scale_q·q) @ (scale_k·k)ᵀ) @ (scale_v·v) for each head, and return it.
 
-    q (B, H, M, 128), k and v (B, Hkv, N, 128): float8_e4m3fn. H is a multiple of Hkv. q and k have contiguous columns.
-        v has contiguous keys: it is the view, with the last axes swapped, of a (B, Hkv, 128, N) array, since wgmma
-        reads 8-bit operands along K only. Its N is padded to a multiple of 16.
+    q (B, H, M, 128), k and v (B, Hkv, N, 128): float8_e4m3fn, with the strides of `attention`. H is a multiple of Hkv.
     scale_q (B, H), scale_k and scale_v (B, Hkv): float32, the scale of each head.
     causal, window, scale: as in `attention`.
     out (B, H, M, 128): bfloat16 or float16, allocated as bfloat16 by default.
     return_lse: return (out, lse), where lse (B, H, M) is the logarithm of the sum of exp(score), in float32.
 
-    Weights are rounded to e4m3 before they are multiplied by v; the tensor cores accumulate in float32. A query that
+    v is transposed first, into memory of its size: wgmma reads 8-bit operands along K only. Weights are rounded to e4m3
+    before they are multiplied by v; the tensor cores add products with fewer bits than float32 has. A query that
     sees no key gets an output of 0 and an lse of -inf. Raises LaunchError for arrays that do not fit each other or the
     kernel; nothing is written then.
 
-    >>> out = attention_fp8(q, k, v_t.swapaxes(2, 3), scale_q, scale_k, scale_v, causal=True)
+    >>> out = attention_fp8(q, k, v, scale_q, scale_k, scale_v, causal=True)
     """
-    return run_fp8(fp8_kernel, (q, k, v), (scale_q, scale_k, scale_v), causal, window, scale, out, return_lse)
+    return run_fp8(
+        (transpose_kernel, fp8_kernel), (q, k, v), (scale_q, scale_k, scale_v), causal, window, scale, out, return_lse
+    )

@@ -52,8 +52,6 @@ def mla_kernel(p: mla_parameters(traits), *, traits: MlaTraits = DEFAULT) -> Non
     q_ring = pd.Ring(1, stage_bytes=PIECES * PIECE_BYTES, consumers=BOTH, each="warpgroup")
     rings = [TileRings.create() for _ in range(OWNERS)]
     tile = DecodeTile(p, traits)
-    with pd.warpgroup(0, registers=PRODUCER_REGISTERS), pd.warp(0), pd.elect():
-        load(p, tile, (queries, keys), q_ring, rings)
     for number, visit in enumerate((lead, follow)):
         with pd.warpgroup(1 + number, registers=CONSUMER_REGISTERS) as role:
             consumer = Consumer(tile, role, number, p.scale, (queries, keys, statistics), rings)
@@ -61,6 +59,9 @@ def mla_kernel(p: mla_parameters(traits), *, traits: MlaTraits = DEFAULT) -> Non
             visit(consumer, tile)
             consumer.add_totals()
             store_half(p, tile, consumer)
+    # The producer comes last: after its code, ptxas would compute the descriptors of the consumers in vector registers.
+    with pd.warpgroup(0, registers=PRODUCER_REGISTERS), pd.warp(0), pd.elect():
+        load(p, tile, (queries, keys), q_ring, rings)
 
 
 def load(p: Any, tile: DecodeTile, arrays: Any, q_ring: pd.Ring, rings: Any) -> None:

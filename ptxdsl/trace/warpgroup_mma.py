@@ -56,10 +56,14 @@ class Accumulators(HeldAccumulators):
             return quad_rows(self.registers, self.shape, warp, self.first_row)
 
     @public
-    def as_a(self, type: Type = bf16, out: Sequence[Sequence[Var]] | None = None) -> list[list[Any]]:
+    def as_a(
+        self, type: Type = bf16, out: Sequence[Sequence[Var]] | None = None, in_order: bool = True
+    ) -> list[list[Any]]:
         """Convert the accumulators to operand A of a following product, whose K are these columns.
 
         Returns the four registers of each K step, new ones or those of `out`, which `WarpgroupMma.a_registers` makes.
+        For types of 8 bits, lanes exchange columns, unless `in_order` is False. Then column 16g + 8h + 2t + b of the
+        accumulators is at 16g + 4t + 2h + b of K, for h and b of 0 and 1, and B needs its K in that order.
         """
         if self.type is not f32 or type not in CONVERTED or self.shape[0] != ROWS or self.shape[1] * type.bits % A_BITS:
             refuse(
@@ -67,7 +71,7 @@ class Accumulators(HeldAccumulators):
                 "64 rows of f32 become bf16 or f16, 16 columns a K step, or e4m3 or e5m2, 32 columns a K step",
             )
         words: list[Any] = []
-        for word in self._words(type) if type.bits == 16 else self._exchanged_words(type):
+        for word in self._exchanged_words(type) if type.bits == 8 and in_order else self._words(type):
             if out is not None:
                 target = out[len(words) // A_REGISTERS][len(words) % A_REGISTERS]
                 target.set(word)
@@ -76,9 +80,19 @@ class Accumulators(HeldAccumulators):
         return [words[n : n + A_REGISTERS] for n in range(0, len(words), A_REGISTERS)]
 
     def _words(self, type: Type) -> Iterator[Any]:
-        """Yield the accumulators converted to 16 bits, two neighbouring columns a word."""
+        """Yield the accumulators converted, two neighbouring columns a word, or two pairs that are 8 columns apart."""
+        if type.bits == 8:
+            for above, below, right_above, right_below in self._pairs(type):
+                yield from (pack(above, right_above), pack(below, right_below))
+            return
         for low, high in zip(self.registers[::2], self.registers[1::2], strict=True):
             yield operate(CONVERTED[type], high, low, type=b32)
+
+    def _pairs(self, type: Type) -> Iterator[list[Any]]:
+        """Yield the pairs of 8-bit columns that a lane holds of 16: of two rows, then those 8 columns to the right."""
+        for n in range(0, len(self.registers), 8):
+            lows, highs = self.registers[n : n + 8 : 2], self.registers[n + 1 : n + 8 : 2]
+            yield [operate(CONVERTED[type], high, low, type=b16) for low, high in zip(lows, highs, strict=True)]
 
     def _exchanged_words(self, type: Type) -> Iterator[Any]:
         """Yield the accumulators converted to 8 bits, four neighbouring columns a word.
@@ -91,11 +105,7 @@ class Accumulators(HeldAccumulators):
             is_even, is_first = lane % 2 == 0, lane < 2
             source = laneid - lane + lane % 2 * 2 + lane // 2
             bytes_of = [select(is_first, cast(first, u32), second) for first, second in PAIRS]
-            for n in range(0, len(self.registers), 8):
-                pairs = [
-                    operate(CONVERTED[type], high, low, type=b16)
-                    for low, high in zip(self.registers[n : n + 8 : 2], self.registers[n + 1 : n + 8 : 2], strict=True)
-                ]
+            for pairs in self._pairs(type):
                 left, right = pack(*pairs[:2]), pack(*pairs[2:])  # both rows
                 received = [
                     operate("shfl.sync.idx.b32", select(is_even, *sent), at, WARP - 1, ALL_LANES, type=b32)

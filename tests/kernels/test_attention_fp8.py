@@ -24,14 +24,6 @@ def quantised(rng, *shape):
     return (values / scales[:, :, None, None]).astype(E4M3), scales
 
 
-def transposed(values):
-    """Return the same array with contiguous keys, padded to a multiple of 16."""
-    batch, heads, n, d = values.shape
-    stored = np.full((batch, heads, d, -(-n // 16) * 16), np.nan, values.dtype)
-    stored[..., :n] = values.swapaxes(2, 3)
-    return stored
-
-
 def check(where, rng, q_shape, kv_heads, n, dtype=BF16, **options):
     """Compute attention of quantised arrays into a poisoned output, and compare it with that in float64."""
     batch = q_shape[0]
@@ -39,14 +31,13 @@ def check(where, rng, q_shape, kv_heads, n, dtype=BF16, **options):
         quantised(rng, *s) for s in (q_shape, (batch, kv_heads, n, D), (batch, kv_heads, n, D))
     )
     out = where.array(np.full(q_shape, np.nan, dtype))
-    stored = where.array(transposed(v))
-    given = where.array(q), where.array(k), stored.swapaxes(2, 3)[:, :, :n]
-    result = attention_fp8(*given, *map(where.array, (scale_q, scale_k, scale_v)), out=out, return_lse=True, **options)
+    given = map(where.array, (q, k, v, scale_q, scale_k, scale_v))
+    result = attention_fp8(*given, out=out, return_lse=True, **options)
     assert result[0] is out
     found, lse = map(where.values, result)
     exact = [x.astype(np.float64) * s[:, :, None, None] for x, s in ((q, scale_q), (k, scale_k), (v, scale_v))]
     wanted, sums = reference(*exact, **options)
-    np.testing.assert_allclose(lse, sums, atol=1e-3)
+    np.testing.assert_allclose(lse, sums, atol=5e-3)  # tensor cores add 8-bit products with fewer bits than float32 has
     within, _ = reference(*exact[:2], np.abs(exact[2]), **options)  # the weights times the absolute values
     error = np.abs(found - wanted)
     assert (error <= ROUNDING * within + 2.0**-8 * np.abs(wanted) + 1e-6).all()
@@ -82,7 +73,7 @@ def test_all_stays_in_registers(bounds):
 def arrays():
     return {
         "q": np.ones((1, 2, 8, D), E4M3), "k": np.ones((1, 2, 32, D), E4M3),
-        "v": np.ones((1, 2, D, 32), E4M3).swapaxes(2, 3),
+        "v": np.ones((1, 2, 32, D), E4M3),
         **{f"scale_{name}": np.ones((1, 2), np.float32) for name in "qkv"},
     }  # fmt: skip
 
@@ -125,16 +116,3 @@ def test_refusals(case):
     with pytest.raises(pd.LaunchError) as error:
         attention_fp8(**(arrays() | changes))
     assert (error.value.message, error.value.help) == (message, help)
-
-
-def test_values_with_contiguous_columns_are_refused():
-    values = np.ones((1, 2, 32, D), E4M3)
-    with pytest.raises(pd.LaunchError) as error:
-        attention_fp8(**(arrays() | {"v": values}))
-    assert error.value.message == (
-        f"`v` has strides of (8192, 4096, 128, 1) elements and the address {values.ctypes.data:#x}; the keys of a column "
-        "follow one another, and columns are 16 bytes aligned"
-    )
-    assert error.value.help == (
-        "store it as (B, Hkv, 128, N), N padded to a multiple of 16, and pass the view with the last axes swapped"
-    )

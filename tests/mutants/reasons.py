@@ -186,14 +186,14 @@ OF_KERNELS = (
         r"grouped|scaled",
     ),
     (
-        r"(15_flash_)?attention\.py",
+        r"(15_flash_)?attention(_mla)?\.py|latent\.py",
         r"fence\.mbarrier_init",
         r"removed",
         "the same thread executes the fence of the next ring, which covers these mbarriers too",
         r"attention",
     ),
     (
-        r"attention\.py",
+        r"attention(_mla)?\.py|latent\.py",
         r"bar\.sync 0;",
         r"removed",
         "the barrier of the next ring orders the initialisation of these mbarriers too",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -14,7 +15,6 @@ from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
 from ptxdsl.kernels.flash.call import (
     DENSE,
     LOG2_E,
-    TMA_BYTES,
     check_apart,
     check_number,
     check_rows,
@@ -25,7 +25,8 @@ from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
 from ptxdsl.types import Type, bf16, e4m3, f16, s32, s64
 
 HEAD = 128  # columns of q, k and v
-CONFIG = AttentionConfig(128, 128, 2)
+CONFIG = AttentionConfig(128, 192, 2)
+PADDED = 128  # the keys of the transposed values are a multiple of this
 SHIFT = 8  # weights are 2**8 at most, in e4m3, whose largest number is 448
 
 
@@ -75,7 +76,7 @@ def fp8_parameters(traits: Fp8Traits) -> Any:
 
 
 def run_fp8(
-    kernel: Any, operands: tuple[Any, Any, Any], scales: tuple[Any, Any, Any], causal: bool, window: Any,
+    kernels: Sequence[Any], operands: tuple[Any, Any, Any], scales: tuple[Any, Any, Any], causal: bool, window: Any,
     scale: float | None, out: Any, return_lse: bool,
 ) -> Any:  # fmt: skip
     """Check a call of attention_fp8 and launch it. Returns out, or (out, lse)."""
@@ -92,9 +93,15 @@ def run_fp8(
     if output.array.size:
         left, right = (side is not None for side in sides)
         traits = Fp8Traits(is_bounded=(left, right), out_type=output.type)
-        transposed = v.owner.swapaxes(2, 3)
+        transpose_kernel, kernel = kernels
+        blocks = -(-n // PADDED) or 1
+        transposed = empty(q, (batch, kv_heads, HEAD, blocks * PADDED), e4m3)
+        if n:
+            transpose_kernel[(blocks, kv_heads, batch), PADDED](
+                arrays.strided(v.owner), *v.array.strides[:3], n, transposed
+            )
         launched = fp8_parameters(traits)(
-            q=q.owner, k=k.owner if n else q.owner, v=transposed if n else q.owner,
+            q=q.owner, k=k.owner if n else q.owner, v=transposed,
             **{x.name: x.owner for x in of_heads}, out=arrays.strided(output.owner), lse=lse,
             out_strides=output.array.strides[:3], lse_strides=(heads * m, m), extents=(m, n), group=heads // kv_heads,
             window=tuple(side or 0 for side in sides), scale=factor * LOG2_E,
@@ -123,24 +130,9 @@ def _checked(q: object, k: object, v: object) -> tuple[ArrayArgument, ArrayArgum
             f"{shown}: {of_queries[1]} query heads do not divide among {of_keys[1]} key heads",
             help="H is a multiple of Hkv",
         )
-    check_strides(of_q)
-    check_strides(of_k)
-    _check_transposed(of_v)
+    for operand in (of_q, of_k, of_v):
+        check_strides(operand)
     return of_q, of_k, of_v
-
-
-def _check_transposed(v: ArrayArgument) -> None:
-    """Refuse values whose keys are not contiguous: wgmma reads 8-bit operands along K only, which are the keys."""
-    *outer, keys, columns = v.array.strides
-    steps = [n for n, extent in zip((*outer, columns), (*v.array.shape[:2], HEAD), strict=True) if extent > 1]
-    aligned = not v.array.pointer % TMA_BYTES and not any(n % TMA_BYTES or n <= 0 for n in steps)
-    if v.array.size and not (keys == 1 and aligned):
-        raise LaunchError(
-            f"`v` has strides of {v.array.strides} elements and the address {v.array.pointer:#x}; the keys of a column "
-            f"follow one another, and columns are {TMA_BYTES} bytes aligned",
-            help=f"store it as (B, Hkv, {HEAD}, N), N padded to a multiple of {TMA_BYTES}, and pass the view with the "
-            "last axes swapped",
-        )
 
 
 def _checked_scale(name: str, owner: object, shape: tuple[int, int]) -> ArrayArgument:

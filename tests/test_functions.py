@@ -309,7 +309,7 @@ REFUSED = {
     "mixed(1, 1, n > 1, x, x)": "`mixed` takes ptr[f32] as `q`; found `x`, a ptr[u32]\n"
     "  help: bitcast() changes the element type; an address stays in its state space",
     "push(n)": "the function `push` changes `PUSHED` of Python: it is traced only once for all calls\n  help: return what it computes; a helper without @pd.function is traced at each call",
-    "rolling(n)": "`held[0]` has another value in the next iteration of the `for` over pd.range (functions.py:10): Python traces the body once, so every iteration would use the first value\n  help: keep a value that changes in the kernel in a variable: `pd.var(u32, 0)`; or unroll by Python's `range`, when the trip count is known while tracing",
+    "rolling(n)": "`held[0]` has another value in the next iteration of the `for` over pd.range (functions.py:10): Python traces the body once, so every iteration would use the first value\n  help: keep it in a variable: `held[0] = pd.var(u32, 0)` before, and `held[0].set(…)` here; or unroll by Python's `range`, when the trip count is known while tracing",
     "none(n)": "the function `none` is annotated to return u32, and ends without a result\n  help: end it by a `return`; "
     "`pd.return_(p, value=…)` leaves it before, for the threads where `p` holds",
     "untold(n)": "the function `untold` returns `a`, a u32, but its annotation declares no result\n"

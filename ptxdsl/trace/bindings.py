@@ -14,24 +14,10 @@ from ptxdsl.errors import Names, names_of_calls
 from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.keys import plain_key
-from ptxdsl.trace.literal import encode
 from ptxdsl.trace.liveness import live_after
-from ptxdsl.trace.operators import is_floating
-from ptxdsl.trace.rounds import (
-    BY_NUMBER,
-    UNROLL,
-    Rounds,
-    Suspect,
-    apply_changes,
-    changes_of,
-    instead_of,
-    is_memory,
-    refuse_advanced,
-)
+from ptxdsl.trace.rounds import Rounds, Suspect, apply_changes, changes_of, refuse_advanced, remedy
 from ptxdsl.trace.sentences import assigning
 from ptxdsl.trace.state import Record, Snapshot
-from ptxdsl.trace.tensor_map import TensorMap
-from ptxdsl.types import Pointer, Type, f32, pred, s32, u32
 
 _UNBOUND = object()
 
@@ -104,62 +90,13 @@ def _differs(old: Any, new: Any) -> bool:
 
 
 def _refuse(name: str, old: Any, new: Any, region: ControlRegion) -> NoReturn:
-    if is_memory(old) and is_memory(new) and not isinstance(old, Source):
-        refuse(
-            f"`{name}` is bound to another array in {region.words}, and read later: Python does that once while "
-            f"tracing, however often the kernel executes it",
-            f"{BY_NUMBER}; {UNROLL}" if region.again else BY_NUMBER,
-            at=assigning(region.opened, name),
-        )
-    happens = "each iteration would read the old value" if region.again else "all threads would see the new value"
+    loops = region.again is not None
+    happens = "each iteration would read the old value" if loops else "all threads would see the new value"
     location = new.site.location if isinstance(new, Scalar) and new.site.location.line else None
-    if getattr(old, "writable", False) and getattr(new, "writable", False):
+    if getattr(new, "writable", False) or not isinstance(new, Source):
         location = assigning(region.opened, name)
     refuse(
         f"`{name}` is rebound in {region.words}, and read later: Python traces the body once, so {happens}",
-        _mend(name, old, new, region.again is not None),
+        remedy(name, old, new, loops),
         at=location,
     )
-
-
-def _mend(name: str, old: Any, new: Any, loops: bool) -> str:
-    """Return the help line for a rebound name."""
-    written = f"`{name}.set(…)` or `{name} += …`"
-    if getattr(old, "writable", False):
-        if getattr(new, "writable", False):
-            return f"write to the variable: `{name}.set(…)`; to exchange two, keep what one of them holds by `.value`"
-        return f"`{name}` is a variable: write to it by {written}; `=` makes another value of the name"
-    if isinstance(old, tuple | list) and old and isinstance(old[0], Source | int | float):
-        type = _type(old[0], new[0] if isinstance(new, tuple | list) and new else None)
-        return f"make it a variable first (`{name} = [pd.var({type}, …), …]`), and write to that: `{name}[0].set(…)`"
-    if not isinstance(old, Source | int | float | None) and not isinstance(new, Source):
-        return instead_of(old, loops)
-    return f"make it a variable first (`{name} = {_variable(name, old, new)}`), and write to that: {written}"
-
-
-def _variable(name: str, old: Any, new: Any) -> str:
-    """Return the `pd.var(…)` call that can hold both values."""
-    type = _type(old, new)
-    if isinstance(old, Source) and not (isinstance(old, Scalar) and not old.region.open):
-        return f"pd.var({type}, {name})"
-    if not isinstance(old, int | float) or not isinstance(type, Type):
-        return f"pd.var({type})"
-    if type is pred:  # no predicate constants exist; the help line of `set` shows the conversion to u32
-        type = u32
-    number = float(old) if is_floating(type) else int(old) if isinstance(old, bool) else old
-    try:
-        encode(number, type)
-    except ValueError:
-        return f"pd.var({type}, …)"
-    return f"pd.var({type}, {number})"
-
-
-def _type(old: Any, new: Any) -> Type | Pointer | TensorMap:
-    """Return the type of the traced value among the two, or the type pd.range and pd.var would give Python numbers."""
-    typed = next((value.type for value in (old, new) if isinstance(value, Source)), None)
-    if typed is not None:
-        return typed
-    numbers = [value for value in (old, new) if isinstance(value, int | float)]
-    if any(isinstance(value, float) for value in numbers):
-        return f32
-    return s32 if any(value < 0 for value in numbers) else u32

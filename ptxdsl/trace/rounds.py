@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NoReturn
 
-import numpy as np
-
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, raised_at
-from ptxdsl.trace import drawn
+from ptxdsl.trace import literal
 from ptxdsl.trace.builder import Builder, ControlRegion, refuse
+from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.sentences import advancing
 from ptxdsl.trace.state import POSITION, Path, Record, Snapshot
+from ptxdsl.types import Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
 
@@ -77,7 +77,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
             refuse(
                 f"`{record.name}` advances in {region.words}, which Python traces once: every iteration would use "
                 f"the first value",
-                f"{BY_NUMBER}; {UNROLL}",
+                f"{_BY_NUMBER}; {_UNROLL}",
                 at=advancing(region.opened, record.name),
             )
 
@@ -94,7 +94,8 @@ def changes_of(record: Record, state: Snapshot) -> list[Change]:
         is_plain = isinstance(value, _PLAIN) or id(value) not in stood
         return value if is_plain else Reference(stood[id(value)])
 
-    after = record.kind.mapped(record.kind.copy(record.holder), encoded)
+    now = record.kind.read(record.holder)
+    after = now if record.kind.is_opaque else {key: encoded(value) for key, value in now.items()}
     return [Change(record.path, after, *record.differences()[0])]
 
 
@@ -111,7 +112,7 @@ def apply_changes(changes: list[Change], state: Snapshot) -> None:
     for change in changes:
         record = records.get(change.path)
         if record is not None:
-            record.restore(record.kind.mapped(change.after, decoded))
+            record.restore({key: decoded(value) for key, value in change.after.items()})
 
 
 def check_rounds(first: Builder, trace: Callable[[Rounds], Builder]) -> None:
@@ -166,37 +167,42 @@ def _refuse(suspects: dict[int, Suspect], at: float, location: Location | None, 
         happens += "Python changed it once while tracing, however often the kernel executes it"
     else:
         happens += "Python changed it while tracing, whether or not the kernel executes it"
-    raise TraceError(happens, at=location or suspect.location, help=_mend(change, suspect.loops)) from None
+    help = remedy(change.name, change.old, change.new, suspect.loops)
+    raise TraceError(happens, at=location or suspect.location, help=help) from None
 
 
-BY_NUMBER = "use one array with an extra dimension, and keep its index in a `pd.var`"
-UNROLL = "or unroll by Python's `range`, when the trip count is known while tracing"
+_BY_NUMBER = "use one array with an extra dimension, and keep its index in a `pd.var`"
+_UNROLL = "or unroll by Python's `range`, when the trip count is known while tracing"
 
 
-def _mend(change: Change, loops: bool) -> str:
-    """Return the help line for a change."""
-    if isinstance(change.new, bool | int | float) and isinstance(change.old, bool | int | float):
-        type = "f32" if isinstance(change.new, float) else "u32" if min(change.old, change.new) >= 0 else "s32"
-        old = int(change.old) if isinstance(change.old, bool) else change.old
-        counted = f"keep a value that changes in the kernel in a variable: `pd.var({type}, {old!r})`"
-        return f"{counted}; {UNROLL}" if loops else f"{counted}, made before the branch"
-    return instead_of(change.new, loops)
+def remedy(name: str, old: Any, new: Any, loops: bool) -> str:
+    """Return the help line for Python state that changes in a branch or loop."""
+    if is_memory(new) and not isinstance(new, Source):
+        help = _BY_NUMBER
+    elif getattr(old, "writable", False):
+        help = f"`=` binds the name to another value; write to the variable: `{name}.set(…)`"
+    elif isinstance(old, Source | int | float) or isinstance(new, Source):
+        help = f"keep it in a variable: `{name} = {_variable(name, old, new)}` before, and `{name}.set(…)` here"
+    else:
+        before = "loop" if loops else "branch"
+        help = f"keep each result in a `pd.var` or in memory; make other changes before the {before}"
+    return f"{help}; {_UNROLL}" if loops and not isinstance(new, Source) else help
 
 
-def instead_of(value: Any, loops: bool) -> str:
-    """Return the help line for a Python object that changes in a branch or loop."""
-    if drawn.is_generator(type(value)):
-        instead = (
-            "random numbers of Python are constants: compute them in the kernel from a seed, or read them from an array"
-        )
-        return f"{instead}; {UNROLL}" if loops else instead
-    if isinstance(value, np.ndarray):
-        return "numpy computes while tracing; memory that the kernel writes is a pd.shared, or a parameter"
-    if loops and is_memory(value):
-        return f"{BY_NUMBER}; {UNROLL}"
-    if loops:
-        return f"keep results in a `pd.var` or in memory; make other changes before the loop, {UNROLL}"
-    return "keep results in a `pd.var` or in memory; make other changes before the branch"
+def _variable(name: str, old: Any, new: Any) -> str:
+    """Return the `pd.var(…)` call that can hold both values; Python numbers get the types that pd.range gives them."""
+    typed = [value.type for value in (old, new) if isinstance(value, Source)]
+    numbers = [value for value in (old, new) if isinstance(value, int | float)]
+    is_float = any(isinstance(value, float) for value in numbers)
+    type = typed[0] if typed else f32 if is_float else s32 if min(numbers) < 0 else u32
+    if type is pred and not isinstance(old, Source):  # predicates have no constants
+        type = u32
+    first = "…"
+    if isinstance(old, Source):
+        first = "…" if isinstance(old, Scalar) and not old.region.open else name
+    elif isinstance(old, int | float) and isinstance(type, Type):
+        first = repr(+old) if type.is_float or old >= literal.limits(type)[0] else "…"
+    return f"pd.var({type}, {first})"
 
 
 def is_memory(value: Any) -> bool:

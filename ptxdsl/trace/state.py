@@ -12,9 +12,9 @@ from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from functools import cache, partial
 from io import IOBase
-from operator import eq, is_, length_hint
+from operator import is_, itemgetter, length_hint
 from types import (
     BuiltinMethodType,
     CellType,
@@ -41,120 +41,117 @@ MOST_BYTES = 1 << 20  # maximum size of a copied array
 _OUR_KERNELS = "ptxdsl.kernels"
 _NUMBERS_AND_TEXTS = {int, float, bool, str, type(None)}
 Path: TypeAlias = tuple[object, ...]  # scope number, name in it, and the keys from there
-
-
-def _are_identical(now: Any, before: Any) -> bool:
-    """True if two copies hold the same objects, under the same keys in the same order."""
-    if isinstance(now, dict):
-        alike = len(now) == len(before) and all(map(is_, now, before))
-        return alike and all(map(is_, now.values(), before.values()))
-    return len(now) == len(before) and all(map(is_, now, before))
+Parts: TypeAlias = dict[Any, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """How to copy, compare and restore what a kind of holders holds.
+    """How to read and restore what a kind of holders holds.
 
-    A copy is a tuple of elements, or a dict of named parts; `text` formats the name of a part from the holder's and its
-    key. An opaque copy has no parts. Holders without `restore` cannot be written.
+    `read` returns the parts by their keys. They are compared by identity; an opaque holder has one part, of the key "",
+    which is compared by value. `text` formats the name of a part from the holder's name and the key. Holders without
+    `write` cannot be restored.
     """
 
-    copy: Callable[[Any], Any]
-    text: str = "{0}"
-    restore: Callable[[Any, Any], None] | None = None
-    same: Callable[[Any, Any], bool] = _are_identical  # of the copy now and the one before
+    read: Callable[[Any], Parts]
+    write: Callable[[Any, Parts], None] | None = None
+    text: str = "{0}.{1}"
     is_opaque: bool = False
-    leads_to_class: bool = False
 
-    def items(self, copy: Any) -> Iterable[tuple[Any, object]]:
-        """Return the parts of a copy by their keys."""
+    def same(self, now: Parts, before: Parts) -> bool:
+        """True if two readings have the same objects, under the same keys in the same order, or equal contents."""
         if self.is_opaque:
-            return ()
-        return copy.items() if isinstance(copy, dict) else enumerate(copy)
-
-    def mapped(self, copy: Any, function: Callable[[object], object]) -> Any:
-        """Return a copy with `function` applied to its parts."""
-        if self.is_opaque:
-            return copy
-        if isinstance(copy, dict):
-            return {key: function(value) for key, value in copy.items()}
-        return tuple(map(function, copy))
+            return drawn.same(now[""], before[""])
+        alike = len(now) == len(before) and all(map(is_, now.values(), before.values()))
+        return alike and list(now) == list(before)
 
     def named(self, holder: str, key: object) -> str:
         """Return the text of a part in messages."""
         return holder if key == "" else self.text.format(holder, key)
 
 
-def _refilled(holder: Any, copy: Any) -> None:
+def _opaque(read: Callable[[Any], Any], write: Callable[[Any, Any], None] | None = None) -> Kind:
+    """Return the kind of holders whose contents are one value."""
+    put = None if write is None else lambda holder, parts: write(holder, parts[""])
+    return Kind(lambda holder: {"": read(holder)}, put, is_opaque=True)
+
+
+def _refill(holder: Any, items: Any) -> None:
     """Restore a list, deque, dict or set."""
     holder.clear()
-    (holder.extend if isinstance(copy, tuple) else holder.update)(copy)
+    (holder.extend if isinstance(holder, list | deque) else holder.update)(items)
 
 
-def _named_kind(copy: Callable[[Any], dict[str, Any]], put: Any, drop: Any, text: str, leads: bool = False) -> Kind:
-    """Return the kind of holders of named parts, each of which is restored by `put` or `drop`."""
-
-    def restore(holder: Any, before: dict[str, Any]) -> None:
-        for name in copy(holder).keys() - before.keys():
-            drop(holder, name)
-        for name, value in before.items():
-            put(holder, name, value)
-
-    return Kind(copy, text, restore, leads_to_class=leads)
+def _attributes_of(holder: Any) -> Parts:
+    """Return the attributes of an object, in its `__slots__` and its `__dict__`."""
+    slots = {name: getattr(holder, name) for name in _slots(type(holder)) if hasattr(holder, name)}
+    return slots | getattr(holder, "__dict__", {})
 
 
-def _array_copy(holder: Any) -> Any:
-    """Return a copy of an array; None for a large or read-only one."""
-    return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
+def _set_attributes(holder: Any, parts: Parts) -> None:
+    held, slots = getattr(holder, "__dict__", {}), _slots(type(holder))
+    _refill(held, {name: value for name, value in parts.items() if name not in slots})
+    for name in slots:
+        if name in parts:
+            object.__setattr__(holder, name, parts[name])
+        elif hasattr(holder, name):
+            object.__delattr__(holder, name)
 
 
-def _are_equal_arrays(now: Any, before: Any) -> bool:
-    is_known = now is not None and before is not None
-    return not is_known or (now.shape == before.shape and now.tobytes() == before.tobytes())
+@cache
+def _slots(of: type) -> list[str]:
+    slots = (base.__dict__.get("__slots__", ()) for base in of.__mro__)
+    names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
+    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
-def _slot_kind(names: tuple[str, ...]) -> Kind:
-    """Return the kind of objects with these `__slots__`."""
-
-    def copy(holder: Any) -> dict[str, object]:
-        return {name: getattr(holder, name) for name in names if hasattr(holder, name)}
-
-    return _named_kind(copy, object.__setattr__, object.__delattr__, "{0}.{1}", leads=True)
-
-
-def _cells_of(function: Any) -> dict[str, object]:
+def _shared_with(function: Any) -> Parts:
     """Return the closure cells of a function, and the module globals that it assigns."""
-    shared = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     bound = {name: function.__globals__.get(name) for name in _module_names(function.__code__, "STORE")}
-    return {name: cell.cell_contents for name, cell in shared if cell != CellType()} | bound  # not an empty one
+    return {name: cell.cell_contents for name, cell in cells if cell != CellType()} | bound  # not an empty one
 
 
-def _reset_cells(function: Any, copy: Any) -> None:
+def _set_shared(function: Any, parts: Parts) -> None:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        if name in copy:
-            cell.cell_contents = copy[name]
+        if name in parts:
+            cell.cell_contents = parts[name]
     for name in _module_names(function.__code__, "STORE"):
-        function.__globals__[name] = copy[name]
+        function.__globals__[name] = parts[name]
 
 
-def _members_of(cls: Any) -> dict[str, object]:
+def _members_of(cls: Any) -> Parts:
     """Return the members of a class other than functions."""
     members = vars(cls).items()
     return {name: value for name, value in members if not name.startswith("__") and not hasattr(value, "__get__")}
 
 
+def _named(read: Callable[[Any], Parts], put: Any, drop: Any, text: str) -> Kind:
+    """Return the kind of holders whose parts are restored one by one, by `put` or `drop`."""
+
+    def write(holder: Any, before: Parts) -> None:
+        for name in read(holder).keys() - before.keys():
+            drop(holder, name)
+        for name, value in before.items():
+            put(holder, name, value)
+
+    return Kind(read, write, text)
+
+
 def _globals_kind(names: list[str]) -> Kind:
     """Return the kind of a module's namespace: the globals that a running function assigns by `global`."""
-
-    def copy(holder: Any) -> dict[str, object]:
-        return {name: holder[name] for name in names if name in holder}
-
-    return _named_kind(copy, dict.__setitem__, dict.__delitem__, "{1}")
+    held: Callable[[Any], Parts] = lambda holder: {name: holder[name] for name in names if name in holder}  # noqa: E731
+    return _named(held, dict.__setitem__, dict.__delitem__, "{1}")
 
 
-def _attributes_kind(*names: str) -> Kind:
+def _fixed(*names: str) -> Kind:
     """Return the kind of objects whose parts are these attributes, which are not replaced."""
-    return Kind(lambda holder: {name: getattr(holder, name) for name in names}, "{0}.{1}")
+    return Kind(lambda holder: {name: getattr(holder, name) for name in names})
+
+
+def _array_copy(holder: Any) -> Any:
+    """Return a copy of an array; None for a large or read-only one."""
+    return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
 
 
 def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
@@ -211,41 +208,27 @@ def _reduced(iterator: Any) -> Iterable[object]:
 _HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # their position is not an object
 
 
-_ELEMENTS = Kind(tuple, "{0}[{1}]", _refilled)
-_ENTRIES = Kind(dict, "{0}[{1!r}]", _refilled)
-_ATTRIBUTES = Kind(
-    lambda holder: dict(vars(holder)),
-    "{0}.{1}",
-    lambda holder, copy: _refilled(vars(holder), copy),
-    leads_to_class=True,
-)
-_SET = Kind(frozenset, restore=_refilled, same=eq, is_opaque=True)
-_BYTES = Kind(
-    lambda holder: holder[:],
-    restore=lambda holder, copy: holder.__setitem__(slice(None), copy),
-    same=eq,
-    is_opaque=True,
-)
-_NUMBERS = Kind(
-    _array_copy,
-    restore=lambda holder, copy: None if copy is None else holder.__setitem__(..., copy),
-    same=_are_equal_arrays,
-    is_opaque=True,
-)
-_CELLS = Kind(_cells_of, "{1}", _reset_cells)
-_DEFAULTS = _attributes_kind("__dict__", "__defaults__", "__kwdefaults__")
-_CLASS = _named_kind(_members_of, setattr, delattr, "{0}.{1}")
+_ELEMENTS = Kind(lambda held: dict(enumerate(held)), lambda held, parts: _refill(held, parts.values()), "{0}[{1}]")
+_ENTRIES = Kind(dict, _refill, "{0}[{1!r}]")
+_ATTRIBUTES = Kind(_attributes_of, _set_attributes)
+_SET = _opaque(frozenset, _refill)
+_BYTES = _opaque(lambda held: held[:], lambda held, copy: held.__setitem__(slice(None), copy))
+_NUMBERS = _opaque(_array_copy, lambda held, copy: None if copy is None else held.__setitem__(..., copy))
+_SHARED = Kind(_shared_with, _set_shared, "{1}")
+_DEFAULTS = _fixed("__dict__", "__defaults__", "__kwdefaults__")
+_CLASS = _named(_members_of, setattr, delattr, "{0}.{1}")
 # The position of an iterator, as far as it is visible.
-POSITION = Kind(lambda iterator: _position(iterator), same=eq, is_opaque=True)
-_DRAWN = Kind(drawn.position, restore=drawn.put_back, same=drawn.same, is_opaque=True)
-_MODULE = Kind(lambda module: dict(drawn.generators_of(module)), "{0}{1}")
+POSITION = _opaque(lambda iterator: _position(iterator))
+_DRAWN = _opaque(drawn.position, drawn.put_back)
+_MODULE = Kind(lambda module: dict(drawn.generators_of(module)), text="{0}{1}")
 _STANDARD: list[tuple[Any, tuple[Kind, ...]]] = [
-    ((list, deque), (_ELEMENTS,)), (dict, (_ENTRIES,)), (set, (_SET,)), (tuple, (Kind(tuple, "{0}[{1}]"),)),
-    (np.ndarray, (_NUMBERS,)), (FunctionType, (_DEFAULTS, _CELLS)), ((bytearray, array), (_BYTES,)),
+    ((list, deque), (_ELEMENTS,)), (dict, (_ENTRIES,)), (set, (_SET,)),
+    (tuple, (Kind(_ELEMENTS.read, text="{0}[{1}]"),)),
+    (np.ndarray, (_NUMBERS,)), (FunctionType, (_DEFAULTS, _SHARED)), ((bytearray, array), (_BYTES,)),
     ((MethodType, BuiltinMethodType, MethodWrapperType), (Kind(lambda method: {"": method.__self__}),)),
     (memoryview, (Kind(lambda view: {"": view.obj}),)), (SimpleNamespace, (_ATTRIBUTES,)),
-    (Traceable, (Kind(lambda traceable: traceable.traced),)), (type, (_CLASS,)), (ModuleType, (_MODULE,)),
-    (partial, (_attributes_kind("func", "args", "keywords"),)), (Source, ()),
+    (Traceable, (Kind(lambda traceable: dict(enumerate(traceable.traced))),)), (type, (_CLASS,)),
+    (ModuleType, (_MODULE,)), (partial, (_fixed("func", "args", "keywords"),)), (Source, ()),
 ]  # fmt: skip
 _CONTAINERS = (ChainMap, UserDict, UserList)  # containers of the standard library written in Python
 _kinds: dict[type, tuple[Kind, ...]] = {}
@@ -263,20 +246,14 @@ def _kinds_of(of: type) -> tuple[Kind, ...]:
         return (POSITION,) if hasattr(of, "__next__") else ()
     is_of_kernels = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
     if is_of_kernels and of.__dataclass_params__.frozen:  # type: ignore[attr-defined]
-        return (_attributes_kind(*[each.name for each in fields(of)]),)
-    slots = tuple(name for base in of.__mro__ for name in _slots(base) if name not in ("__dict__", "__weakref__"))
-    return (*([_slot_kind(slots)] if slots else []), *([_ATTRIBUTES] if of.__dictoffset__ else []))
+        return (_fixed(*[each.name for each in fields(of)]),)
+    return (_ATTRIBUTES,)
 
 
 def _is_foreign_type(of: type) -> bool:
     """True if a class belongs to a library that keeps no user state."""
     is_container = issubclass(of, _CONTAINERS) or of.__module__ == "queue"
     return is_library(of) and not is_container and not of.__module__.startswith(_OUR_KERNELS)
-
-
-def _slots(of: type) -> Iterable[str]:
-    slots = of.__dict__.get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else slots
 
 
 def _is_foreign(holder: Any) -> bool:
@@ -294,7 +271,7 @@ class Record:
 
     holder: Any
     kind: Kind
-    copy: Any
+    copy: Parts
     parent: Record | int
     key: Any
     number: int = 0  # of the kind, for holders of several kinds
@@ -307,12 +284,12 @@ class Record:
     @property
     def is_changed(self) -> bool:
         """True if the holder's contents differ from the copy."""
-        return not self.kind.same(self.kind.copy(self.holder), self.copy)
+        return not self.kind.same(self.kind.read(self.holder), self.copy)
 
-    def restore(self, copy: Any) -> None:
+    def restore(self, copy: Parts) -> None:
         """Restore the holder's contents from a copy, if they can be written."""
-        if self.kind.restore is not None:
-            self.kind.restore(self.holder, copy)
+        if self.kind.write is not None:
+            self.kind.write(self.holder, copy)
 
     @property
     def name(self) -> str:
@@ -323,10 +300,12 @@ class Record:
 
     def differences(self) -> list[tuple[str, object, object]]:
         """Return (name, old, new) of the changed items; of the holder itself if its length changed."""
-        old, new = dict(self.kind.items(self.copy)), dict(self.kind.items(self.kind.copy(self.holder)))
+        whole = self.name, self.copy, self.holder
+        if self.kind.is_opaque:
+            return [whole]
+        old, new = self.copy, self.kind.read(self.holder)
         both = [(self.kind.named(self.name, key), old[key], new[key]) for key in old.keys() & new.keys()]
-        others = [(name, a, b) for name, a, b in both if a is not b]
-        return sorted(others, key=lambda difference: difference[0]) or [(self.name, self.copy, self.holder)]
+        return sorted((each for each in both if each[1] is not each[2]), key=itemgetter(0)) or [whole]
 
 
 _Pending: TypeAlias = tuple[object, Record | int, object]  # a holder, and where it was reached
@@ -351,7 +330,7 @@ class Snapshot:
             _queue(_of_module(scope.code, scope.globals), number, pending)
             if names := _module_names(scope.code, "STORE"):
                 kind = _globals_kind(names)
-                self.records.append(Record(scope.globals, kind, kind.copy(scope.globals), number, "global"))
+                self.records.append(Record(scope.globals, kind, kind.read(scope.globals), number, "global"))
         self._walk(pending)
 
     def _walk(self, pending: list[_Pending]) -> None:
@@ -362,14 +341,12 @@ class Snapshot:
                 continue
             seen.add(id(holder))
             for number, kind in enumerate(_kinds[type(holder)]):
-                record = Record(holder, kind, kind.copy(holder), parent, key, number)
+                record = Record(holder, kind, kind.read(holder), parent, key, number)
                 self.records.append(record)
-                is_of_leaves = isinstance(record.copy, tuple) and not any(
-                    _kinds.get(of, True) for of in set(map(type, record.copy))
-                )
-                if not is_of_leaves:  # such as the many lists of registers
-                    _queue(kind.items(record.copy), record, pending)
-                if kind.leads_to_class:
+                is_of_leaves = not any(_kinds.get(of, True) for of in set(map(type, record.copy.values())))
+                if not is_of_leaves and not kind.is_opaque:  # unlike the many lists of registers
+                    _queue(record.copy.items(), record, pending)
+                if kind in (_ATTRIBUTES, _CLASS):
                     _queue([("", type(holder))], record, pending)
             if isinstance(holder, FunctionType):
                 _queue(_of_module(holder.__code__, holder.__globals__), record, pending)
@@ -389,7 +366,7 @@ class Snapshot:
             for name, value in scope.values.items():
                 yield (number, name), value
         for record in self.records:
-            for key, value in record.kind.items(record.copy):
+            for key, value in () if record.kind.is_opaque else record.copy.items():
                 yield (*record.path, key), value
 
 

@@ -136,7 +136,7 @@ WITHOUT_SOURCE = {
         "Python tests `p`, which is not known while tracing\n" + TRUTH.replace(":3", ":4")
     ),
     "a, b = x[0]": (
-        "`an f32` is one f32; it cannot be unpacked or looped over\n"
+        "`an f32` is one f32; it cannot be looped over or unpacked\n"
         "  <stdin>:3\n  help: it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
     ),
     "x[0] = x[1] + n": (

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, ClassVar, NoReturn
+from types import MappingProxyType
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -135,60 +137,65 @@ def _near(name: str, known: Iterable[str]) -> str | None:
     return said[0] if said else "`dir(ptxdsl)` lists its names; instructions are in pd.ptx"
 
 
-_OPERATORS = {
-    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "truediv", "floor_divide": "floordiv",
-    "remainder": "mod", "power": "pow", "matmul": "matmul", "bitwise_and": "and", "bitwise_or": "or",
-    "bitwise_xor": "xor", "left_shift": "lshift", "right_shift": "rshift",
+# The operators behind numpy's functions of two operands, which numpy calls for `np.float32(2) * v`.
+_NUMPY_OPERATORS: dict[str, Any] = {
+    "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
+    "floor_divide": operator.floordiv, "remainder": operator.mod, "power": operator.pow, "matmul": operator.matmul,
+    "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor,
+    "left_shift": operator.lshift, "right_shift": operator.rshift, "equal": operator.eq, "not_equal": operator.ne,
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
 }  # fmt: skip
-_METHODS = {
-    **{ufunc: (f"__{name}__", f"__r{name}__") for ufunc, name in _OPERATORS.items()},
-    "equal": ("__eq__", "__eq__"), "not_equal": ("__ne__", "__ne__"), "less": ("__lt__", "__gt__"),
-    "less_equal": ("__le__", "__ge__"), "greater": ("__gt__", "__lt__"), "greater_equal": ("__ge__", "__le__"),
+_USES = {
+    "looped over or unpacked": ("iter",), "passed to len()": ("len",), "tested for truth while tracing": ("bool",),
+    "searched by `in`": ("contains",), "indexed": ("getitem", "setitem", "delitem"), "compared": ("eq",),
+    "looked up in a set or dictionary": ("hash",),
 }  # fmt: skip
 
 
 class Foreign:
-    """The protocol of traced values toward numpy and format strings."""
+    """What Python, numpy and format strings cannot do with a traced object, which is refused.
+
+    `_noun` says what the object is. The class argument `refuses` gives a help line for each use that is refused.
+    """
 
     __slots__ = ()
     name: Any
+    _noun = ""
+    _instead: str | None = None  # the help line where no other applies
+
+    def __init_subclass__(cls, refuses: Mapping[str, str | None] = MappingProxyType({}), **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for use, help in refuses.items():
+            for method in _USES[use]:
+                setattr(cls, f"__{method}__", lambda value, *_, use=use, help=help: value._refuse_use(use, help))
+
+    def _refuse_use(self, use: str, help: str | None = None) -> NoReturn:
+        refuse(f"`{self.name}` is {self._noun}; it cannot be {use}", help or self._instead)
+
+    def _refuse_operator(self, symbol: str, help: str | None = None) -> NoReturn:
+        refuse(f"`{symbol}` is not supported for `{self.name}`, which is {self._noun}", help or self._instead)
 
     def __getattr__(self, name: str) -> NoReturn:
         known = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
         if name.startswith("_") or name in known or name == "name":
             raise AttributeError(name)
         near = difflib.get_close_matches(name, known, 1)
-        help = _INSTEAD.get(name) or (f"did you mean `{near[0]}`?" if near else None)
+        help = _INSTEAD.get(name) or (f"did you mean `{near[0]}`?" if near else self._instead)
         refuse(f"`{self.name}` has no `{name}`", help, UnknownName)
 
-    def __round__(self, digits: Any = None) -> NoReturn:
-        self._refuse_python("round", "rint")
-
-    def __floor__(self) -> NoReturn:
-        self._refuse_python("math.floor", "floor")
-
-    def __ceil__(self) -> NoReturn:
-        self._refuse_python("math.ceil", "ceil")
-
-    def __trunc__(self) -> NoReturn:
-        self._refuse_python("math.trunc", "trunc")
-
-    def _refuse_python(self, function: str, alike: str) -> NoReturn:
-        refuse(f"`{function}` of `{self.name}`, which has no value while tracing", _INSTEAD[alike])
-
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """Apply an operator to a numpy scalar and this value; refuse all other ufuncs."""
-        operator = _METHODS.get(ufunc.__name__) if method == "__call__" and len(inputs) == 2 else None
-        if operator is not None:
-            left, right = (x[()] if isinstance(x, np.ndarray) and not x.ndim else x for x in inputs)  # numpy's scalars
-            called = getattr(self, operator[left is not self], None)
-            if called is not None:
-                return called(right if left is self else left)
+        """Apply an operator to a numpy scalar and this value; refuse all other functions of numpy."""
         operation = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        refuse(
-            f"`np.{operation}` of `{self.name}`, which has no value while tracing",
-            _INSTEAD.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host"),
-        )
+        scalars = [
+            each.item() if isinstance(each, np.generic | np.ndarray) and not each.ndim else each for each in inputs
+        ]
+        if operation in _NUMPY_OPERATORS and not any(isinstance(each, np.ndarray) for each in scalars):
+            return _NUMPY_OPERATORS[operation](*scalars)
+        help = _INSTEAD.get(ufunc.__name__, "write it with operators and instructions: numpy computes on the host")
+        self._refuse_host(f"np.{operation}", help)
+
+    def _refuse_host(self, function: str, help: str) -> NoReturn:
+        refuse(f"`{function}` of `{self.name}`, which has no value while tracing", help)
 
     def __format__(self, spec: str) -> str:
         if not spec:
@@ -199,20 +206,15 @@ class Foreign:
         )
 
 
+for _name, _alike in {"round": "rint", "math.floor": "floor", "math.ceil": "ceil", "math.trunc": "trunc"}.items():
+    _method = f"__{_name.rpartition('.')[2]}__"
+    setattr(Foreign, _method, lambda v, *_, name=_name, alike=_alike: v._refuse_host(name, _INSTEAD[alike]))
+
+
 class NoNumber(Foreign):
     """Base class of objects without the operators of numbers: those that a subclass does not define are refused."""
 
     __slots__ = ()
-    _noun: ClassVar[str]  # the noun in messages
-    _instead: ClassVar[str]  # the help line for a refused operator
-
-    def _refuse_operator(self, symbol: str) -> NoReturn:
-        refuse(f"`{symbol}` is not supported for `{self.name}`, which is {self._noun}", self._instead)
-
-
-def _add_refusals(cls: type[NoNumber], symbols: dict[str, str]) -> None:
-    for word, symbol in symbols.items():
-        setattr(cls, f"__{word}__", lambda value, *_, symbol=symbol: value._refuse_operator(symbol))
 
 
 _BOTH_SIDES = {
@@ -220,11 +222,15 @@ _BOTH_SIDES = {
     "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _ONE_SIDE = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_REFLECTED = {f"r{word}": symbol for word, symbol in _BOTH_SIDES.items()}
-_add_refusals(NoNumber, {**_BOTH_SIDES, **_REFLECTED, **_ONE_SIDE})
+for _name, _symbol in {
+    **_BOTH_SIDES,
+    **{f"r{word}": symbol for word, symbol in _BOTH_SIDES.items()},
+    **_ONE_SIDE,
+}.items():
+    setattr(NoNumber, f"__{_name}__", lambda value, *_, symbol=_symbol: value._refuse_operator(symbol))
 
 
-class NoResult(NoNumber):
+class NoResult(NoNumber, refuses=dict.fromkeys(set(_USES) - {"compared", "looked up in a set or dictionary"})):
     """The missing result of a device function; every use of it is refused."""
 
     __slots__ = ("name",)
@@ -238,14 +244,16 @@ class NoResult(NoNumber):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refuse_operator(name)
+        self._refuse_use(name)
 
-    def _refuse_operator(self, symbol: str) -> NoReturn:
+    def __int__(self) -> NoReturn:
+        self._refuse_use("a number")
+
+    def _refuse_use(self, use: str, help: str | None = None) -> NoReturn:
         message = f"the function `{self.name}` gives no result, and one is used here"
         refuse(message, "annotate its result, `-> u32` after its parameters, and `return` it", UnknownName)
 
-
-_add_refusals(NoResult, dict.fromkeys(("bool", "int", "iter", "len", "getitem", "setitem", "contains"), ""))
+    _refuse_operator = _refuse_use
 
 
 @cache

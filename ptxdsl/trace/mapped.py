@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,10 @@ Boxes: TypeAlias = Sequence[tuple[tuple[Any, ...], Any]]
 """Of boxes of a tile, where each begins along the axes of the array, and in shared memory, in elements of the tile."""
 
 
-class MappedTensor(NoNumber, Source):
+_COPY_FIRST = "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too"
+
+
+class MappedTensor(NoNumber, Source, refuses={"indexed": _COPY_FIRST}):
     """A kernel parameter `a: pd.TensorMap(…)` inside the kernel: the tensor map's address and its box.
 
     It can be passed as the `map` operand of `pd.ptx` instructions. Its methods emit one instruction each (one per box
@@ -49,15 +52,6 @@ class MappedTensor(NoNumber, Source):
 
     def __repr__(self) -> str:
         return f"<{self.type} {self.name}>"
-
-    def __getitem__(self, index: object) -> NoReturn:
-        refuse(
-            f"`{self.name}` is a tensor map: its array is copied in boxes, and has no element access",
-            "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
-        )
-
-    def __setitem__(self, index: object, value: object) -> None:
-        self[index]
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         return self.pointer.scalar(binding, operand)

@@ -26,7 +26,20 @@ MENDS = {
 }
 
 
-class PointerValue(NoNumber, Source):
+_MISSING = "to test for a missing Python argument, write `… is not None`"
+
+
+class PointerValue(
+    NoNumber,
+    Source,
+    refuses={
+        "looped over or unpacked": "loop over the indices: pd.range",
+        "passed to len()": "pass the length as a parameter: `n: u32`",
+        "tested for truth while tracing": f"compare `p.value != 0`; {_MISSING}",
+        "searched by `in`": "compare each element",
+        "compared": "compare the addresses in bytes: `p.value == q.value`",
+    },
+):
     """The address of elements: `p[i]` reads, `p[i] = v` writes, `p + i` advances by elements.
 
     `base` is a register, or the variable at that address; `offset` is added in bytes where the address is used.
@@ -174,27 +187,6 @@ class PointerValue(NoNumber, Source):
             "or give the result a new name",
         )
 
-    def __iter__(self) -> NoReturn:
-        refuse(
-            f"`{self.name}` is a pointer without a length; it cannot be looped over", "loop over the indices: pd.range"
-        )
-
-    def __len__(self) -> int:
-        refuse(f"`{self.name}` is a pointer without a length", "pass the length as a parameter: `n: u32`")
-
-    def __bool__(self) -> bool:
-        refuse(
-            f"`{self.name}` is a pointer, which has no truth value while tracing",
-            "compare `p.value != 0`; to test for a missing Python argument, write `p is not None`",
-        )
-
-    def __contains__(self, item: object) -> bool:
-        message = f"`in` needs the contents of the memory at `{self.name}`, which are not known while tracing"
-        refuse(message, "compare each element")
-
-    def __eq__(self, other: object) -> NoReturn:
-        refuse(f"`==` of the pointer `{self.name}`", "compare the addresses in bytes: `p.value == q.value`")
-
     def __hash__(self) -> int:
         return id(self)
 
@@ -338,7 +330,15 @@ def pointer(address: Scalar, element: Type, space: str = "global") -> PointerVal
     return PointerValue(operators.retyped(address, type.register), type)
 
 
-class ArrayView(NoNumber):
+class ArrayView(
+    NoNumber,
+    refuses={
+        "looped over or unpacked": "loop over its coordinates: pd.range",
+        "passed to len()": "its shape is known: `.shape`",
+        "tested for truth while tracing": f"compare its elements; {_MISSING}",
+        "searched by `in`": "compare each element",
+    },
+):
     """An array in memory, indexed by coordinates through a layout: `s[i, j]`, `s[i, j] = v`, `s.address(i, j)`.
 
     Constant coordinates are checked against the shape while tracing. `layout` is None for an array of unknown length.
@@ -405,21 +405,6 @@ class ArrayView(NoNumber):
     def _pointer_to(self, coordinate: Coordinate) -> PointerValue:
         with operators.steps():
             return self.address(*coordinate) if isinstance(coordinate, tuple) else self.address(coordinate)
-
-    def __iter__(self) -> NoReturn:
-        refuse(f"`{self.name}` is an array in memory; it cannot be looped over", "loop over its coordinates: pd.range")
-
-    def __len__(self) -> int:
-        refuse(f"len() of `{self.name}`, an array in memory", "its shape is known: `.shape`")
-
-    def __bool__(self) -> bool:
-        refuse(
-            f"`{self.name}` is an array in memory, which has no truth value while tracing",
-            "compare its elements; to test for a missing Python argument, write `s is not None`",
-        )
-
-    def __contains__(self, item: object) -> bool:
-        refuse(f"`in` needs the contents of `{self.name}`, which are not known while tracing", "compare each element")
 
 
 def _numbers(coordinate: Coordinate) -> Coordinate:

@@ -8,21 +8,32 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, caller, here, is_looped_here, is_repeated_here
+from ptxdsl.errors import Location, Site, TraceError, caller, is_looped_here, is_repeated_here
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current, refuse
-from ptxdsl.trace.foreign import Foreign, NoNumber, UnknownName, host_function
+from ptxdsl.trace.foreign import Foreign, NoNumber, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
 from ptxdsl.trace.operators import binary, compare, shift
 from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
 
 
-class Value(Foreign, Scalar):
+class Value(
+    Foreign,
+    Scalar,
+    refuses={
+        "passed to len()": "vectors are Python tuples of values",
+        "looked up in a set or dictionary": "use keys that are known while tracing",
+    },
+):
     """A value computed once. Operators return new values; only a `pd.var` can be written again."""
 
     __slots__ = ()
+
+    @property
+    def _noun(self) -> str:  # type: ignore[override]
+        return f"one {self.type}"
 
     def to(self, type: Type) -> Scalar:
         """Return this value converted: integers are truncated or extended, floats become integers toward zero.
@@ -70,9 +81,6 @@ class Value(Foreign, Scalar):
     def __bool__(self) -> bool:
         refuse(*truth(current(self.name).site().location, self.name))
 
-    def __len__(self) -> int:
-        refuse(f"`{self.name}` is one {self.type}; it has no length", "vectors are Python tuples of values")
-
     def __iter__(self) -> NoReturn:
         help = (
             self._second_destination() or "it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
@@ -81,7 +89,7 @@ class Value(Foreign, Scalar):
             help = "loops count integers: `for i in pd.range(n):`"
             if self.type.is_integer:
                 help = f"to count up to it, write `for i in pd.range({self._spelled}):`"
-        refuse(f"`{self.name}` is one {self.type}; it cannot be unpacked or looped over", help)
+        self._refuse_use("looped over or unpacked", help)
 
     def _second_destination(self) -> str | None:
         """Return the help line that names the instruction's optional second result, if it has one."""
@@ -93,15 +101,6 @@ class Value(Foreign, Scalar):
         return None
 
     def __getitem__(self, index: object) -> NoReturn:
-        self._refuse_index()
-
-    def __setitem__(self, index: object, value: object) -> NoReturn:
-        self._refuse_index()
-
-    def __delitem__(self, index: object) -> NoReturn:
-        self._refuse_index()
-
-    def _refuse_index(self) -> NoReturn:
         element = re.fullmatch(r"([\w.]+)\[([^][]+)\]", self._text)
         if element:
             array, index = element.groups()
@@ -110,7 +109,12 @@ class Value(Foreign, Scalar):
             help = f"to use it as an address, make a pointer of it: `pd.pointer({self._spelled}, f32)[i]`"
         else:
             help = "index the pointer or the array that holds the values; a list of values is indexed while tracing"
-        refuse(f"`{self.name}` is one {self.type}; it cannot be indexed", help)
+        self._refuse_use("indexed", help)
+
+    def __setitem__(self, index: object, value: object) -> NoReturn:
+        self[index]
+
+    __delitem__ = __getitem__
 
     def __index__(self) -> int:
         self._no_number(
@@ -136,40 +140,19 @@ class Value(Foreign, Scalar):
         raise builder.refused
 
     def __pow__(self, other: object) -> NoReturn:
-        refuse(
-            f"`**` is not supported for `{self.name}`, which is {self.type}",
-            "multiply: `x * x`; a power of 2 is pd.ptx.ex2.approx.f32",
-        )
-
-    __rpow__ = __pow__
+        self._refuse_operator("**", "multiply: `x * x`; a power of 2 is pd.ptx.ex2.approx.f32")
 
     def __matmul__(self, other: object) -> NoReturn:
-        refuse(
-            f"`@` is not supported for `{self.name}`, which is one {self.type}",
-            "matrices are multiplied by pd.ptx.mma.sync, on fragments",
-        )
+        self._refuse_operator("@", "matrices are multiplied by pd.ptx.mma.sync, on fragments")
 
-    __rmatmul__ = __matmul__
-
-    def __hash__(self) -> int:
-        refuse(
-            f"`{self.name}` is looked up in a set or dictionary, but has no value while tracing",
-            "use keys that are known while tracing",
-        )
+    __rpow__, __rmatmul__ = __pow__, __matmul__
 
     if TYPE_CHECKING:
 
-        def __iadd__(self, other: ScalarLike) -> Self: ...
-        def __isub__(self, other: ScalarLike) -> Self: ...
-        def __imul__(self, other: ScalarLike) -> Self: ...
-        def __itruediv__(self, other: ScalarLike) -> Self: ...
-        def __ifloordiv__(self, other: ScalarLike) -> Self: ...
-        def __imod__(self, other: ScalarLike) -> Self: ...
-        def __iand__(self, other: ScalarLike) -> Self: ...
-        def __ior__(self, other: ScalarLike) -> Self: ...
-        def __ixor__(self, other: ScalarLike) -> Self: ...
-        def __ilshift__(self, other: ScalarLike) -> Self: ...
-        def __irshift__(self, other: ScalarLike) -> Self: ...
+        def _in_place(self, other: ScalarLike) -> Self: ...
+
+        __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = _in_place
+        __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _in_place
 
     def _updated(self, symbol: str, other: ScalarLike) -> Self:
         site = current(self.name).site()
@@ -339,45 +322,18 @@ def _register(label: str, register: str) -> Special:
     return Special(label, SPECIAL_REGISTERS[register].type, lambda: special(register))
 
 
-class Axes(NoNumber):
+class Axes(NoNumber, refuses=dict.fromkeys(("indexed", "looped over or unpacked", "compared"))):
     """The three components of a special register: `pd.tid.x`, `pd.tid.y`, `pd.tid.z`."""
 
-    name: str
+    _noun = "three values with names"
 
     def __init__(self, label: str) -> None:
         self.name = f"pd.{label}"
+        self._instead = f"write {self.name}.x, {self.name}.y and {self.name}.z"
         self.x, self.y, self.z = (_register(f"{label}.{axis}", f"%{label}.{axis}") for axis in "xyz")
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        refuse(f"{self.name} has no `{name}`", "its components are x, y and z", UnknownName)
-
-    def __getitem__(self, index: object) -> NoReturn:
-        self._refuse_whole("indexed")
-
-    def __setitem__(self, index: object, value: object) -> NoReturn:
-        self._refuse_whole("indexed")
-
-    def __iter__(self) -> NoReturn:
-        self._refuse_whole("unpacked or looped over")
-
-    def __eq__(self, other: object) -> NoReturn:
-        self._refuse_operator("==")
-
-    def _refuse_operator(self, symbol: str) -> NoReturn:
-        self._refuse_whole("computed with or compared")
 
     def __hash__(self) -> int:
         return id(self)
-
-    def _refuse_whole(self, use: str) -> NoReturn:
-        name = self.name
-        refuse(
-            f"`{name}` is three values with names; it cannot be {use}",
-            f"write {name}.x, {name}.y and {name}.z",
-            at=here().location,
-        )
 
     def __repr__(self) -> str:
         return self.name

@@ -302,7 +302,7 @@ REFUSED = {
     "  help: u32 holds integers from 0 to 4294967295",
     "gcd('1', n)": "`gcd` takes u32 as `a`; found '1'\n  help: take a value of type u32, or a number",
     "gcd(n > 1, n)": "`gcd` takes u32 as `a`; found `n > 1`, a predicate\n  help: convert it: `(n > 1).to(u32)`",
-    "gcd(x, n)": "`gcd` takes u32 as `a`; found `x`, a ptr[u32]\n  help: pass an element: `x[0]`",
+    "gcd(x, n)": "`gcd` takes u32 as `a`; found `x`, a ptr[u32]\n  help: pass an element of it, `p[0]`, or its address, `p.value`",
     "mixed(1, 1, n > 1, n, x)": "`mixed` takes ptr[f32] as `q`; found `n`, a u32\n"
     "  help: pass an address, such as that in a parameter `p: ptr[f32]` of the kernel",
     "swapped(n)": "`swapped` takes a group Pair as `pair`; found `n`, a u32\n  help: make one: `Pair(low=…, high=…)`",

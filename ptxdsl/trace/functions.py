@@ -180,7 +180,7 @@ def _mend(type: object, value: object) -> str | None:
     if isinstance(value, Scalar):
         return conversion(value, type)
     if isinstance(value, PointerValue):
-        return f"pass an element: `{value.name}[0]`"
+        return "pass an element of it, `p[0]`, or its address, `p.value`"
     return f"take a value of type {type}, or a number"
 
 

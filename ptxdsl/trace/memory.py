@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeAlias, cast, overload
 from ptxdsl import ir
 from ptxdsl.driver import Late
 from ptxdsl.errors import LayoutError, public
-from ptxdsl.isa.operand import Operand, Problem
+from ptxdsl.isa.operand import Operand, Problem, compatible
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import NoNumber
@@ -90,7 +90,8 @@ class PointerValue(
         wanted = operand.space or "generic"
         message = f"`{operand.name}` is a {self.type.register} in .{self.space}; this instruction {verb} "
         if wanted == "generic":
-            generic = f'pd.ptx("cvta.{self.space}.u64", p.value)'
+            wide = "p.value" if self.type.register.bits == 64 else "p.value.to(u64)"
+            generic = f'pd.ptx("cvta.{self.space}.u64", {wide})'
             return Problem(
                 operand.name, f"{message}a generic address", f"name the space in the mnemonic, or convert: {generic}"
             )
@@ -99,7 +100,12 @@ class PointerValue(
 
     def scalar(self, binding: Binding, operand: Operand) -> ir.Operand:
         self._base()
-        register = self.type.register
+        register, wanted = self.type.register, operand.type
+        if wanted is not None and not compatible(wanted, register, binding.opcode.op.relaxed):
+            converted = f"convert its address, a {register}: `p.value.to(u{wanted.bits})`"
+            help = "an element of it is `p[0]`" if wanted.kind not in "usb" else converted
+            message = f"`{operand.name}` is {shown(self)}; this form takes {operand.describe()}"
+            raise Unfit(Problem(operand.name, message, help))
         address = self.base if isinstance(self.base, Scalar) else _address_of(self.base, register)
         held = address.scalar(binding, operand)
         return binding.step(f"add.{register}", register, held, ir.Immediate(self.offset)) if self.offset else held
@@ -325,7 +331,9 @@ def pointer(address: Scalar, element: Type, space: str = "global") -> PointerVal
     if not isinstance(address, Scalar) or address.type.bits != type.register.bits or address.type.is_float:
         refuse(
             f"an address in .{space} has {type.register.bits} bits; found {shown(address)}",
-            f"convert it: `.to({type.register})`",
+            "an address is a number: `p.value`"
+            if isinstance(address, Source) and not isinstance(address, Scalar)
+            else f"convert it: `.to({type.register})`",
         )
     return PointerValue(operators.retyped(address, type.register), type)
 

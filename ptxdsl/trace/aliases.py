@@ -24,6 +24,7 @@ from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.contents import is_library
 from ptxdsl.trace.liveness import live_after, names_of
 from ptxdsl.trace.sentences import operands_at
+from ptxdsl.trace.targets import target_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
@@ -113,7 +114,7 @@ def _check_lists(names: Names, variable: Any, written: str | None, builder: Buil
                 continue
             is_read = original.partition(".")[0] in {root, *live}
             if is_read and container is not names.values[copy] and [*map(id, _held_in(container))] == [*map(id, held)]:
-                _refuse_copied(copy, names.values[copy], original, container)
+                _refuse_copied(copy, original, container)
 
 
 def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
@@ -152,23 +153,12 @@ def _by_name(value: Any) -> dict[str, Any]:
     return dict(vars(value)) if hasattr(value, "__dict__") else {name: getattr(value, name) for name in value.__slots__}
 
 
-def _refuse_copied(copy: str, copied: Any, original: str, container: Any) -> NoReturn:
-    kind = next(
-        (each.__name__ for each in (list, tuple, dict) if isinstance(container, each)), type(container).__name__
-    )
-    snapshot = f"[v.value for v in {original}]"
-    if _is_object(container):
-        held = [name for name, value in _by_name(container).items() if hasattr(value, "written")]
-        call = "dict(" if isinstance(copied, dict) else "SimpleNamespace("
-        call = f"replace({original}, " if is_dataclass(copied) else call
-        snapshot = f"{call}{', '.join(f'{name}={original}.{name}.value' for name in held)})"
-    elif kind == "dict":
-        snapshot = f"{{name: v.value for name, v in {original}.items()}}"
-    elif any(isinstance(part, list | tuple) for part in container):
-        snapshot = f"[[v.value for v in row] for row in {original}]"
+def _refuse_copied(copy: str, original: str, container: Any) -> NoReturn:
+    kinds = [each.__name__ for each in (list, tuple, dict) if isinstance(container, each)]
     refuse(
-        f"`{copy}` has the variables of the {kind} `{original}`, not what these held: this write changes both",
-        f"to keep what they held before, write `{copy} = {snapshot}`",
+        f"`{copy}` has the variables of the {(*kinds, type(container).__name__)[0]} `{original}`, not what these held: "
+        "this write changes both",
+        f"to keep what they held before, let `{copy}` hold the `.value` of each, as in `[v.value for v in variables]`",
     )
 
 
@@ -246,7 +236,7 @@ def _holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[Cod
 _may_alias = _holds_of_any(_has_copies)
 
 
-def check_two_ways() -> None:
+def check_two_ways(variable: Any) -> None:
     """Refuse an operator whose operands are one rewritten variable, reached through two paths."""
     builder = current("a value")
     location = builder.site().location
@@ -254,7 +244,7 @@ def check_two_ways() -> None:
     if texts is None:
         return
     (names, *_) = names_of_calls(builder.code, lambda code: True)
-    if names is not None and _are_two_ways(names, *texts):
+    if names is not None and _are_two_ways(names, variable, *texts):
         left, right = map(ast.unparse, texts)
         refuse(
             f"`{left}` and `{right}` are one variable: both have its current value",
@@ -262,11 +252,11 @@ def check_two_ways() -> None:
         )
 
 
-def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
+def _are_two_ways(names: Names, variable: Any, left: ast.expr, right: ast.expr) -> bool:
     """True if both paths reach the variable through different objects.
 
-    Elements with different computed indices are excepted, as in loops over all pairs of a list. One side may be a plain
-    name that a call has bound.
+    Elements with different computed indices are excepted, as in loops over all pairs of a list. One side may be the
+    name with which the variable was made, unlike that of a loop over variables.
     """
     roots = [_root(left), _root(right)]
     if None in roots or roots[0] == roots[1]:
@@ -280,7 +270,8 @@ def _are_two_ways(names: Names, left: ast.expr, right: ast.expr) -> bool:
         is_fixed = all(isinstance(each, ast.Constant) for each in indices)
         return len(indices) < 2 or is_fixed or ast.unparse(indices[0]) == ast.unparse(indices[1])
     plain = next((each.id for each in (left, right) if isinstance(each, ast.Name)), None)
-    return len(paths) == 1 and plain is not None and _is_bound_by_calls(names.code, plain)
+    target = target_of(variable.site) if len(paths) == 1 else None
+    return target is not None and target.text == plain
 
 
 def _root(path: ast.expr) -> str | None:
@@ -288,21 +279,6 @@ def _root(path: ast.expr) -> str | None:
     while isinstance(path, ast.Attribute | ast.Subscript):
         path = path.value
     return path.id if isinstance(path, ast.Name) else None
-
-
-@lru_cache(maxsize=256)
-def _is_bound_by_calls(code: CodeType, name: str) -> bool:
-    """True if every binding of a name is the result of a call."""
-    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP")]
-    stores = [n for n, i in enumerate(listing) if name in names_of(i)[1] and i.opname.startswith("STORE_")]
-    return bool(stores) and all(_binds_call(listing, n) for n in stores)
-
-
-def _binds_call(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """True if a name is bound to the result of a call, or to a part of it."""
-    while listing[n].opname.startswith(("STORE_FAST", "STORE_DEREF", "UNPACK_SEQUENCE")):
-        n -= 1
-    return listing[n].opname.startswith("CALL") or (listing[n].opname == "BINARY_OP" and "=" in listing[n].argrepr)
 
 
 @lru_cache(maxsize=256)

@@ -38,7 +38,7 @@ def refuse_uncalled(spelled: str) -> None:
 def operate(text: str, *sources: object, out: Scalar | None = None, type: Type | None = None) -> Scalar:
     """Emit an instruction and return its one result, written into `out` if given; `type` refines the result type."""
     if len(sources) == 2 and sources[0] is sources[1] and getattr(sources[0], "again", False):
-        check_two_ways()
+        check_two_ways(sources[0])
     ((register, held),) = emit(text, sources, out=out, type=type)
     result: Scalar = register if out is not None else current(text).value(register, type or held)
     return result

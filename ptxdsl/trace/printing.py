@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,7 +42,8 @@ def printf(text: str, *values: ScalarLike | PointerValue) -> None:
     wanted = [_type_of(match) for match in _CONVERSION.finditer(text) if match[2] != "%"]
     if len(wanted) != len(values):
         plural = "s" * (len(wanted) != 1)
-        help = _HELP if wanted else _with_conversions(text, values) or _one_text(text, values)
+        suited = " ".join([_conversion(value) for value in values if not isinstance(value, str)]) or "none"
+        help = f"the values take the conversions `{suited}`; {_HELP}"
         refuse(f"the text of pd.printf has {len(wanted)} conversion{plural}; {len(values)} given", help)
     if len(values) > MOST_VALUES:
         refuse(f"pd.printf of {len(values)} values; it takes {MOST_VALUES}", "print them by several calls")
@@ -86,24 +86,6 @@ def _check_text(called: str, text: object) -> None:
         refuse(f"the text of {called} holds `{shows[0]}`: a value that is not known while tracing", help)
     if "\0" in text:
         refuse(f"the text of {called} contains a zero byte, which ends a C string", "leave it out")
-
-
-def _with_conversions(text: str, values: Sequence[object]) -> str:
-    """Return the printf call with C conversions if the text has Python format braces; else an empty string."""
-    parts = re.split(r"\{[^{}]*\}", text)
-    if len(parts) != len(values) + 1:
-        return ""
-    filled = parts[0] + "".join(_conversion(value) + part for value, part in zip(values, parts[1:], strict=True))
-    named = "".join(f", {getattr(value, 'code', value)}" for value in values)
-    return f"values are printed by C's conversions: `pd.printf({json.dumps(filled)}{named})`"
-
-
-def _one_text(text: str, values: Sequence[object]) -> str:
-    """Return the printf call that prints these values as Python's print would."""
-    printed = [value for value in values if not isinstance(value, str)]
-    words = [text, *(value if isinstance(value, str) else _conversion(value) for value in values)]
-    named = "".join(f", {getattr(value, 'code', value)}" for value in printed)
-    return f'one text for all: `pd.printf("{" ".join(words)}\\n"{named})`'
 
 
 def _conversion(value: object) -> str:

@@ -280,20 +280,19 @@ def using(tile):
 """
 REFUSED = {
     "gcd(n.to(s32), 1)": "`gcd` takes u32 as `a`; found `n.to(s32)`, an s32\n  help: convert it: `n.to(s32).to(u32)`",
-    "gcd(1)": "`gcd` lacks `b`; it takes a: u32 and b: u32\n  help: call it as `gcd(a, b)`",
-    "gcd()": "`gcd` lacks `a` and `b`; it takes a: u32 and b: u32\n  help: call it as `gcd(a, b)`",
-    "gcd(1, n, 3)": "`gcd` takes a: u32 and b: u32; 3 arguments given\n  help: call it as `gcd(a, b)`",
-    "nothing(n)": "`nothing` takes nothing; 1 argument given\n  help: call it as `nothing()`",
-    "gcd(1, b=n)": "`gcd` takes `b` by position, not by name\n  help: call it as `gcd(a, b)`",
-    "gcd(1, n, zzz=3)": "`gcd` takes no `zzz`; it takes a and b\n  help: call it as `gcd(a, b)`",
-    "scaled(1, bye=3.0)": "`scaled` takes no `bye`; it takes x and by\n  help: did you mean `by`?",
-    "scaled(1, 3.0)": "`scaled` takes x: f32; 2 arguments given\n"
-    "  help: constants are passed by name: call it as `scaled(x, by=…)`",
+    "gcd(1)": "`gcd` takes a: u32 and b: u32; 1 argument given by position\n  help: call it as `gcd(a, b)`",
+    "gcd()": "`gcd` takes a: u32 and b: u32; 0 arguments given by position\n  help: call it as `gcd(a, b)`",
+    "gcd(1, n, 3)": "`gcd` takes a: u32 and b: u32; 3 arguments given by position\n  help: call it as `gcd(a, b)`",
+    "nothing(n)": "`nothing` takes nothing; 1 argument given by position\n  help: call it as `nothing()`",
+    "gcd(1, b=n)": "`gcd` takes a: u32 and b: u32; `b` given by name\n  help: call it as `gcd(a, b)`",
+    "gcd(1, n, zzz=3)": "`gcd` takes a: u32 and b: u32; `zzz` given by name\n  help: call it as `gcd(a, b)`",
+    "scaled(1, bye=3.0)": "`scaled` takes x: f32; `bye` given by name\n  help: call it as `scaled(x, by=…)`",
+    "scaled(1, 3.0)": "`scaled` takes x: f32; 2 arguments given by position\n  help: call it as `scaled(x, by=…)`",
     "scaled(1, by=n)": "`by` is a constant of `scaled`; `n`, a u32, has no value while tracing\n"
     "  help: make it a parameter: `by: u32`, before the `*`",
-    "lacking(n)": "`lacking` is missing its constant `times`\n  help: call it as `lacking(a, times=…)`",
-    "outside(n, b=3)": "`outside` takes no `b`; it takes p0 and p1\n  help: call it as `outside(p0, p1)`",
-    "outside(n)": "`outside` lacks `p1`; it takes p0: u32 and p1: ptr[u32]\n  help: call it as `outside(p0, p1)`",
+    "lacking(n)": "`lacking` takes a: u32; its constant `times` is missing\n  help: call it as `lacking(a, times=…)`",
+    "outside(n, b=3)": "`outside` takes p0: u32 and p1: ptr[u32]; `b` given by name\n  help: call it as `outside(p0, p1)`",
+    "outside(n)": "`outside` takes p0: u32 and p1: ptr[u32]; 1 argument given by position\n  help: call it as `outside(p0, p1)`",
     "gcd[1, 32](n)": "`gcd` is a device function, and is not launched\n  help: launch a kernel that calls it",
     "gcd.ptx()": "`gcd` is a device function, which has no `ptx`\n"
     "  help: ask a kernel that calls it",

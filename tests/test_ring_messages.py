@@ -302,11 +302,11 @@ MISCALLED = {
         "and boxes", None,
     ),
     "x[0, 0]": (
-        "`x` is a tensor map: its array is copied in boxes, and has no element access",
+        "`x` is a tensor map; it cannot be indexed",
         "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
     ),
     "x[0] = 1.0": (
-        "`x` is a tensor map: its array is copied in boxes, and has no element access",
+        "`x` is a tensor map; it cannot be indexed",
         "copy a box to shared memory, `x.load(tile, …)`, and index that; or take the array as `ptr[…]` too",
     ),
     "x + 1": (

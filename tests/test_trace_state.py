@@ -294,13 +294,18 @@ def test_a_branch_in_a_loop_that_changes_what_the_loop_reads():
         ("zip([0, 1, 2], 'abc')", 0),
         ("enumerate('abc')", 1),
         ("map(abs, [0, 1, 2])", 0),
-        ("(state.append(0) or len(state) for state in itertools.repeat([]))", 1),
     ],
 )
 def test_iterators_that_go_on_in_a_loop_are_refused(made, step):
     body = f"turn = {made}\nfor _ in range({step}):\n    next(turn)\n"
     body += "for i in pd.range(n):\n    k = next(turn)\n    x[i] = 1.0"
     assert "`turn` advances in the `for` over pd.range" in refusal(body, itertools=itertools)
+
+
+def test_a_generator_that_goes_on_by_what_it_changes_is_refused():
+    turn = "turn = (state.append(0) or len(state) for state in itertools.repeat([]))\nnext(turn)\n"
+    text = refusal(turn + "for i in pd.range(n):\n    x[i + next(turn)] = 1.0", itertools=itertools)
+    assert "`turn` has another value in the next iteration of the `for` over pd.range" in text
 
 
 def test_loops_in_loops_and_their_state():

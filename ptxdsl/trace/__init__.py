@@ -28,12 +28,12 @@ from ptxdsl.isa.tensor_map import MAP_ALIGNMENT, MAP_BYTES
 from ptxdsl.notes import NO_NOTES, ExternNote, KernelNotes, RingNote, RoleNote, SharedArray
 from ptxdsl.trace.arrays import align_dynamic
 from ptxdsl.trace.builder import Builder, building, is_name
-from ptxdsl.trace.foreign import NoResult, called_value, undefined_name
+from ptxdsl.trace.functions import run
 from ptxdsl.trace.instruction import Scalar, ScalarLike, emit, shown
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import PointerValue, PointerVar, stored_type
 from ptxdsl.trace.operators import operate
-from ptxdsl.trace.parameters import Leaf, assembled, ptx_name
+from ptxdsl.trace.parameters import Leaf, ptx_name
 from ptxdsl.trace.ring import check_rings
 from ptxdsl.trace.roles import check_roles
 from ptxdsl.trace.rounds import Rounds, check_rounds
@@ -108,15 +108,7 @@ def _traced(
     builder.function.directives.extend(directives)
     builder.function.unique(function.__name__)
     with building(builder):
-        loaded = iter([_load(builder, leaf) for parameter in parameters for leaf in parameter.leaves])
-        arguments = [assembled(parameter.type, loaded) for parameter in parameters]
-        try:
-            result = function(*arguments, **constants)
-        except (NameError, TypeError) as error:
-            told = undefined_name(error) if isinstance(error, NameError) else called_value(error)
-            if told is error:
-                raise
-            raise told from None
+        result = run(function, parameters, lambda leaf: _load(builder, leaf), constants)
         _finish(builder, result)
     return builder
 
@@ -168,7 +160,7 @@ def _called(value: Scalar, path: str) -> Scalar:
 
 def _finish(builder: Builder, result: object) -> None:
     builder.check_ended()
-    if not (result is None or isinstance(result, NoResult)):
+    if result is not None:
         raise TraceError(
             f"kernel `{builder.name}` returns {shown(result)}",
             at=builder.where,

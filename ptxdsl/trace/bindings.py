@@ -48,10 +48,6 @@ class Bindings:
                 break
             _check_names(old, now, region)
         self.changed = self.state.changed()
-        for record in self.changed:
-            for path, before, after in record.differences():
-                if isinstance(before, Source) and id(before) in region.reads and isinstance(after, Source):
-                    _refuse(path, before, after, region)
         refuse_advanced(self.changed, region)
 
     def end(self, region: ControlRegion, surely: bool = False) -> None:

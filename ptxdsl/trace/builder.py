@@ -31,7 +31,6 @@ class ControlRegion:
     open: bool = True
     leave: ir.Label | None = None  # target of pd.break_
     again: ir.Label | None = None  # target of pd.continue_
-    reads: set[int] = field(default_factory=set)  # ids of the values read in it
     condition: frozenset[str] = frozenset()  # names that a loop condition reads
 
 

@@ -156,12 +156,14 @@ def _state(generator: Any) -> str:
 def _of_attributes(value: Any, names: AttributeNames) -> ObjectContents | None:
     """Return the attributes of an object; None if its type, written in C, holds more than these."""
     kind = type(value)
-    pointers = len(_slots(kind)) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
+    pointers = len(slots_of(kind)) + bool(kind.__dictoffset__) + bool(kind.__weakrefoffset__)
     is_whole = kind.__basicsize__ <= object.__basicsize__ + _POINTER_BYTES * pointers and not kind.__itemsize__
     return _attributes(value, names) if is_whole else None
 
 
-def _slots(kind: type) -> list[str]:
+@functools.cache
+def slots_of(kind: type) -> list[str]:
+    """Return the names in the `__slots__` of a class and its bases."""
     members = [member for base in kind.__mro__ for member in vars(base).items()]
     return [name for name, member in members if type(member) is MemberDescriptorType and name != "__dict__"]
 
@@ -171,7 +173,7 @@ def _attributes(value: Any, names: AttributeNames) -> ObjectContents:
     kind = type(value)
     parts: dict[str, object] = {".__class__": kind}
     equal: dict[str, object] = {}
-    for name in [name for name in _slots(kind) if name in names]:
+    for name in [name for name in slots_of(kind) if name in names]:
         if hasattr(value, name):
             parts[f".{name}"] = getattr(value, name)
         else:

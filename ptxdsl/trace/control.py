@@ -123,7 +123,6 @@ def _close(builder: Builder, region: ControlRegion) -> None:
     if builder.region is not region:
         refuse(f"{region.words} ends before {builder.region.words}, which began inside of it")
     builder.regions.pop().open = False
-    builder.region.reads |= region.reads
 
 
 def branch(target: ir.Label, unless: Scalar | None = None, when: Scalar | None = None) -> None:

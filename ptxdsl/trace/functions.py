@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import GenericAlias
 from typing import Any, Generic, NoReturn, TypeVar, overload
@@ -19,14 +19,13 @@ from ptxdsl.errors import (
     called_elsewhere,
     here,
     listed,
-    meant,
     names_here,
     public,
 )
 from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import RESERVED, Builder, ModuleScope, building, current, is_name, refuse
-from ptxdsl.trace.foreign import NoResult, no_result
+from ptxdsl.trace.foreign import NoResult, called_value, no_result, undefined_name
 from ptxdsl.trace.instruction import Scalar, Source, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
@@ -84,20 +83,15 @@ class Interface:
     def flat(self, arguments: Sequence[object]) -> list[Any]:
         """Return the flattened values of a call's arguments. Raises TraceError for arguments of the wrong type."""
         if len(arguments) != len(self.parameters):
-            self._refuse_count(len(arguments))
+            self.refuse_call(f"{len(arguments)} argument{'s' * (len(arguments) != 1)} given by position")
         pairs = zip(self.parameters, arguments, strict=True)
         return [value for p, argument in pairs for value in _flat(f"`{self.name}` takes", p.name, p.type, argument)]
 
-    def _refuse_count(self, count: int) -> NoReturn:
-        names = [parameter.name for parameter in self.parameters]
+    def refuse_call(self, happens: str) -> NoReturn:
+        """Refuse a call whose arguments are not those of the function."""
         takes = listed([f"{parameter.name}: {parameter.type}" for parameter in self.parameters] or ["nothing"])
-        help = _as_called(self.name, names, self.constants)
-        if count < len(names):
-            lacking = listed(f"`{name}`" for name in names[count:])
-            refuse(f"`{self.name}` lacks {lacking}; it takes {takes}", help, CallError)
-        if self.constants:
-            help = f"constants are passed by name: {help}"
-        refuse(f"`{self.name}` takes {takes}; {count} argument{'s' * (count != 1)} given", help, CallError)
+        names = [*(parameter.name for parameter in self.parameters), *(f"{name}=…" for name in self.constants)]
+        refuse(f"`{self.name}` takes {takes}; {happens}", f"call it as `{self.name}({', '.join(names)})`", CallError)
 
     def returned_values(self, result: object) -> list[Any]:
         """Return the flattened values of a Python function's result."""
@@ -118,19 +112,6 @@ class Interface:
             loaded = iter([calls.load(member) for member in calls.members(variables, self.returned)])
             gathered = tuple([assembled(type, loaded) for type in self.results])
             return gathered if self.is_tuple else gathered[0]
-
-
-def _as_called(name: str, parameters: Iterable[str], constants: Iterable[str]) -> str:
-    return f"call it as `{name}({', '.join([*parameters, *(f'{each}=…' for each in constants)])})`"
-
-
-def _refuse_name(called: str, name: str, parameters: Sequence[str], constants: Iterable[str]) -> NoReturn:
-    """Refuse a keyword argument that is not a constant."""
-    help = _as_called(called, parameters, constants)
-    if name in parameters:
-        refuse(f"`{called}` takes `{name}` by position, not by name", help, CallError)
-    takes = listed([*parameters, *constants] or ["nothing"])
-    refuse(f"`{called}` takes no `{name}`; it takes {takes}", meant(name, constants) or help, CallError)
 
 
 def _shown(result: object) -> str:
@@ -220,22 +201,21 @@ class DeviceFunction(Traceable, Generic[R]):
 
     def interface(self, constants: Mapping[str, object]) -> tuple[Interface, dict[str, object]]:
         """Return the types for these constants, and the values of all constants."""
-        known, name = self.signature.constants, self.name
-        for each in constants:
-            if each not in known:
-                _refuse_name(name, each, self.signature.names, known)
-        values = {each: constants.get(each, default) for each, default in known.items()}
-        for each, value in values.items():
+        known = self.signature.constants
+        values = {name: constants.get(name, default) for name, default in known.items()}
+        results, is_tuple = self._results(values)
+        interface = Interface(self.name, self.signature.parameters(values), results, is_tuple, tuple(known))
+        for name in constants.keys() - known.keys():
+            interface.refuse_call(f"`{name}` given by name")
+        for name, value in values.items():
             if value is REQUIRED:
-                help = _as_called(name, self.signature.names, known)
-                refuse(f"`{name}` is missing its constant `{each}`", help, CallError)
+                interface.refuse_call(f"its constant `{name}` is missing")
             if isinstance(value, Source):
                 refuse(
-                    f"`{each}` is a constant of `{name}`; {shown(value)}, has no value while tracing",
-                    f"make it a parameter: `{each}: {value.type}`, before the `*`",
+                    f"`{name}` is a constant of `{self.name}`; {shown(value)}, has no value while tracing",
+                    f"make it a parameter: `{name}: {value.type}`, before the `*`",
                 )
-        results, is_tuple = self._results(values)
-        return Interface(name, self.signature.parameters(values), results, is_tuple, tuple(known)), values
+        return interface, values
 
     def _results(self, constants: Mapping[str, object]) -> tuple[Results, bool]:
         """Return the result types, and True for a tuple. Raises TraceError for one that a function cannot return."""
@@ -309,10 +289,7 @@ class DeviceFunction(Traceable, Generic[R]):
         target.returns += calls.results(builder.unique("result"), interface.returned)
         builder.give = functools.partial(_give, builder, interface)
         with building(builder):
-            loaded = iter([_load(builder, leaf) for leaf in interface.passed])
-            arguments = [assembled(parameter.type, loaded) for parameter in interface.parameters]
-            result = function(*arguments, **constants)
-            result = None if isinstance(result, NoResult) else result
+            result = run(function, interface.parameters, lambda leaf: _load(builder, leaf), constants)
             builder.check_ended()
             builder.at_end()
             if interface.results or result is not None:
@@ -320,6 +297,25 @@ class DeviceFunction(Traceable, Generic[R]):
                 builder.give(result)
             emit("ret")
         return builder
+
+
+def run(
+    function: Callable[..., Any],
+    parameters: Sequence[Parameter],
+    load: Callable[[Leaf], Any],
+    constants: Mapping[str, object],
+) -> object:
+    """Call a Python function on traced arguments, which `load` makes of the PTX parameters, and return its result."""
+    loaded = iter([load(leaf) for parameter in parameters for leaf in parameter.leaves])
+    arguments = [assembled(parameter.type, loaded) for parameter in parameters]
+    try:
+        result = function(*arguments, **constants)
+    except (NameError, TypeError) as error:
+        told = undefined_name(error) if isinstance(error, NameError) else called_value(error)
+        if told is error:
+            raise
+        raise told from None
+    return None if isinstance(result, NoResult) else result
 
 
 def _check_given(builder: Builder, interface: Interface, result: object) -> None:
@@ -425,7 +421,7 @@ class ExternFunction:
         """Call the function from a kernel or a device function."""
         builder = current(f"{self.name}(…)")
         for name in named:
-            _refuse_name(self.name, name, [parameter.name for parameter in self.interface.parameters], ())
+            self.interface.refuse_call(f"`{name}` given by name")
         passed = self.interface.flat(arguments)
         types = [leaf.type for leaf in self.interface.passed]
         for caller in builder.callers:

@@ -147,7 +147,6 @@ class Scalar(Source, metaclass=ScalarType):
             raise _elsewhere(self)
         if not self.region.open:
             raise _ended(self)
-        self.builder.region.reads.add(id(self))
         self.builder.used.add(id(self.operand))
         return self.operand
 

@@ -78,7 +78,6 @@ class PointerValue(
     def _base(self) -> ir.Register | ir.Not | ir.Immediate | ir.Variable:
         """Return the register or variable of the address. Raises TraceError if it cannot be read here."""
         builder = current(self.name)
-        builder.region.reads.add(id(self))
         if isinstance(self.base, Scalar):
             return self.base.read()
         if not builder.names(self.base):

@@ -21,7 +21,7 @@ from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.sentences import advancing
-from ptxdsl.trace.state import POSITION, Path, Record, Snapshot
+from ptxdsl.trace.state import ITERATED, Path, Record, Snapshot
 from ptxdsl.types import Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
@@ -73,7 +73,7 @@ class Rounds:
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
     """Refuse iterators that advance in a loop: `next` would return the same element in each iteration."""
     for record in changed if region.again else ():
-        if record.kind is POSITION:
+        if record.kind in ITERATED:
             refuse(
                 f"`{record.name}` advances in {region.words}, which Python traces once: every iteration would use "
                 f"the first value",
@@ -84,7 +84,7 @@ def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
 
 def changes_of(record: Record, state: Snapshot) -> list[Change]:
     """Return the changed items of a holder; empty for an iterator, which cannot be reset."""
-    if record.kind is POSITION:
+    if record.kind in ITERATED:
         return []
     stood = {id(value): path for path, value in state.paths()}
 

@@ -11,8 +11,9 @@ import warnings
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, partial
+from functools import partial
 from io import IOBase
 from operator import is_, itemgetter, length_hint
 from types import (
@@ -32,7 +33,7 @@ import numpy as np
 
 from ptxdsl.errors import Names, bytecode
 from ptxdsl.trace import drawn
-from ptxdsl.trace.contents import is_library, is_library_name
+from ptxdsl.trace.contents import is_library, is_library_name, slots_of
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.keys import Traceable
 
@@ -84,25 +85,18 @@ def _refill(holder: Any, items: Any) -> None:
 
 def _attributes_of(holder: Any) -> Parts:
     """Return the attributes of an object, in its `__slots__` and its `__dict__`."""
-    slots = {name: getattr(holder, name) for name in _slots(type(holder)) if hasattr(holder, name)}
+    slots = {name: getattr(holder, name) for name in slots_of(type(holder)) if hasattr(holder, name)}
     return slots | getattr(holder, "__dict__", {})
 
 
 def _set_attributes(holder: Any, parts: Parts) -> None:
-    held, slots = getattr(holder, "__dict__", {}), _slots(type(holder))
+    held, slots = getattr(holder, "__dict__", {}), slots_of(type(holder))
     _refill(held, {name: value for name, value in parts.items() if name not in slots})
     for name in slots:
         if name in parts:
             object.__setattr__(holder, name, parts[name])
         elif hasattr(holder, name):
             object.__delattr__(holder, name)
-
-
-@cache
-def _slots(of: type) -> list[str]:
-    slots = (base.__dict__.get("__slots__", ()) for base in of.__mro__)
-    names = [name for each in slots for name in ((each,) if isinstance(each, str) else each)]
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
 
 
 def _shared_with(function: Any) -> Parts:
@@ -154,14 +148,13 @@ def _array_copy(holder: Any) -> Any:
     return holder.copy() if holder.flags.writeable and holder.nbytes <= MOST_BYTES else None
 
 
-def _position(iterator: Any, depth: int = 4) -> tuple[object, ...]:
+def _position(iterator: Any) -> object:
+    """Return how far an iterator is, as far as it tells; the iterators that it goes through tell theirs."""
     if isinstance(iterator, GeneratorType):
-        return _position_in(iterator, depth)
+        return iterator.gi_frame.f_lasti if iterator.gi_frame is not None else None
     if isinstance(iterator, IOBase):
-        return type(iterator), _read_so_far(iterator)
-    inner = _reduced(iterator) if isinstance(iterator, _HIDING) else gc.get_referents(iterator)
-    known = repr(iterator) if isinstance(iterator, itertools.count) else ""
-    return type(iterator), length_hint(iterator, -1), known, *_positions(inner, depth)
+        return _read_so_far(iterator)
+    return length_hint(iterator, -1), repr(iterator) if isinstance(iterator, itertools.count) else ""
 
 
 def _read_so_far(file: IOBase) -> int:
@@ -171,38 +164,21 @@ def _read_so_far(file: IOBase) -> int:
         return -1
 
 
-def _position_in(generator: GeneratorType[Any, Any, Any], depth: int) -> tuple[object, ...]:
-    frame = generator.gi_frame
-    if frame is None or generator.gi_running:
-        return (frame is None,)
-    values = list(frame.f_locals.values())
-    return frame.f_lasti, *(v if isinstance(v, int | str) else id(v) for v in values), *_positions(values, depth)
+def _gone_through(iterator: Any) -> Parts:
+    """Return what an iterator holds: others that it goes through, its running total, the variables of a generator."""
+    if isinstance(iterator, GeneratorType):
+        is_at_rest = iterator.gi_frame is not None and not iterator.gi_running
+        return dict(iterator.gi_frame.f_locals) if is_at_rest else {}
+    if isinstance(iterator, _HIDING):
+        with warnings.catch_warnings(), suppress(TypeError):  # Python 3.14 has no `__reduce__` of these
+            warnings.simplefilter("ignore")
+            return dict(enumerate(_flat(iterator.__reduce__())))
+    return dict(enumerate(_flat(gc.get_referents(iterator))))
 
 
-def _positions(values: Iterable[object], depth: int) -> Iterator[object]:
-    for value in values if depth else ():
-        if isinstance(value, int | float | str):  # the running total of accumulate, the index of tee
-            yield value
-        elif isinstance(value, MethodWrapperType):
-            yield from _positions([value.__self__], depth - 1)
-        elif isinstance(value, list | deque):
-            yield tuple(each if isinstance(each, int | str) else id(each) for each in value)
-        elif isinstance(value, tuple):
-            yield from _positions(value, depth - 1)
-        elif hasattr(type(value), "__next__"):
-            yield _position(value, depth - 1)
-        else:
-            yield id(value)
-
-
-def _reduced(iterator: Any) -> Iterable[object]:
-    """Return the hidden position of itertools.cycle or tee by `__reduce__`, which Python 3.14 removed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return iterator.__reduce__()  # type: ignore[no-any-return]
-        except TypeError:
-            return gc.get_referents(iterator)
+def _flat(reduced: Any) -> Iterator[object]:
+    for each in reduced:
+        yield from _flat(each) if isinstance(each, tuple) else (each,)
 
 
 _HIDING: tuple[type, ...] = (itertools.cycle, type(itertools.tee(())[0]))  # their position is not an object
@@ -217,8 +193,7 @@ _NUMBERS = _opaque(_array_copy, lambda held, copy: None if copy is None else hel
 _SHARED = Kind(_shared_with, _set_shared, "{1}")
 _DEFAULTS = _fixed("__dict__", "__defaults__", "__kwdefaults__")
 _CLASS = _named(_members_of, setattr, delattr, "{0}.{1}")
-# The position of an iterator, as far as it is visible.
-POSITION = _opaque(lambda iterator: _position(iterator))
+ITERATED = _opaque(_position), Kind(_gone_through, text="{0}")
 _DRAWN = _opaque(drawn.position, drawn.put_back)
 _MODULE = Kind(lambda module: dict(drawn.generators_of(module)), text="{0}{1}")
 _STANDARD: list[tuple[Any, tuple[Kind, ...]]] = [
@@ -243,7 +218,7 @@ def _kinds_of(of: type) -> tuple[Kind, ...]:
     if drawn.is_generator(of):
         return (_DRAWN,)
     if _is_foreign_type(of):
-        return (POSITION,) if hasattr(of, "__next__") else ()
+        return ITERATED if hasattr(of, "__next__") else ()
     is_of_kernels = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
     if is_of_kernels and of.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return (_fixed(*[each.name for each in fields(of)]),)

@@ -83,22 +83,14 @@ class Value(
 
     def __iter__(self) -> NoReturn:
         help = (
-            self._second_destination() or "it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
+            "bind it to one name, `a = …`; `pair=True` asks an instruction for its second destination, and memory is "
         )
+        help += "read by elements: `x[0], x[1]`"
         if is_looped_here():
             help = "loops count integers: `for i in pd.range(n):`"
             if self.type.is_integer:
                 help = f"to count up to it, write `for i in pd.range({self._spelled}):`"
         self._refuse_use("looped over or unpacked", help)
-
-    def _second_destination(self) -> str | None:
-        """Return the help line that names the instruction's optional second result, if it has one."""
-        for item in reversed(self.builder.body):
-            if isinstance(item, ir.Instruction) and item.operands[:1] == (self.operand,):
-                text, declared = item.opcode.text, getattr(item.opcode, "operands", ())
-                pairs = [first.name for first in declared[1:2] if first.paired and first.optional]
-                return f"`pair=True` asks for `{pairs[0]}` too: `d, p = pd.ptx.{text}(…, pair=True)`" if pairs else None
-        return None
 
     def __getitem__(self, index: object) -> NoReturn:
         element = re.fullmatch(r"([\w.]+)\[([^][]+)\]", self._text)

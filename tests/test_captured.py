@@ -13,6 +13,7 @@ import mmap
 import operator
 import os
 import queue
+import random
 import re
 import struct
 import sys
@@ -871,6 +872,13 @@ def test_state_that_appears_later_is_traced_anew(case):
     after = read()
     assert after != before
     assert [result(kernel), result(kernel)] == [after, after]
+    assert len(kernel._variants) == 2
+
+
+@pytest.mark.parametrize("draws", [random.Random(1), np.random.default_rng(1), np.random.RandomState(1)], ids=type)
+def test_random_numbers_are_drawn_anew(draws):
+    kernel = kernel_of(lambda: float(draws.uniform(0, 1)))
+    assert result(kernel) != result(kernel)
     assert len(kernel._variants) == 2
 
 

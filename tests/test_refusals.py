@@ -137,7 +137,8 @@ WITHOUT_SOURCE = {
     ),
     "a, b = x[0]": (
         "`an f32` is one f32; it cannot be looped over or unpacked\n"
-        "  <stdin>:3\n  help: it is bound to one name: `a = …`; memory is read by elements: `x[0], x[1]`"
+        "  <stdin>:3\n  help: bind it to one name, `a = …`; `pair=True` asks an instruction for its second destination, and "
+        "memory is read by elements: `x[0], x[1]`"
     ),
     "x[0] = x[1] + n": (
         "`+` of two types: `an f32` is f32, `n` is u32\n"

@@ -10,7 +10,7 @@ instruction.
 - functions, calls: device functions and their calls
 - roles, ring, tensor_map, mapped: warp roles, the mbarrier pipeline, tensor maps and TMA copies
 - captured, reads, contents, keys: the Python state that a kernel reads, its key and its guard
-- state, drawn, rounds: Python state that branches and loops change
+- state, rounds: Python state that branches and loops change
 - aliases: second names and copies of variables
 - foreign, sentences, unread: numpy and CUDA names, words of messages, unused results
 - named, targets, printing: names for messages and debuggers; `pd.printf` and `pd.assert_`

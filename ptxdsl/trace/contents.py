@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import pickle
 import struct
 import sys
 from array import array
@@ -35,7 +36,6 @@ from weakref import ref
 import numpy as np
 
 from ptxdsl import cached
-from ptxdsl.trace import drawn
 
 MOST_EXPRESSIONS = 16  # parts of an object that are compared one by one
 PLAIN = (int, str, bytes, bool, type(None), type(...))  # equal values are interchangeable
@@ -46,6 +46,7 @@ _OF_NUMPY = (np.ufunc, type(np.where))
 _GENERATED = "<string>"  # the file of code that `dataclass` generates
 _MADE_BY_CLASS = 1 << 9  # type flag: created by a class statement
 _POINTER_BYTES = struct.calcsize("P")
+_RANDOM = {("_random", "Random"), ("numpy", "Generator"), ("numpy", "RandomState"), ("numpy", "BitGenerator")}
 _CACHED = functools._lru_cache_wrapper
 # The parts of objects of these types, by the expressions that follow the object.
 _EXPRESSIONS: dict[type, tuple[str, ...]] = {
@@ -138,19 +139,20 @@ def elements_of(value: Any) -> ObjectContents | None:
         return ObjectContents(parts, {}, list, isinstance(value, frozenset))
     if isinstance(value, bytearray | array | memoryview | np.ndarray):
         return ObjectContents({"": _data(value)}, {}, lambda buffer: (_data(buffer),))
-    if drawn.is_generator(type(value)):
-        return ObjectContents({"": _state(value)}, {}, lambda generator: (_state(generator),))
+    if is_random(type(value)):
+        return ObjectContents({"": pickle.dumps(value)}, {}, lambda generator: (pickle.dumps(generator),))
     return None
+
+
+def is_random(kind: type) -> bool:
+    """True for a type of random generators that have a state."""
+    return not _RANDOM.isdisjoint((root_of(base.__module__), base.__name__) for base in kind.__mro__)
 
 
 def _data(buffer: Any) -> bytes:
     """Return the elements of a buffer, with their type and shape, as bytes."""
     elements = np.asarray(buffer)
     return f"{elements.dtype.str} {elements.shape} ".encode() + elements.tobytes()
-
-
-def _state(generator: Any) -> str:
-    return repr(drawn.comparable(drawn.position(generator)))
 
 
 def _of_attributes(value: Any, names: AttributeNames) -> ObjectContents | None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, NoReturn
 
+import numpy as np
+
 from ptxdsl import ir
 from ptxdsl.errors import Error, Location, TraceError, raised_at
 from ptxdsl.trace import literal
@@ -21,7 +23,7 @@ from ptxdsl.trace.builder import Builder, ControlRegion, refuse
 from ptxdsl.trace.instruction import Scalar, Source
 from ptxdsl.trace.memory import ArrayView, PointerValue
 from ptxdsl.trace.sentences import advancing
-from ptxdsl.trace.state import ITERATED, Path, Record, Snapshot
+from ptxdsl.trace.state import ADVANCING, Path, Record, Snapshot
 from ptxdsl.types import Type, f32, pred, s32, u32
 
 _PLAIN = (int, float, complex, str, bytes, type(None))
@@ -71,20 +73,21 @@ class Rounds:
 
 
 def refuse_advanced(changed: list[Record], region: ControlRegion) -> None:
-    """Refuse iterators that advance in a loop: `next` would return the same element in each iteration."""
+    """Refuse iterators and random generators that advance in a loop: they would give the same in each iteration."""
     for record in changed if region.again else ():
-        if record.kind in ITERATED:
+        if record.kind in ADVANCING:
+            name = f"{record.name}.random" if record.holder is np else record.name
             refuse(
-                f"`{record.name}` advances in {region.words}, which Python traces once: every iteration would use "
+                f"`{name}` advances in {region.words}, which Python traces once: every iteration would use "
                 f"the first value",
-                f"{_BY_NUMBER}; {_UNROLL}",
-                at=advancing(region.opened, record.name),
+                f"take its values before the loop, and keep an index in a `pd.var`; {_UNROLL}",
+                at=advancing(region.opened, name),
             )
 
 
 def changes_of(record: Record, state: Snapshot) -> list[Change]:
-    """Return the changed items of a holder; empty for an iterator, which cannot be reset."""
-    if record.kind in ITERATED:
+    """Return the changed items of a holder; empty for what cannot be set back."""
+    if record.kind in ADVANCING:
         return []
     stood = {id(value): path for path, value in state.paths()}
 

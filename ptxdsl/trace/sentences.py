@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -95,9 +96,9 @@ def leaving_statement(block: Location, line: int) -> tuple[str, tuple[int, int]]
 
 
 def advancing(block: Location, name: str) -> Location:
-    """Return the location of the call in a block that advances an iterator, else the block."""
+    """Return the location of the call in a block that names an iterator, else the block."""
     for node in _within(block):
-        if isinstance(node, ast.Call) and [ast.unparse(argument) for argument in node.args[:1]] == [name]:
+        if isinstance(node, ast.Call) and re.search(rf"\b{re.escape(name)}\b", ast.unparse(node)):
             return _at(block, node)
     return block
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gc
 import itertools
+import pickle
+import random
 import warnings
 from array import array
 from collections import ChainMap, UserDict, UserList, deque
@@ -32,8 +34,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ptxdsl.errors import Names, bytecode
-from ptxdsl.trace import drawn
-from ptxdsl.trace.contents import is_library, is_library_name, slots_of
+from ptxdsl.trace.contents import is_library, is_library_name, is_random, slots_of
 from ptxdsl.trace.instruction import Source
 from ptxdsl.trace.keys import Traceable
 
@@ -62,13 +63,17 @@ class Kind:
     def same(self, now: Parts, before: Parts) -> bool:
         """True if two readings have the same objects, under the same keys in the same order, or equal contents."""
         if self.is_opaque:
-            return drawn.same(now[""], before[""])
+            return _plain(now[""]) == _plain(before[""])
         alike = len(now) == len(before) and all(map(is_, now.values(), before.values()))
         return alike and list(now) == list(before)
 
     def named(self, holder: str, key: object) -> str:
         """Return the text of a part in messages."""
         return holder if key == "" else self.text.format(holder, key)
+
+
+def _plain(contents: Any) -> Any:
+    return contents.tobytes() if isinstance(contents, np.ndarray) else contents
 
 
 def _opaque(read: Callable[[Any], Any], write: Callable[[Any, Any], None] | None = None) -> Kind:
@@ -193,9 +198,11 @@ _NUMBERS = _opaque(_array_copy, lambda held, copy: None if copy is None else hel
 _SHARED = Kind(_shared_with, _set_shared, "{1}")
 _DEFAULTS = _fixed("__dict__", "__defaults__", "__kwdefaults__")
 _CLASS = _named(_members_of, setattr, delattr, "{0}.{1}")
-ITERATED = _opaque(_position), Kind(_gone_through, text="{0}")
-_DRAWN = _opaque(drawn.position, drawn.put_back)
-_MODULE = Kind(lambda module: dict(drawn.generators_of(module)), text="{0}{1}")
+_ITERATED = _opaque(_position), Kind(_gone_through, text="{0}")
+_DRAWN = _opaque(pickle.dumps)  # the state of a random generator
+# The state behind the functions of `random` or `np.random`.
+_MODULE = _opaque(lambda module: pickle.dumps(random.getstate() if module is random else np.random.get_state()))
+ADVANCING = (*_ITERATED, _DRAWN, _MODULE)  # what they give next is not to be had again
 _STANDARD: list[tuple[Any, tuple[Kind, ...]]] = [
     ((list, deque), (_ELEMENTS,)), (dict, (_ENTRIES,)), (set, (_SET,)),
     (tuple, (Kind(_ELEMENTS.read, text="{0}[{1}]"),)),
@@ -215,10 +222,10 @@ def _kinds_of(of: type) -> tuple[Kind, ...]:
         if issubclass(of, types):
             is_container = kinds in ((_ELEMENTS,), (_ENTRIES,), (_SET,))
             return (*kinds, _ATTRIBUTES) if is_container and of.__dictoffset__ and not _is_foreign_type(of) else kinds
-    if drawn.is_generator(of):
+    if is_random(of) and of is not random.SystemRandom:
         return (_DRAWN,)
     if _is_foreign_type(of):
-        return ITERATED if hasattr(of, "__next__") else ()
+        return _ITERATED if hasattr(of, "__next__") else ()
     is_of_kernels = of.__module__.startswith(_OUR_KERNELS) and is_dataclass(of)
     if is_of_kernels and of.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         return (_fixed(*[each.name for each in fields(of)]),)
@@ -234,7 +241,7 @@ def _is_foreign_type(of: type) -> bool:
 def _is_foreign(holder: Any) -> bool:
     """True if a function, class or module belongs to a library that keeps no user state."""
     if isinstance(holder, ModuleType):
-        return holder.__name__ not in drawn.MODULES
+        return holder not in (random, np, np.random)
     if isinstance(holder, FunctionType):
         return is_library_name(holder.__module__)
     return isinstance(holder, type) and is_library(holder)
@@ -287,10 +294,9 @@ _Pending: TypeAlias = tuple[object, Record | int, object]  # a holder, and where
 
 
 def outside(function: Callable[..., Any], names: Mapping[str, object]) -> Snapshot:
-    """Return a snapshot of the state outside of a trace that a function can reach: by the given names, those of its
-    module, and libraries that it may import."""
-    values = {**drawn.modules(), function.__name__: function, **names}
-    return Snapshot([Names(function.__code__, 0, values, function.__globals__)])
+    """Return a snapshot of the state outside of a trace that a function can reach: by the given names and those of its
+    module."""
+    return Snapshot([Names(function.__code__, 0, {function.__name__: function, **names}, function.__globals__)])
 
 
 class Snapshot:

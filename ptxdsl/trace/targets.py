@@ -6,7 +6,7 @@ The line is parsed only if the bytecode does not determine it, as it does for `t
 from __future__ import annotations
 
 import ast
-from itertools import pairwise
+from functools import lru_cache
 from typing import NamedTuple
 
 from ptxdsl.errors import Location, Site
@@ -25,47 +25,43 @@ def target_of(site: Site) -> Target | None:
     if len(site.names) == 1:
         return Target(site.names[0], site.names[0])
     tree = syntax_tree(site.location.file)
-    return _assigned(_around(tree, site.location)) if tree else None
-
-
-def _around(node: ast.AST, location: Location) -> list[ast.AST]:
-    """Return the call at a location and its enclosing nodes, innermost first; empty if no call is there."""
-    for child in ast.iter_child_nodes(node):
-        first, last = getattr(child, "lineno", 0), getattr(child, "end_lineno", location.line) or 0
-        if not first <= location.line <= last:
-            continue
-        starts = (first, getattr(child, "col_offset", -1)) == (location.line, location.columns[0])
-        if starts and isinstance(child, ast.Call) and ends_at(location, child):
-            return [child, node]
-        if chain := _around(child, location):
-            return [*chain, node]
-    return []
-
-
-def _assigned(chain: list[ast.AST]) -> Target | None:
-    """Return the target of the innermost node; the others enclose it."""
-    indices: list[int] = []
-    is_handed_on = False
-    for node, parent in pairwise(chain):
-        match parent:
-            case ast.withitem(optional_vars=target):
+    for target, value in _bindings(tree) if tree else ():
+        if value.lineno <= site.location.line <= (value.end_lineno or 0):
+            indices = _indices(value, site.location)
+            if indices is not None:
                 return _part(target, indices)
-            case ast.Call(args=[argument]) if argument is node:  # through a context manager, such as `nullcontext`
-                is_handed_on = True
-            case _ if is_handed_on:
-                return None
-            case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                indices.insert(0, elements.index(node))  # type: ignore[arg-type]
-                if _is_starred(elements, indices[0]):
-                    return None
-            case ast.NamedExpr(target=target) | ast.AnnAssign(target=target):
-                return _part(target, indices)
-            case ast.Assign(targets=[target, *_]):
-                return _part(target, indices)
-            case ast.ListComp() | ast.IfExp():
-                pass
-            case _:
-                return None
+    return None
+
+
+@lru_cache(maxsize=64)
+def _bindings(tree: ast.Module) -> list[tuple[ast.expr, ast.expr]]:
+    """Return the (target, value) of all bindings in a file, also through a context manager such as `nullcontext`."""
+    pairs: list[tuple[ast.expr | None, ast.expr | None]] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[target, *_], value=value):
+                pairs.append((target, value))
+            case ast.AnnAssign(target=target, value=value) | ast.NamedExpr(target=target, value=value):
+                pairs.append((target, value))
+            case ast.withitem(optional_vars=target, context_expr=value):
+                inner = value.args[:1] if isinstance(value, ast.Call) else []
+                pairs += [(target, each) for each in (value, *inner)]
+    return [(target, value) for target, value in pairs if target and value]
+
+
+def _indices(value: ast.expr, location: Location) -> list[int] | None:
+    """Return the position of the call at a location in the nested tuples of a value; None if it is no item of these."""
+    match value:
+        case ast.Call() if (value.lineno, value.col_offset) == (location.line, location.columns[0]):
+            return [] if ends_at(location, value) else None
+        case ast.Tuple(elts=elements) | ast.List(elts=elements) if not _is_starred(elements, len(elements) - 1):
+            found = ((n, _indices(element, location)) for n, element in enumerate(elements))
+            return next(([n, *inner] for n, inner in found if inner is not None), None)
+        case ast.ListComp(elt=element):
+            return _indices(element, location)
+        case ast.IfExp(body=first, orelse=second):
+            found_first = _indices(first, location)
+            return _indices(second, location) if found_first is None else found_first
     return None
 
 

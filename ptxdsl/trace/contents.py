@@ -163,11 +163,15 @@ def _of_attributes(value: Any, names: AttributeNames) -> ObjectContents | None:
     return _attributes(value, names) if is_whole else None
 
 
-@functools.cache
 def slots_of(kind: type) -> list[str]:
     """Return the names in the `__slots__` of a class and its bases."""
-    members = [member for base in kind.__mro__ for member in vars(base).items()]
-    return [name for name, member in members if type(member) is MemberDescriptorType and name != "__dict__"]
+    if kind not in _slots:
+        members = [member for base in kind.__mro__ for member in vars(base).items()]
+        _slots[kind] = [name for name, member in members if type(member) is MemberDescriptorType and name != "__dict__"]
+    return _slots[kind]
+
+
+_slots: dict[type, list[str]] = {}
 
 
 def _attributes(value: Any, names: AttributeNames) -> ObjectContents:

@@ -217,14 +217,14 @@ class NoNumber(Foreign):
     __slots__ = ()
 
 
-_BOTH_SIDES = {
+BOTH_SIDES = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "matmul": "@", "pow": "**",
     "lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^",
 }  # fmt: skip
 _ONE_SIDE = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 for _name, _symbol in {
-    **_BOTH_SIDES,
-    **{f"r{word}": symbol for word, symbol in _BOTH_SIDES.items()},
+    **BOTH_SIDES,
+    **{f"r{word}": symbol for word, symbol in BOTH_SIDES.items()},
     **_ONE_SIDE,
 }.items():
     setattr(NoNumber, f"__{_name}__", lambda value, *_, symbol=_symbol: value._refuse_operator(symbol))
@@ -253,7 +253,8 @@ class NoResult(NoNumber, refuses=dict.fromkeys(set(_USES) - {"compared", "looked
         message = f"the function `{self.name}` gives no result, and one is used here"
         refuse(message, "annotate its result, `-> u32` after its parameters, and `return` it", UnknownName)
 
-    _refuse_operator = _refuse_use
+    def _refuse_operator(self, symbol: str, help: str | None = None) -> NoReturn:
+        self._refuse_use(symbol)
 
 
 @cache

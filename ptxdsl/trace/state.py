@@ -63,7 +63,7 @@ class Kind:
     def same(self, now: Parts, before: Parts) -> bool:
         """True if two readings have the same objects, under the same keys in the same order, or equal contents."""
         if self.is_opaque:
-            return _plain(now[""]) == _plain(before[""])
+            return bool(_plain(now[""]) == _plain(before[""]))
         alike = len(now) == len(before) and all(map(is_, now.values(), before.values()))
         return alike and list(now) == list(before)
 
@@ -172,8 +172,8 @@ def _read_so_far(file: IOBase) -> int:
 def _gone_through(iterator: Any) -> Parts:
     """Return what an iterator holds: others that it goes through, its running total, the variables of a generator."""
     if isinstance(iterator, GeneratorType):
-        is_at_rest = iterator.gi_frame is not None and not iterator.gi_running
-        return dict(iterator.gi_frame.f_locals) if is_at_rest else {}
+        frame = iterator.gi_frame if not iterator.gi_running else None
+        return dict(frame.f_locals) if frame is not None else {}
     if isinstance(iterator, _HIDING):
         with warnings.catch_warnings(), suppress(TypeError):  # Python 3.14 has no `__reduce__` of these
             warnings.simplefilter("ignore")

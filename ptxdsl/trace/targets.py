@@ -55,13 +55,13 @@ def _indices(value: ast.expr, location: Location) -> list[int] | None:
         case ast.Call() if (value.lineno, value.col_offset) == (location.line, location.columns[0]):
             return [] if ends_at(location, value) else None
         case ast.Tuple(elts=elements) | ast.List(elts=elements) if not _is_starred(elements, len(elements) - 1):
-            found = ((n, _indices(element, location)) for n, element in enumerate(elements))
-            return next(([n, *inner] for n, inner in found if inner is not None), None)
+            parts = ((n, _indices(element, location)) for n, element in enumerate(elements))
+            return next(([n, *inner] for n, inner in parts if inner is not None), None)
         case ast.ListComp(elt=element):
             return _indices(element, location)
         case ast.IfExp(body=first, orelse=second):
-            found_first = _indices(first, location)
-            return _indices(second, location) if found_first is None else found_first
+            indices = _indices(first, location)
+            return _indices(second, location) if indices is None else indices
     return None
 
 

@@ -12,9 +12,9 @@ from ptxdsl.errors import Location, Site, TraceError, caller, is_looped_here, is
 from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current, refuse
-from ptxdsl.trace.foreign import Foreign, NoNumber, host_function
+from ptxdsl.trace.foreign import BOTH_SIDES, Foreign, NoNumber, host_function
 from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
-from ptxdsl.trace.operators import binary, compare, shift
+from ptxdsl.trace.operators import COMPARISONS, binary, compare, shift
 from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
 
@@ -104,7 +104,7 @@ class Value(
         self._refuse_use("indexed", help)
 
     def __setitem__(self, index: object, value: object) -> NoReturn:
-        self[index]
+        self.__getitem__(index)
 
     __delitem__ = __getitem__
 
@@ -179,14 +179,10 @@ def _add_operators(name: str, symbol: str, apply: Callable[..., Scalar], forms: 
         setattr(Value, *methods[form])
 
 
-_OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "and": "&", "or": "|", "xor": "^",
-}  # fmt: skip
-for _name, _symbol in _OPERATORS.items():
-    _add_operators(_name, _symbol, binary, "lri")
-for _name, _symbol in {"lshift": "<<", "rshift": ">>"}.items():
-    _add_operators(_name, _symbol, shift, "lri")
-for _name, _symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}.items():
+for _name, _symbol in BOTH_SIDES.items():
+    if _symbol not in ("@", "**"):
+        _add_operators(_name, _symbol, shift if _symbol in ("<<", ">>") else binary, "lri")
+for _symbol, _name in COMPARISONS.items():
     _add_operators(_name, _symbol, compare, "l")
 
 
@@ -328,7 +324,7 @@ class Axes(NoNumber, refuses=dict.fromkeys(("indexed", "looped over or unpacked"
         return id(self)
 
     def __repr__(self) -> str:
-        return self.name
+        return f"{self.name}"
 
 
 tid, ntid, ctaid, nctaid = Axes("tid"), Axes("ntid"), Axes("ctaid"), Axes("nctaid")

@@ -26,11 +26,11 @@ from ptxdsl.notes import ExternNote
 from ptxdsl.trace import calls, literal
 from ptxdsl.trace.builder import RESERVED, Builder, ModuleScope, building, current, is_name, refuse
 from ptxdsl.trace.foreign import NoResult, called_value, no_result, undefined_name
-from ptxdsl.trace.instruction import Scalar, Source, emit, shown
+from ptxdsl.trace.instruction import Scalar, Source, conversion, emit, shown
 from ptxdsl.trace.keys import Traceable, constant_key
 from ptxdsl.trace.mapped import MappedTensor
 from ptxdsl.trace.memory import ArrayView, PointerValue
-from ptxdsl.trace.operators import constant, conversion
+from ptxdsl.trace.operators import constant
 from ptxdsl.trace.parameters import (
     Definition,
     FieldType,

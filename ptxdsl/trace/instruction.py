@@ -10,7 +10,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ptxdsl import ir
-from ptxdsl.errors import Location, Site, TraceError, VerifyError
+from ptxdsl.errors import Site, TraceError, VerifyError
 from ptxdsl.isa.lookup import lookup
 from ptxdsl.isa.opcode import Opcode, names_of
 from ptxdsl.isa.operand import Operand, Problem, compatible, describe
@@ -157,7 +157,7 @@ class Scalar(Source, metaclass=ScalarType):
         if operand.type is not None and not self.fits(operand.type, binding.opcode.op.relaxed):
             constant = isinstance(value, ir.Immediate)
             kind = f"{article(str(self.type))} constant" if constant else describe(ir.Register("", self.type))
-            raise _unfit(operand, kind, _conversion(self, operand.type))
+            raise _unfit(operand, kind, conversion(self, operand.type))
         if isinstance(value, ir.Immediate):
             return _as_operand(binding, operand, value, self.type)
         if operand.type is not None and not compatible(operand.type, self.held, binding.opcode.op.relaxed):
@@ -218,21 +218,19 @@ def literal_of(value: ir.Immediate, type: Type) -> int | float:
     return literal.decode(value.value, type) if type.is_float else value.value
 
 
-def _conversion(value: Scalar, wanted: Type) -> str | None:
-    """Return the help line that converts a value to the operand's type."""
-    element, count = lanes(wanted)
-    packed = f"put {count} values of {element} side by side by pd.pack"
-    if count > 1 and wanted.bits == value.type.bits:
-        return f"{packed}; if it holds them already, say so: `{value.code}.bitcast(b{wanted.bits})`"
+def conversion(value: Scalar, wanted: Type) -> str:
+    """Return the help line that converts a value to a type."""
+    (element, count), is_as_wide = lanes(wanted), wanted.bits == value.type.bits
     if count > 1:
-        return packed
-    if pred in (wanted, value.type):
-        return f"compare: `{value.code} != 0`" if wanted is pred else f"convert it: `{value.code}.to({wanted})`"
-    if wanted.kind == "b":
-        return "pd.pack puts values side by side in a wider register, pd.unpack takes it apart"
-    if wanted.bits == value.type.bits and value.type.kind == "x":
+        held = f"; if it holds them already, say so: `{value.code}.bitcast(b{wanted.bits})`" if is_as_wide else ""
+        return f"put {count} values of {element} side by side by pd.pack{held}"
+    if wanted is pred:
+        return f"compare: `{value.code} != 0`"
+    if value.type is pred or (wanted.kind != "b" and value.type.kind not in "bx"):
+        return f"convert it: `{value.code}.to({wanted})`"
+    if is_as_wide:
         return f"interpret the bits: `{value.code}.bitcast({wanted})`"
-    return f"convert it: `{value.code}.to({wanted})`"
+    return "pd.pack puts values side by side in a wider register, pd.unpack takes it apart"
 
 
 def _elsewhere(value: Scalar) -> TraceError:
@@ -303,29 +301,21 @@ def _refusal(call: _Call, bindings: list[Binding], builder: Builder) -> VerifyEr
     closest = min(bindings, key=call.distance)
     assert closest.problem
     at = argument(builder.site().location, closest.source_index.get(closest.problem.operand))
-    order = _order_that_fits(call, closest, builder.site().location) if closest.problem.operand else ""
+    order = _order_that_fits(call, closest) if closest.problem.operand else ""
     message = closest.problem.message
     message = f"{title(closest.opcode)}: {message}" if closest.problem.operand else f"{call.text} {message}"
     return VerifyError(message, at=at, help=order or closest.problem.help)
 
 
-def _order_that_fits(call: _Call, closest: Binding, location: Location) -> str:
+def _order_that_fits(call: _Call, closest: Binding) -> str:
     """Return a help line if the operands match in another order, else an empty string."""
     number, index = len(call.sources), closest.source_index.get(closest.problem.operand if closest.problem else "")
     if index is None or not 2 <= number <= _REORDERED or not _is_of_another_kind(call.sources[index], closest):
         return ""
-    fitting = []
-    for order in permutations(range(number)):
-        reordered = replace(call, sources=[call.sources[n] for n in order])
-        if reordered.bind(closest.opcode).problem is None:
-            fitting.append([argument(location, n) for n in order])
-    if not fitting:
-        return ""
-    takes = [o for o in closest.opcode.operands if not o.written][:number]
-    if len(fitting) > 1 or location in fitting[0]:
-        return f"they fit in another order: it takes {names_of(takes)}"
-    texts = (source.text[slice(*source.columns)] for source in fitting[0])
-    return "they fit in another order: " + ", ".join(f"{o.name} = {text}" for o, text in zip(takes, texts, strict=True))
+    orders = (replace(call, sources=order) for order in permutations(call.sources))
+    takes = [operand for operand in closest.opcode.operands if not operand.written][:number]
+    fits = any(each.bind(closest.opcode).problem is None for each in orders)
+    return f"they fit in another order: it takes {names_of(takes)}" if fits else ""
 
 
 def _is_of_another_kind(source: object, closest: Binding) -> bool:

@@ -12,7 +12,7 @@ from ptxdsl.isa.operand import Operand, Problem, compatible
 from ptxdsl.trace import literal, operators
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import NoNumber
-from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, emit, shown
+from ptxdsl.trace.instruction import Binding, Scalar, ScalarLike, Source, Unfit, conversion, emit, shown
 from ptxdsl.trace.operators import operate
 from ptxdsl.types import Pointer, Type, bits, pred, s64, u32
 
@@ -176,7 +176,7 @@ class PointerValue(
         if isinstance(value, Scalar):
             if value.type is not self.element:
                 message = f"`{self.name}` has elements of type {self.element}; `{value.name}` is {value.type}"
-                refuse(message, operators.conversion(value, self.element))
+                refuse(message, conversion(value, self.element))
             emit(text, (self, value))
         else:
             operators.check_number("=", value, self.element, self)

@@ -135,12 +135,6 @@ def _refuse_mix(symbol: str, left: Scalar, right: Scalar) -> NoReturn:
     refuse(message, f"convert one of them: `{first.code}.to({second.type})` or `{second.code}.to({first.type})`")
 
 
-def conversion(value: Scalar, type: Type) -> str:
-    """Return the help line for converting a value to a type."""
-    how = "bitcast" if "b" in (value.type.kind, type.kind) else "to"
-    return f"convert it: `{value.code}.{how}({type})`"
-
-
 def check_number(symbol: str, number: literal.PythonNumber, type: Type, other: Source) -> None:
     """Refuse a Python number that `type`, the type of the other operand, cannot hold."""
     plain = literal.plain(number)

@@ -198,14 +198,14 @@ def _field(cls: Definition, name: str, annotation: Any) -> ParameterField:
             "point to others by ptr[u64], or name a group that is defined before",
         )
     if not (passable(type) or isinstance(type, Definition)) or type is Parameters:
-        near = _near(type)
+        near = near_type(type)
         help = f"did you mean `{name}: {near}`?" if near else ANNOTATE
         kind = type.__name__ if inspect.isclass(type) else repr(type)
         refuse(f"field `{name}` of {cls} is annotated {kind}, which no kernel takes", help)
     return ParameterField(name, type, count)
 
 
-def _near(annotation: Any) -> str | None:
+def near_type(annotation: Any) -> str | None:
     """Return the type that an invalid annotation most likely means."""
     if isinstance(annotation, tuple) and len(annotation) == 2 and passable(annotation[0]):
         return f"{annotation[0]}[{annotation[1]}]"

@@ -11,18 +11,20 @@ from typing import Any
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import Location, TraceError
 from ptxdsl.trace.parameters import (
+    ANNOTATE,
     Definition,
     FieldType,
     Leaf,
     Parameters,
     homonyms,
     leaves,
+    near_type,
     passable,
     ptx_name,
     resolved,
 )
 from ptxdsl.trace.reads import defined_at
-from ptxdsl.types import Pointer, nearest_type, pred
+from ptxdsl.types import Pointer, pred
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,6 @@ class Required:
 
 REQUIRED = Required()
 FUNCTION = "function"  # the noun of device functions in messages
-_PASSABLE = "annotate ptr[f32] and the like for arrays, a scalar type such as u32 or f32 for numbers"
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,11 @@ class KernelSignature:
 
 
 def _help(name: str, annotation: Any) -> str:
-    near = nearest_type(annotation)
+    near = near_type(annotation)
     if annotation in (int, bool, str):
         constant = f"a constant that the kernel is traced for follows a `*`: `*, {name}: {annotation.__name__}`"
         return f"did you mean `{name}: {near}`? {constant}" if annotation is int else constant
-    return f"did you mean `{name}: {near}`?" if near is not None and passable(near) else _PASSABLE
+    return f"did you mean `{name}: {near}`?" if near else ANNOTATE
 
 
 def _names_in(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from ptxdsl.isa.special import SPECIAL_REGISTERS
 from ptxdsl.trace import operators
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.foreign import BOTH_SIDES, Foreign, NoNumber, host_function
-from ptxdsl.trace.instruction import Scalar, ScalarLike, register_type, shown
+from ptxdsl.trace.instruction import Scalar, ScalarLike, conversion, register_type, shown
 from ptxdsl.trace.operators import COMPARISONS, binary, compare, shift
 from ptxdsl.trace.sentences import known_integer, truth
 from ptxdsl.types import Type, pred, u32
@@ -217,7 +217,7 @@ class Var(Value):
             refuse(f"`{self.name}.set` takes a value or a number; found {shown(value)}")
         if isinstance(value, Scalar) and value.type is not self.type:
             message = f"the variable `{self.name}` is {self.type}; it cannot be set to {shown(value)}"
-            refuse(message, operators.conversion(value, self.type))
+            refuse(message, conversion(value, self.type))
         operators.common_type("set", self, value)
         operators.kept(value, self) if isinstance(value, Scalar) else operators.settle(value, self.type, self)
 

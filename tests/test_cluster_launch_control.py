@@ -113,7 +113,7 @@ REFUSED = {
     "a name that is rebound": (
         rebound, "`total` is rebound in the `for` over pd.ClusterLaunchControl (LINE), and read later: Python traces the "
         "body once, so each iteration would read the old value",
-        "make it a variable first (`total = pd.var(u32, total)`), and write to that: `total.set(…)` or `total += …`",
+        "keep it in a variable: `total = pd.var(u32, total)` before, and `total.set(…)` here",
     ),
 }  # fmt: skip
 

@@ -16,7 +16,7 @@ from ptxdsl.emulate.memory.distributed import owners
 from ptxdsl.emulate.memory.spaces import WINDOW
 from ptxdsl.emulate.run.machine import Machine
 from ptxdsl.emulate.run.residents import Residents
-from ptxdsl.isa.step import Fence, PhaseArrival, PhaseCompletion, PhaseWait
+from ptxdsl.isa.step import BULK_REDUCTION, Fence, PhaseArrival, PhaseCompletion, PhaseWait
 from tests import memory_model as model
 from tests.memory_model import Operation, Place, Thread
 
@@ -59,7 +59,7 @@ class Recorder(Observer):
         if access.ordering.proxy == "mbarrier" and access.ordering.sem != "weak":
             return  # the phase events tell of it
         if access.asynchronous:
-            if access.ordering.sem == "weak":
+            if access.ordering.sem == "weak" or access.ordering == BULK_REDUCTION:
                 self._issue(access)
             return
         if access.ordering.proxy == "async":
@@ -129,7 +129,7 @@ class Recorder(Observer):
 
     def _issue(self, access: Access) -> None:
         """A bulk copy is issued: its accesses come later."""
-        kind = model.READ if access.kind == READS else model.WRITE
+        kind = {READS: model.READ, WRITES: model.WRITE}.get(access.kind, model.RED)
         extents: dict[Thread, list[Place]] = {}
         for thread, place in self._accesses(access):
             extents.setdefault(thread, []).append(place)
@@ -141,15 +141,22 @@ class Recorder(Observer):
             place = Place(places[0].block, start, end - start)
             self._pending[key].append(
                 self._add(
-                    access.by, thread, kind, place=place, proxy=access.ordering.proxy, issued=self._pending[key][0]
+                    access.by,
+                    thread,
+                    kind,
+                    place=place,
+                    sem=access.ordering.sem,
+                    scope=access.ordering.scope,
+                    proxy=access.ordering.proxy,
+                    issued=self._pending[key][0],
                 )
             )
 
-    def _finish(self, key: tuple[Thread, int], kinds: tuple[str, ...], completion: Operation) -> None:
+    def _finish(self, key: tuple[Thread, int], completion: Operation, reads_only: bool = False) -> None:
         for operation in self._pending[key][1:]:
-            if operation.kind in kinds and operation.completed is None:
+            if operation.completed is None and (operation.kind == model.READ or not reads_only):
                 operation.completed = completion
-                if operation.kind == model.WRITE and operation.place is not None:
+                if operation.kind != model.READ and operation.place is not None:
                     place = operation.place
                     self._writers |= {(place.block, place.start + n): operation for n in range(place.bytes)}
 
@@ -162,27 +169,27 @@ class Recorder(Observer):
             done = Operation(key[0], model.RED, line, place, "release", "cluster", is_mbarrier=True)
             done.issued, done.completed = self._pending[key][0], done
             self.operations.append(done)
-            self._finish(key, (model.READ, model.WRITE), done)
+            self._finish(key, done)
             self._phases(place)[-1].append(done)
         for flat in event.phases.tolist():
             self._phases(self._place(True, flat, MBARRIER_BYTES)).append([])
 
     def _end_reading(self, event: events.ReadingEnd, by: Requester) -> None:
-        self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin, (model.READ,))
+        self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin, reads_only=True)
 
     def _end_copy(self, event: events.Landing, by: Requester) -> None:
-        self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin, (model.READ, model.WRITE))
+        self._see_end({self._thread(lane) for lane in event.lanes.tolist()}, event.origin)
 
     def _store(self, access: Access) -> None:
-        self._see_end({thread for thread, _ in self._accesses(access)}, access.by.origin, (model.READ, model.WRITE))
+        self._see_end({thread for thread, _ in self._accesses(access)}, access.by.origin)
 
-    def _see_end(self, threads: set[Thread], origin: events.Origin, kinds: tuple[str, ...]) -> None:
+    def _see_end(self, threads: set[Thread], origin: events.Origin, reads_only: bool = False) -> None:
         """Threads have waited for their bulk groups."""
         line = origin.location.line if origin.location is not None else 0
         for thread in threads:
             completion = Operation(thread, model.COMPLETION, line)
             self.operations.append(completion)
-            self._finish((thread, line), kinds, completion)
+            self._finish((thread, line), completion, reads_only)
 
     # Fences and barriers
 

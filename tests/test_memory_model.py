@@ -198,6 +198,8 @@ LOOK_TOO, PUT, PUT_TOO = (
     *(f"st.relaxed.gpu.global.u32 [%rd1+0], {n};" for n in (8, 9)),
 )
 FIVE_WARPS = tuple((0, 32 * warp) for warp in range(5))
+REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1+0], [%r3+128], 16;"
+REDUCTION = REDUCE, "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"
 WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
 COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
 COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
@@ -219,6 +221,8 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (WARPS, [[[FIRST_WIDE], []], [[], [LAST_WIDE, HALF]]], {HALF, FIRST_WIDE}),
         (LANES, [[[WIDE, SMALLER, LAST], [], []], [[], [], [NARROW]]], {NARROW, WIDE}),
         (WARPS, [[[LOAD, READ_X], []], [[], [READ_X, WAIT, WRITE_X]]], {WRITE_X, READ_X}),
+        (WARPS, [[[REDUCTION, MEET, MEET], [MEET, READ_X, MEET]]], {REDUCE, READ_X}),
+        (WARPS, [[[REDUCTION, MEET, MEET], [MEET, WRITE_X, MEET]]], {REDUCE, WRITE_X}),
         (WARPS, [[[READ_STAGE, STORE, DONE, MEET], [MEET, LOAD]]], {READ_STAGE, COPY}),
         (CLUSTER, [[[LOOK_NEAR, LOOK], [], []], [[], [], [PUT]], [[], [PUT_TOO], []]], {LOOK_NEAR, PUT_TOO}),
         (FIVE_WARPS, [[[LOOK], [], [], [], []], [[], [LOOK_TOO, MEET_4], [], [], []], [[], [], [LOOK_TOO, MEET_4], [], []],
@@ -226,7 +230,7 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
     ],
     ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
          "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy",
-         "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
+         "read-reduced", "written-reduced", "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
 )  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""
@@ -236,6 +240,14 @@ def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     judged, lines = verdict(program, schedule), program.text().split("\n")
     assert race in [{lines[line - 1] for line in pair} for pair in judged.detector]
     assert race in [{lines[line - 1] for line in pair} for pair, _ in judged.possible]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_reductions_in_flight_do_not_race_with_each_other(schedule):
+    rounds = Round(((Step(REDUCTION),), (Step(REDUCTION),)), (MEET,)), Round(((Step((DONE,)),), ()), (MEET,))
+    judged = verdict(Program(WARPS, 1, 1, (1,), rounds), schedule)
+    assert not judged.possible
+    assert not judged.detector
 
 
 def test_the_read_of_a_copy_hides_no_read_of_another_lane():

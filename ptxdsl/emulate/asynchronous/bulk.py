@@ -367,8 +367,9 @@ class BulkCopies(Observer):
         self.stores.append(
             BulkStore(lanes, reading, destination, targets, group, type, update, x.resumption(), x.origin)
         )
-        if update is None:
-            self.memory.spaces["global"].launch_bulk(_inside(targets, destination.inside), destination.unit)
+        region = self.memory.spaces["global"]
+        begin = region.launch_bulk if update is None else region.begin_reductions
+        begin(_inside(targets, destination.inside), destination.unit)
 
     def commit(self, lanes: np.ndarray) -> None:
         self.closed[lanes] += 1
@@ -443,6 +444,8 @@ class BulkCopies(Observer):
         items = items[inside]
         if store.update is None:
             region.land_bulk(store.targets[inside], pieces.unit, True)
+        else:
+            region.end_reductions(store.targets[inside], pieces.unit)
         if not items.size:
             return
         if store.update is None:

@@ -130,6 +130,8 @@ class Region:
         self.flying = np.zeros(len(self.data) // _WORD, np.uint8)
         self.in_flight = 0
         self.bulk_in_flight = 0
+        self.reductions = 0  # words that bulk reductions in flight will update; there are none of shared memory
+        self.reducing: np.ndarray | None = None
         self.readings = 0
         self.reading: np.ndarray | None = None
         self.boxes: np.ndarray | None = None
@@ -262,6 +264,29 @@ class Region:
         if size >= _WORD:
             self._flying[size][flat >> _SHIFTS[size]] = 0
 
+    def begin_reductions(self, flat: np.ndarray, size: int) -> None:
+        """Begin bulk reductions of items at these offsets: others may be under way there. Parts of words are not
+        recorded."""
+        if self.reducing is None:
+            self.reducing = np.zeros(len(self.data) // _WORD, np.uint16)
+        words = _words(flat, size)
+        self.reductions += words.size
+        np.add.at(self.reducing, words, _ONE)
+
+    def end_reductions(self, flat: np.ndarray, size: int) -> None:
+        """End bulk reductions."""
+        assert self.reducing is not None
+        words = _words(flat, size)
+        self.reductions -= words.size
+        np.subtract.at(self.reducing, words, _ONE)
+
+    def being_reduced(self, flat: np.ndarray, size: int) -> np.ndarray | None:
+        """Return True for each item with a byte that a bulk reduction in flight will update; None if there is none."""
+        if not self.reductions or self.reducing is None:
+            return None
+        flags = self.reducing[_words(flat, max(size, _WORD))].any(-1)
+        return flags if flags.any() else None
+
     def begin_reading(self, flat: np.ndarray) -> None:
         """Begin to read chunks through the async proxy."""
         if self.reading is None:
@@ -281,6 +306,12 @@ class Region:
             return None
         flags = self.reading.take(flat // CHUNK)
         return flags != 0 if np.count_nonzero(flags) else None
+
+
+def _words(flat: np.ndarray, size: int) -> np.ndarray:
+    """The words of items of `size` bytes, in a further dimension; none of items smaller than a word."""
+    words: np.ndarray = flat[..., np.newaxis] // _WORD + np.arange(size // _WORD)
+    return words
 
 
 def _views(data: np.ndarray) -> dict[int, np.ndarray]:

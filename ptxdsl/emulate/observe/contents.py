@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...errors import Location
+from ...isa.step import BULK_REDUCTION
 from ..asynchronous.bulk import BulkCopies
 from ..memory.access import READS, UPDATES, WRITE_FIRST, WRITES, Access, Observer, bytes_text
 from .mistakes import WAIT, of_overwritten_operand, of_unwaited_copy
@@ -25,10 +26,14 @@ class Contents(Observer):
         region = access.region
         if access.kind == WRITES and access.by.carried is not None and not access.asynchronous:
             _carry(access, access.by.carried)
-        if region.fresh is None and not (region.in_flight or region.bulk_in_flight or region.readings):
+        if region.fresh is None and not (
+            region.in_flight or region.bulk_in_flight or region.reductions or region.readings
+        ):
             return
         flat = access.flat if access.allowed is None else access.flat[access.allowed]
         flying = region.awaited(flat, access.size)
+        if access.ordering != BULK_REDUCTION and (reduced := region.being_reduced(flat, access.size)) is not None:
+            flying = reduced if flying is None else flying | reduced
         if flying is not None:
             self._report_flying(access, flying, int(flat[flying].flat[0]))
         if access.kind != READS and (read := region.being_read(flat)) is not None:
@@ -47,7 +52,7 @@ class Contents(Observer):
             "while an asynchronous copy to it is in flight"
         )
         spread, help, others = _spread(which, access.allowed), WAIT, self.in_flight()
-        if (copy := self.bulk.load_into(position)) is not None:
+        if access.region.base is not None and (copy := self.bulk.load_into(position)) is not None:
             load, column = copy
             slot, mbarrier = divmod(int(load.mbarrier[column]), access.region.stride)
             help = of_unwaited_copy(access, int(access.lanes[spread].flat[0]), slot, mbarrier)

@@ -254,3 +254,28 @@ def test_blocks_free_after_products_of_the_other_are_complete():
     """The odd block knows of the product's end, and the even one of the loads: neither meets the other."""
     kinds = [finding.kind for finding in run(PREPARED + mma() + FINISH, meets="")[0].findings]
     assert kinds and set(kinds) <= {"race", "cluster"}
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", "random:1"])
+def test_two_pairs_of_a_cluster_and_clusters_that_start_later(schedule):
+    """Each pair multiplies numbers of its own: block 2n and 2n + 1 by 16 + n."""
+    edits = (
+        ("mov.b16 %h1, 3; mov.u32 %r30, %cluster_ctarank; setp.eq.u32 %p7, %r30, 0;",
+         "mov.u32 %r30, %cluster_ctarank; and.b32 %r31, %r30, 2; mov.u32 %r29, 3; shl.b32 %r29, %r29, %r31; "
+         "cvt.u16.u32 %h1, %r29; and.b32 %r29, %r30, 1; setp.eq.u32 %p7, %r29, 0;"),
+        ("mapa.shared::cluster.u32 %r16, %r16, 0;", "mapa.shared::cluster.u32 %r16, %r16, %r31;"),
+        ("mul.wide.u32 %rd12, %r30, 16384;", "mov.u32 %r30, %ctaid.x; mul.wide.u32 %rd12, %r30, 16384;"),
+        (".reqnctapercluster 2, 1, 1", ".reqnctapercluster 4, 1, 1"),
+        ("mov.b32 %r10, 0x3C003C00;", "mov.u32 %r10, %ctaid.x; shr.b32 %r10, %r10, 1; shl.b32 %r10, %r10, 6; "
+         "add.u32 %r10, %r10, 0x3C00; shl.b32 %r15, %r10, 16; or.b32 %r10, %r10, %r15;"),
+    )  # fmt: skip
+    text = paired(without(), 32)
+    for old, new in edits:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    result = np.zeros((16, 32, 128), np.uint32)
+    with config.using(schedule=schedule):
+        clean(launch(text, np.zeros(1), result, grid=16, resident=8))
+    number = (1 + np.arange(8) / 16) ** 2 * 32  # f16 0x3C00 + 64n is 1 + n / 16
+    wanted = np.repeat(number, 2)[:, np.newaxis, np.newaxis]
+    np.testing.assert_array_equal(result.view(np.float32), np.broadcast_to(wanted, result.shape))

@@ -145,8 +145,15 @@ def layout_of(m: int, ctas: int, sparse: bool, weight_stationary: bool) -> str:
 def matrix_regions(placement: RowPlacement, address: int, columns: int) -> tuple[TensorRegion, ...]:
     """Return the regions of a matrix of `columns` columns of 32 bits at an address."""
     first, width = column_of(address), columns // placement.parts
-    lanes = 0
-    for part in range(placement.parts):
-        for lane in (placement.lanes + part * placement.part_lanes + lane_of(address)).tolist():
-            lanes |= 1 << lane
-    return (TensorRegion(lanes, first, first + width),)
+    lanes = _lanes_of(placement.lanes.tobytes(), placement.parts, placement.part_lanes)
+    return (TensorRegion(lanes << lane_of(address), first, first + width),)
+
+
+@cache
+def _lanes_of(lanes: bytes, parts: int, part_lanes: int) -> int:
+    """Return the bit mask of the lanes of a placement."""
+    mask = 0
+    for part in range(parts):
+        for lane in (np.frombuffer(lanes, np.int64) + part * part_lanes).tolist():
+            mask |= 1 << lane
+    return mask

@@ -147,11 +147,14 @@ class Locations:
 
     def _drop(self, space: str, flat: np.ndarray, size: int) -> None:
         """Remove the mailboxes of bytes that are overwritten."""
+        keys = [key for key in self.boxes if key[0] == space]
+        if not keys:
+            return
         if size > _GRAIN:
             flat = (flat[:, np.newaxis] + np.arange(0, size, _GRAIN)).reshape(-1)
         if len(self.boxes) < flat.size:
             addresses = set(flat.tolist())
-            for key in [key for key in self.boxes if key[0] == space and key[1] in addresses]:
+            for key in [key for key in keys if key[1] in addresses]:
                 del self.boxes[key]
             return
         for address in flat.tolist():

@@ -12,8 +12,8 @@ import numpy as np
 
 from ...memory.regions import PAGE
 from ...run.residents import WARP
-from .clocks import Clocks
-from .stamps import LANDED, LANDINGS, LATEST, STAMP
+from .clocks import Clocks, thread_number
+from .stamps import ASYNC_LANE, LANDED, LANDINGS, LATEST, STAMP
 
 ALL = slice(None)
 
@@ -31,7 +31,8 @@ class Doubts:
 
 class Pages:
     """Stamps for each page: `reads` by each warp of its block, of which `generic_reads` are those through the generic
-    proxy; `writes` also by the copies that complete at each of its mbarriers and, in the last column, by other blocks.
+    proxy, and `async_reads` by the async proxy for each warp, which a commit of tcgen05 makes known; `writes` also by
+    the copies that complete at each of its mbarriers and, in the last column, by other blocks.
     """
 
     def __init__(self, slots: int, stride: int, warps: int) -> None:
@@ -39,12 +40,14 @@ class Pages:
         self.columns = warps + LANDINGS + 1
         self.reads = np.zeros((slots * self.each, warps), STAMP)
         self.generic_reads = np.zeros((slots * self.each, warps), STAMP)
+        self.async_reads = np.zeros((slots * self.each, warps), STAMP)
         self.writes = np.zeros((slots * self.each, self.columns), STAMP)
 
     def moved(self, slots: int, source: np.ndarray, destination: np.ndarray) -> Pages:
         """Those of other slots."""
         new = Pages(slots, self.each * PAGE, self.warps)
-        kept = (self.reads, new.reads), (self.generic_reads, new.generic_reads), (self.writes, new.writes)
+        reads = (self.reads, new.reads), (self.generic_reads, new.generic_reads), (self.async_reads, new.async_reads)
+        kept = *reads, (self.writes, new.writes)
         for old, fresh in kept:
             width = old.shape[1]
             fresh.reshape(slots, -1, width)[destination] = old.reshape(-1, self.each, width)[source]
@@ -58,6 +61,10 @@ class Pages:
         self.reads.reshape(-1)[index] = stamp
         if is_generic:
             self.generic_reads.reshape(-1)[index] = stamp
+
+    def note_async_reads(self, flat: np.ndarray, warp_in_block: np.ndarray, stamp: int) -> None:
+        """Note reads at places by the async proxy, for warps of their blocks."""
+        self.async_reads.reshape(-1)[flat // PAGE * self.warps + warp_in_block] = stamp
 
     def note_writes(self, clocks: Clocks, flat: np.ndarray, writers: np.ndarray, stamp: int) -> None:
         """Warps of the grid, or what stands for copies, write at places."""
@@ -83,10 +90,20 @@ class Pages:
         fenced = knowledge.fences()[pages // self.each] if asynchronous else known
         return Doubts(
             _doubtful(self.writes, pages, known, numbers),
-            _doubtful(self.reads, pages, known, numbers) if writes else None,
+            self._doubtful_reads(knowledge, pages, known, numbers) if writes else None,
             _doubtful(self.writes, pages, fenced, numbers) if asynchronous else None,
             _doubtful(self.generic_reads, pages, fenced, numbers) if asynchronous and writes else None,
         )
+
+    def _doubtful_reads(
+        self, knowledge: Knowledge, pages: np.ndarray, known: np.ndarray, numbers: np.ndarray
+    ) -> np.ndarray | None:
+        """Return the accesses to pages with reads that are not known, or None."""
+        which = _doubtful(self.reads, pages, known, numbers)
+        if not self.async_reads[pages].any():
+            return which
+        of_async = _doubtful(self.async_reads, pages, knowledge.async_reads()[pages // self.each], numbers)
+        return which if of_async is None else of_async if which is None else which | of_async
 
 
 def _doubtful(stamps: np.ndarray, pages: np.ndarray, known: np.ndarray, numbers: np.ndarray) -> np.ndarray | None:
@@ -115,12 +132,33 @@ class Knowledge:
         """Up to which stamps, (slots, columns of `Pages.writes`)."""
         c, warps = self.clocks, self.clocks.residents.warps
         table = np.zeros((len(self.rows), warps + LANDINGS + 1), STAMP)
-        first = c.column[self.rows] - c.warp_in_block[self.rows]
-        table[:, :warps] = np.take_along_axis(c.seen[self.rows], first[:, np.newaxis] + np.arange(warps), 1)
+        table[:, :warps] = self._seen()
         if c.proxies is not None:
             table[:, warps:-1] = c.proxies[self.rows, :LANDINGS]
         if c.near and len(self.rows) == len(self.lanes):
             self._add_messages(table)
+        return self._in_slots(table)
+
+    def _seen(self) -> np.ndarray:
+        """Up to which stamps all accesses of the warps of their blocks, (rows, warps)."""
+        c = self.clocks
+        first = c.column[self.rows] - c.warp_in_block[self.rows]
+        columns = first[:, np.newaxis] + np.arange(c.residents.warps)
+        seen: np.ndarray = np.take_along_axis(c.seen[self.rows], columns, 1)
+        return seen
+
+    def async_reads(self) -> np.ndarray:
+        """Return the stamps up to which reads of the async proxy for warps are known, (slots, warps)."""
+        c, warps, table = self.clocks, self.clocks.residents.warps, self._seen()
+        acts_alone = len(self.rows) == len(self.lanes)
+        threads = c.threads(np.sort(self.lanes)) if acts_alone else [None] * len(self.rows)
+        for number, (row, thread) in enumerate(zip(self.rows.tolist(), threads, strict=True)):
+            first = int(c.block[row]) * warps
+            heard = c.far.get(int(c.warp[row])), None if thread is None else c.near.get(thread)
+            for message in heard:
+                if message is not None:
+                    known = [message.threads.get(thread_number(first + warp, ASYNC_LANE), 0) for warp in range(warps)]
+                    table[number] = np.maximum(table[number], np.array(known, STAMP))
         return self._in_slots(table)
 
     def _add_messages(self, table: np.ndarray) -> None:

@@ -207,8 +207,13 @@ class TensorOrder:
         block, warp = int(clocks.residents.ordinals[slot]), int(clocks.warp[lane // WARP])
         operation = Operation(OperationKind.DEALLOCATE, x.origin, warp, warp * WARP, self._now())
         access, late = RegionAccess(columns, True, operation), []
-        for other in self.accesses.get(block, []):
-            if columns.meets(other.region) and (lack := self._lack_of_end(other.operation, lane, warp)) is not None:
+        others = [other for other in self.accesses.get(block, []) if columns.meets(other.region)]
+        done: dict[int, int] = {}  # by warp, the stamp of its last wait
+        for other in others:
+            done[other.operation.warp] = max(done.get(other.operation.warp, 0), other.operation.done)
+        known = {each for each, stamp in done.items() if each == warp or self._follows(each, stamp, lane)}
+        for other in others:
+            if (lack := self._lack_of_end(other.operation, lane, known)) is not None:
                 late.append(TensorConflict(0, access, other, lack, block))
         if late:
             self._report(x, np.array([lane]), late)
@@ -340,7 +345,7 @@ class TensorOrder:
         words, warps = shadow.words(chunks, CHUNK), races.clocks.warp_in_block[rows]
         shadow.newest_read = now | SEVERAL
         if shadow.pages is not None:
-            shadow.pages.note_reads(chunks, warps, now | SEVERAL, False)
+            shadow.pages.note_async_reads(chunks, warps, now | ASYNC_LANE)
         shadow.readers.put(shadow.latest_reads_of(words), np.uint32(now | SEVERAL))
         shadow.readers.put(shadow.reads_of(words, words.each(warps)), np.uint32(now | ASYNC_LANE))
 
@@ -388,15 +393,18 @@ class TensorOrder:
         stamps = tuple(since + number for number in range(WARP))
         return self._known([(lane, 0, 0, Token(since, warp, stamps))])[0]
 
-    def _lack_of_end(self, operation: Operation, lane: int, warp: int) -> Lack | None:
-        """Return what is missing for an operation to be complete before columns are deallocated."""
+    def _lack_of_end(self, operation: Operation, lane: int, known: set[int]) -> Lack | None:
+        """Return what is missing for an operation to be complete before columns are deallocated.
+
+        The lane knows of all waits of the warps `known`.
+        """
         if not operation.kind.by_wait:
             if not (landings := self._landings(operation)):
                 return Lack.COMMIT
             return None if self._have_landed(landings, lane) else Lack.PHASE
         if not operation.done:
             return Lack.WAIT
-        if operation.warp == warp:
+        if operation.warp in known:
             return None
         return None if self._follows(operation.warp, operation.done, lane) else Lack.SYNC
 

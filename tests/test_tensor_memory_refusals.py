@@ -18,9 +18,11 @@ TYPES = (
 
 ATOMS = {
     "tcgen05.f16": ("", "write tcgen05.SHAPE.ACCUMULATOR.INPUT, such as tcgen05.m128n256k16.f32.bf16"),
-    "tcgen05.m96n64k16.f32.f16": (": M is 96", "M is 64 or 128"),
+    "tcgen05.m96n64k16.f32.f16": (": M is 96", "M is 64 or 128, or 256 for a CTA pair"),
     "tcgen05.m64n64k64.f32.e2m1.block16.ue4m3": (": M is 64", "M is 128"),
     "tcgen05.m128n12k16.f32.f16": (": N is 12", "N is a multiple of 8, up to 256"),
+    "tcgen05.m256n24k16.f32.f16": (": N is 24", "N is a multiple of 16, up to 256"),
+    "tcgen05.m256n48k32.s32.s8": (": N is 48", "N is a multiple of 32, up to 256"),
     "tcgen05.m128n264k16.f32.f16": (": N is 264", "N is a multiple of 8, up to 256"),
     "tcgen05.m128n40k32.s32.s8": (": N is 40", "N is a multiple of 16 from 32 on, up to 256"),
     "tcgen05.m128n64k32.f32.f16": (": K is 32", "one instruction multiplies K = 16 of f16"),
@@ -102,10 +104,10 @@ def test_layouts(name):
     assert (error.value.message, error.value.help) == (message, help)
 
 
-def refused(body, arch="sm_100a", block=128):
+def refused(body, arch="sm_100a", block=128, **options):
     """Trace a kernel and return its error: the message and the help."""
 
-    @pd.kernel(arch=arch, reqntid=block)
+    @pd.kernel(arch=arch, reqntid=block, **options)
     def kernel(y: ptr[f32], n: u32):
         body(y, n)
 
@@ -148,6 +150,47 @@ def allocating(y, n):
 def not_entered(y, n):
     pd.tensor_memory(64)
     y[0] = 0.0
+
+
+def pair_of(atom=ATOM, rows=128):
+    def body(y, n):
+        tiles = [pd.shared(f16, tile_layout(extent, 64, 16), align=1024) for extent in (rows, 32)]
+        with pd.tensor_memory(64, pair=True) as memory:
+            pd.TensorMemoryMma(memory, atom, *tiles)
+
+    return body
+
+
+PAIRS = {
+    "no cluster": (
+        pair_of(), {}, "`pd.tensor_memory(64, pair=True)` is for a CTA pair; the kernel does not declare its cluster size",
+        "write @pd.kernel(cluster=2)",
+    ),
+    "a ring without a cluster": (
+        lambda y, n: pd.Ring(2, producers=1, consumers=1, pair=True), {"cluster": 4},
+        "`pd.Ring(…, pair=True)` is for a CTA pair; the kernel has clusters of (4, 1, 1)", "write @pd.kernel(cluster=2)",
+    ),
+    "one arrival for a warp": (
+        lambda y, n: pd.Ring(2, producers=1, consumers=32, pair=True, each="warp"), {"cluster": 2},
+        "pd.Ring takes each='warp' and pair=True", "each thread arrives in the even block",
+    ),
+    "an atom of one block": (
+        pair_of(), {"cluster": 2},
+        f"{ATOM} is an instruction of one block; `pd.tensor_memory(64, pair=True)` is tensor memory of a CTA pair",
+        "use an atom with M = 256",
+    ),
+    "all rows in one block": (
+        pair_of("tcgen05.m256n64k16.f32.f16", 256), {"cluster": 2},
+        "`tiles` has 256 rows of M; tcgen05.m256n64k16.f32.f16 multiplies 128 of each block",
+        "make the tile 128 rows, or use another atom",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs(name):
+    body, options, message, help = PAIRS[name]
+    assert refused(body, **options) == (message, help)
 
 
 FIRST_LINE = "test_tensor_memory_refusals.py"
@@ -349,6 +392,11 @@ PRODUCTS = {
         "pd.TensorMemoryMma takes a tcgen05 atom with accumulators of 32 bits; found tcgen05.m128n64k16.f16.f16",
         "such as tcgen05.m128n256k16.f32.bf16",
     ),
+    "a pair": (
+        product("tcgen05.m256n64k16.f32.f16"),
+        "tcgen05.m256n64k16.f32.f16 is an instruction of a CTA pair; `pd.tensor_memory(512)` is tensor memory of one block",
+        "pd.tensor_memory(512, pair=True)",
+    ),
     "no a": (
         product(a=None), f"{ATOM} reads A from shared memory; `a` is missing",
         "an atom with the suffix .ts reads A from tensor memory, others from `a`",
@@ -369,11 +417,11 @@ PRODUCTS = {
     ),
     "rows of M": (
         product(a=(256, 64)), "`shared` has 256 rows of M; tcgen05.m128n64k16.f32.f16 multiplies 128",
-        "use an atom with M = 256",
+        "make the tile 128 rows, or use another atom",
     ),
     "rows of N": (
         product(b=(128, 64)), "`shared_1` has 128 rows of N; tcgen05.m128n64k16.f32.f16 multiplies 64",
-        "use an atom with N = 128",
+        "make the tile 64 rows, or use another atom",
     ),
     "other K": (product(b=(64, 128)), "A has a K of 64 and B of 128", "give both the same K"),
     "scales of an atom without": (

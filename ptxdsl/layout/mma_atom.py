@@ -37,9 +37,16 @@ class MmaAtom(Drawable):
         return any(d for _, d in layout_tv[0].flat())
 
     def extents(self, operand: str) -> tuple[int, int]:
-        """Return the rows of M or N and the K of operand "a" or "b", in elements as shared memory holds them."""
+        """Return the rows of M or N and the K of operand "a" or "b" in a block, in elements as shared memory holds
+        them.
+        """
         rows, k = (self.shape[d] for d in DIMENSIONS[operand])
-        return rows, k * self.a_bits // self.element_bits
+        return rows // self.ctas, k * self.a_bits // self.element_bits
+
+    @property
+    def ctas(self) -> int:
+        """The number of blocks that multiply together, each with an equal part of the rows of A and of B."""
+        return 1
 
     @property
     def element_bits(self) -> int:
@@ -92,13 +99,13 @@ def product_picture(atom: MmaAtom, title: str, shape: tuple[int, int, int], layo
         elif atom.cell(name, 0, 0):
             grids.append(_tensor_memory_grid(atom, name, shape, at))
         else:
-            grids.append(_shared_grid(name, shape, atom.a_bits, at))
+            grids.append(_shared_grid(atom, name, shape, at))
     return Picture(title, tuple(grids))
 
 
 def _tensor_memory_grid(atom: MmaAtom, operand: str, shape: tuple[int, int, int], at: tuple[int, int]) -> Grid:
     """Draw the lane and the column of each element; one colour is one lane modulo 8."""
-    rows, columns = (shape[d] for d in DIMENSIONS[operand])
+    rows, columns = shape[0] // atom.ctas, shape[DIMENSIONS[operand][1]]
     places = [[atom.cell(operand, row, column) or (0, 0) for column in range(columns)] for row in range(rows)]
     cells = tuple(tuple(Cell((f"L{lane}", f"C{column}"), lane % 8) for lane, column in line) for line in places)
     names = " x ".join(NAMES[d] for d in DIMENSIONS[operand])
@@ -106,9 +113,9 @@ def _tensor_memory_grid(atom: MmaAtom, operand: str, shape: tuple[int, int, int]
     return Grid(title, cells, at)
 
 
-def _shared_grid(operand: str, shape: tuple[int, int, int], bits: int, at: tuple[int, int]) -> Grid:
+def _shared_grid(atom: MmaAtom, operand: str, shape: tuple[int, int, int], at: tuple[int, int]) -> Grid:
     """Draw an operand in shared memory in its most common layout; one colour is four banks."""
-    rows, k = (shape[d] for d in DIMENSIONS[operand])
+    rows, k, bits = shape[DIMENSIONS[operand][0]] // atom.ctas, shape[2], atom.a_bits
     names = [NAMES[d] for d in DIMENSIONS[operand]]
     bytes_of = [[usual_byte(row, column, rows, bits) for column in range(k)] for row in range(rows)]
     if operand == "b":  # K downwards, to align with C

@@ -117,7 +117,8 @@ TCGEN05 = (
     TensorMemoryKind("mxf4nvf4", {"f32": 1}, {"e2m1": 1}, 64, 4, ((16, "ue4m3"), (16, "ue8m0"))),
 )
 """The kinds of dense tcgen05.mma (PTX ISA, "Matrix Shape", "Instruction descriptor")."""
-TCGEN05_M = (64, 128)
+TCGEN05_M = (64, 128, 256)
+"""M of one CTA, or 256 for a pair."""
 
 
 def mma_names(inputs: str, sm: int, sums: str = "") -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from ptxdsl.layout.shape import refusal
 from ptxdsl.layout.tensor_memory import LAYOUTS, REGISTERS_OF, WARP_THREADS, fragment, layout_of
 
 MOST_N = 256
+PAIR_M = 256  # of an instruction of two CTAs
 MOST_REGISTERS = 128  # of one load or store
 SCALE_ROWS, FACTORS = 32, 4  # rows and block scales in a column of 32 lanes: a byte each
 SCALE_BLOCK_ROWS = 128
@@ -32,8 +33,9 @@ class ScaleFormat(NamedTuple):
 
 @dataclass(frozen=True)
 class TensorMemoryAtom(MmaAtom):
-    """One tcgen05.mma of one CTA: A and B in shared memory, or A in tensor memory (suffix .ts); D in tensor memory.
+    """One tcgen05.mma: A and B in shared memory, or A in tensor memory (suffix .ts); D in tensor memory.
 
+    With M = 256 it is one of a CTA pair: each block holds half of the rows of A and of D, and half of the rows of B.
     `types` are those of D, A and B; `scales` the block scales, None without.
     """
 
@@ -41,6 +43,10 @@ class TensorMemoryAtom(MmaAtom):
     types: tuple[str, str, str]
     scales: ScaleFormat | None
     a_in_tensor_memory: bool
+
+    @property
+    def ctas(self) -> int:
+        return 2 if self.shape[0] == PAIR_M else 1
 
     @property
     def kind(self) -> str:
@@ -73,11 +79,11 @@ class TensorMemoryAtom(MmaAtom):
         return types | majors | first << 4 | (self.scales.type == "ue8m0") << 23 | m // 128 << 27 | first << 29
 
     def cell(self, operand: str, row: int, column: int) -> tuple[int, int] | None:
-        lanes = LAYOUTS[layout_of(self.shape[0], 1, False, False)].lanes
+        lanes = LAYOUTS[layout_of(self.shape[0], self.ctas, False, False)].lanes
         if operand == "c":
-            return int(lanes[row % self.shape[0]]), column % self.shape[1]
+            return int(lanes[row % len(lanes)]), column % self.shape[1]
         if operand == "a" and self.a_in_tensor_memory:
-            return int(lanes[row % self.shape[0]]), column % self.shape[2] * self.a_bits // 8 // A_CELLS
+            return int(lanes[row % len(lanes)]), column % self.shape[2] * self.a_bits // 8 // A_CELLS
         return None
 
     def picture(self) -> Picture:
@@ -167,10 +173,13 @@ def _product(name: str, types: tuple[str, str, str], scales: ScaleFormat | None,
 def _check_shape(name: str, product: TensorMemoryKind, m: int, n: int) -> None:
     rows = (SCALE_BLOCK_ROWS,) if product.scales else TCGEN05_M
     if m not in rows:
-        raise refusal(f"there is no MMA atom {name!r}: M is {m}", f"M is {' or '.join(map(str, rows))}")
-    step = 16 if product.kind == "i8" and n > 32 else 8
+        known = f"M is {SCALE_BLOCK_ROWS}" if product.scales else "M is 64 or 128, or 256 for a CTA pair"
+        raise refusal(f"there is no MMA atom {name!r}: M is {m}", known)
+    pair = m == PAIR_M
+    wide = product.kind == "i8" and (pair or n > 32)
+    step = 8 << pair << wide
     if n % step or not step <= n <= MOST_N:
-        after = " from 32 on" if step == 16 else ""
+        after = " from 32 on" if wide and not pair else ""
         raise refusal(f"there is no MMA atom {name!r}: N is {n}", f"N is a multiple of {step}{after}, up to {MOST_N}")
 
 

@@ -122,10 +122,11 @@ class MappedTensor(NoNumber, Source, refuses={"indexed": _COPY_FIRST}):
         the manual does not say so.
 
         `multicast` is a 16-bit mask of the cluster's blocks: the box is written to the same offset in each of them, and
-        completes at its mbarrier there. `policy` is a u64 from `createpolicy`, for the L2 cache. For
-        `TensorMap.im2col`, the coordinates are those of the filter's corner at the first pixel, and of the first
-        channel; `offsets` select the filter element, one int or u16 for each image axis (default 0). `boxes` selects
-        boxes of a tile by their offsets in the tile and in shared memory.
+        completes at its mbarrier there. An mbarrier of the other block of a CTA pair, such as `slot.full` of a
+        `pd.Ring(…, pair=True)`, completes there (.cta_group::2). `policy` is a u64 from `createpolicy`, for the L2
+        cache. For `TensorMap.im2col`, the coordinates are those of the filter's corner at the first pixel, and of the
+        first channel; `offsets` select the filter element, one int or u16 for each image axis (default 0). `boxes`
+        selects boxes of a tile by their offsets in the tile and in shared memory.
 
         Raises TraceError for the wrong number of coordinates, and for a shared memory layout that differs from that of
         the map.
@@ -133,7 +134,9 @@ class MappedTensor(NoNumber, Source, refuses={"indexed": _COPY_FIRST}):
             a.load(tile, (row, column), barrier, multicast=0b11)
         """
         options = [(".multicast::cluster", multicast), (".L2::cache_hint", policy)]
-        flags = "".join(flag for flag, value in options if value is not None)
+        in_pair = ".cta_group::2" if getattr(mbarrier, "space", "") == "shared::cluster" else ""
+        flags = "".join(flag for flag, value in options[:1] if value is not None) + in_pair
+        flags += "".join(flag for flag, value in options[1:] if value is not None)
         mode, pixels = ("tile", ()) if self.type.pixel_box is None else ("im2col", (self._offsets(offsets),))
         if offsets is not None and not pixels:
             refuse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from ptxdsl.errors import Site, TraceError, called_elsewhere, public, public_class
@@ -19,9 +19,11 @@ from ptxdsl.trace.memory import PointerValue, pointer
 from ptxdsl.trace.operators import operate, select, steps
 from ptxdsl.trace.roles import SINK, WARP, WARPGROUP, Role, thread_of
 from ptxdsl.trace.targets import target_of
-from ptxdsl.trace.value import Var, tid, var
+from ptxdsl.trace.value import Var, special, tid, var
 from ptxdsl.types import b64, pred, u32
 
+COMMIT_PAIR = "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
+PAIR = 0b11  # the multicast mask of both blocks
 ARRIVALS = {"thread": 1, "warp": WARP, "warpgroup": WARPGROUP}
 """How many threads one arrival stands for, by who arrives."""
 
@@ -109,6 +111,11 @@ class Ring:
     With `tensor_memory=True` the stages are matrices in tensor memory, such as accumulators: waits and arrivals include
     the fences of tcgen05. Products fill a stage by `commit(after_mma=True)`.
 
+    With `pair=True` the two blocks of a CTA pair share the ring: both load their parts of a stage, or read
+    accumulators, and a thread of the even block multiplies. Loads complete at the even block's mbarrier, and `acquire`
+    expects the bytes of both. `after_mma=True` arrives in both blocks, `release` of threads in the even block.
+    `stage_bytes` and `consumers` count those of one block.
+
     Create rings at the beginning of the kernel, in all threads and before the roles: the constructor initialises the
     mbarriers and synchronises the block. The ring tracks stage index and phase, separately for producer and consumer.
 
@@ -128,6 +135,7 @@ class Ring:
         each: str = "thread",
         cluster: int = 1,
         tensor_memory: bool = False,
+        pair: bool = False,
     ) -> None:
         builder = current("pd.Ring")
         builder.check_kernel("pd.Ring", "make the ring in the kernel")
@@ -136,12 +144,16 @@ class Ring:
         _check_counts(builder, producers=producers, consumers=consumers)
         _check_cluster(builder, cluster, stage_bytes)
         self.stages, self.stage_bytes, self.each, self.cluster = stages, stage_bytes, each, cluster
-        self.tensor_memory = tensor_memory
+        self.tensor_memory, self.pair = tensor_memory, pair
+        if pair:
+            check_pair(builder, "pd.Ring(…, pair=True)")
+            if each != "thread":
+                refuse(f"pd.Ring takes each={each!r} and pair=True", "each thread arrives in the even block")
         self._uses = RingUses(builder.site())
         builder.memory.setdefault(RingUses, []).append((self, self._uses))
         self._mbarriers = shared(b64, 2 * stages, name="mbarriers")
         fillers = (producers or 1) + self.writers
-        readers = consumers // ARRIVALS[each] * cluster
+        readers = consumers // ARRIVALS[each] * cluster * (2 if pair and stage_bytes is None else 1)
         target, variable = target_of(builder.site()), str(self._mbarriers.address().base)
         sides = fillers, readers, builder.site().location, ARRIVALS[each], cluster
         note = RingNote(target.text if target else "", variable, stages, stage_bytes, *sides)
@@ -170,9 +182,14 @@ class Ring:
         self._wait_empty(slot)
         self._fence_tensor_memory("after")
         expected = self.stage_bytes if expected_bytes is None else expected_bytes
+        if self.pair and expected is not None:
+            with steps():
+                leads, expected = special("%cluster_ctarank") == 0, expected * 2
         if expected is not None and leads is not False:
             guard = None if leads is True else leads
             emit("mbarrier.arrive.expect_tx.shared::cta.b64", (slot.full, expected), out=SINK, guard=guard)
+        if self.pair and expected is not None:
+            return replace(slot, full=_of_block(slot.full, 0))
         return slot
 
     @public
@@ -193,7 +210,7 @@ class Ring:
         """Wait until the next stage to read is full; return its slot."""
         self._uses.waits = True
         slot = self._slot(self._read.index)
-        _wait(slot.full, self._read.parity)
+        _wait(slot.full, self._read.parity, ".acquire.cluster" if self.pair else "")
         self._fence_tensor_memory("after")
         self._read.advance()
         return slot
@@ -225,6 +242,9 @@ class Ring:
                 f"`after_mma` releases stages of one block; this ring has cluster={self.cluster}",
                 "execute tcgen05.commit with .multicast::cluster on `slot.empty`",
             )
+        if self.pair:
+            emit(COMMIT_PAIR, (mbarrier, PAIR))
+            return
         emit("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64", (mbarrier,))
 
     def _arrive_empty(self, empty: PointerValue) -> None:
@@ -233,7 +253,9 @@ class Ring:
         self._fence_tensor_memory("before")
         if self.each == "warp":
             emit("bar.warp.sync", (0xFFFFFFFF,))
-        if self.cluster == 1:
+        if self.pair:
+            _arrive_remotely(empty, 0, self._arrives, ".release.cluster")
+        elif self.cluster == 1:
             emit("mbarrier.arrive.shared::cta.b64", (empty,), out=SINK, guard=self._arrives)
         elif self._arrives is None:
             for rank in range(self.cluster):
@@ -286,7 +308,8 @@ class Ring:
         After the thread has waited for its wgmmas, their reads need no further ordering; an ordered arrival makes ptxas
         insert a GPU-wide fence.
         """
-        return "" if self.cluster == 1 or self.each == "warpgroup" else f".{how}.cluster"
+        local = self.cluster == 1 and not self.pair
+        return "" if local or self.each == "warpgroup" else f".{how}.cluster"
 
     def _slot(self, index: Var) -> Slot:
         """Return the slot of a stage. The empty mbarriers follow the full ones."""
@@ -302,18 +325,27 @@ class Ring:
                 for number, count in (stage, fillers), (self.stages + stage, readers):
                     emit("mbarrier.init.shared::cta.b64", (self._mbarriers.address(number), count))
             emit("fence.mbarrier_init.release.cluster")
-        if self.cluster == 1:
-            emit("bar.sync", (0,))
-            return
-        emit("barrier.cluster.arrive.release.aligned")
-        emit("barrier.cluster.wait.acquire.aligned")
+        synchronise(2 if self.pair else self.cluster)
+
+
+def synchronise(cluster: int) -> None:
+    """Synchronise the block, or all blocks of a cluster."""
+    if cluster == 1:
+        emit("bar.sync", (0,))
+        return
+    emit("barrier.cluster.arrive.release.aligned")
+    emit("barrier.cluster.wait.acquire.aligned")
+
+
+def _of_block(mbarrier: PointerValue, rank: Any) -> PointerValue:
+    """Return the mbarrier at the same offset in the block of a given rank."""
+    with steps():
+        return pointer(operate("mapa.shared::cluster.u32", mbarrier, rank), b64, "shared::cluster")
 
 
 def _arrive_remotely(empty: PointerValue, rank: Any, guard: Any, ordering: str) -> None:
     """Arrive at the mbarrier at the same offset in the block of a given rank."""
-    with steps():
-        remote = pointer(operate("mapa.shared::cluster.u32", empty, rank), b64, "shared::cluster")
-    emit(f"mbarrier.arrive{ordering}.shared::cluster.b64", (remote,), guard=guard)
+    emit(f"mbarrier.arrive{ordering}.shared::cluster.b64", (_of_block(empty, rank),), guard=guard)
 
 
 def _wait(mbarrier: PointerValue, parity: Var, ordering: str = "") -> None:
@@ -390,6 +422,14 @@ def _check_cluster(builder: Builder, cluster: Any, stage_bytes: Any) -> None:
     if extents is None or math.prod(extents) != cluster:
         blocks = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
         refuse(f"pd.Ring takes cluster={cluster}; the kernel {blocks}", f"write @pd.kernel(cluster={cluster})")
+
+
+def check_pair(builder: Builder, words: str) -> None:
+    """Refuse a CTA pair in a kernel whose clusters are not two blocks."""
+    extents = clusters_of(builder.function).required
+    if extents is None or math.prod(extents) != 2:
+        blocks = "does not declare its cluster size" if extents is None else f"has clusters of {extents}"
+        refuse(f"`{words}` is for a CTA pair; the kernel {blocks}", "write @pd.kernel(cluster=2)")
 
 
 def _check(stages: Any, stage_bytes: Any, producers: Any, consumers: Any, each: Any) -> None:

@@ -36,8 +36,7 @@ class StagedOperand:
     def rows_and_k(self) -> tuple[int, int]:
         """Return the rows of M or N, and K, of one stage, in elements of the instruction."""
         atom, operand = self.shared.atom, self.shared.operand
-        rows, k = atom.shape[0 if operand == "a" else 1], atom.shape[2]
-        return self.shared.row_starts.size * rows, self.shared.k_starts.size * k
+        return self.shared.row_starts.size * atom.extents(operand)[0], self.shared.k_starts.size * atom.shape[2]
 
 
 def stage_number(stage: Any, stages: int, noun: str = "an array") -> Any:

@@ -14,6 +14,7 @@ from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, if_
 from ptxdsl.trace.instruction import Scalar, emit, shown
 from ptxdsl.trace.operators import operate, steps
+from ptxdsl.trace.ring import check_pair, synchronise
 from ptxdsl.trace.roles import WARP, Role, uniform_index
 from ptxdsl.trace.staged_operand import stage_number
 from ptxdsl.trace.value import laneid, make_value
@@ -37,7 +38,8 @@ class tensor_memory(Block):
 
     All threads of the block reach it, before the roles. The first warp allocates the columns and passes their address
     on through shared memory; at the end of the block, after a barrier, it frees them. `columns` is a power of two from
-    32 to 512. A kernel allocates once; `pd.TensorMemoryMma` and `matrix` take columns of the allocation.
+    32 to 512. A kernel allocates once; `pd.TensorMemoryMma` and `matrix` take columns of the allocation. With
+    `pair=True`, both blocks of a CTA pair, a cluster of two, allocate for products of the pair.
 
     Raises TraceError for another number of columns, inside of roles, branches and loops, for a second allocation, and
     in a kernel that does not declare its block size. Targets: sm_100a, sm_103a and their families.
@@ -46,13 +48,15 @@ class tensor_memory(Block):
     words = "pd.tensor_memory(…)"
     always = True
 
-    def __init__(self, columns: int) -> None:
-        self.words = f"pd.tensor_memory({columns!r})"
+    def __init__(self, columns: int, *, pair: bool = False) -> None:
+        self.words = f"pd.tensor_memory({columns!r}{', pair=True' * pair})"
         builder = current("pd.tensor_memory")
         builder.check_kernel("pd.tensor_memory", "allocate in the kernel")
         _check_columns(columns)
         _check_place(builder, self.words)
-        self.columns, self.taken = columns, 0
+        if pair:
+            check_pair(builder, self.words)
+        self.columns, self.taken, self.ctas = columns, 0, 2 if pair else 1
         super().__init__()
 
     def __enter__(self) -> Self:
@@ -63,18 +67,19 @@ class tensor_memory(Block):
         self.builder.memory[tensor_memory] = self
         where = shared(u32, 1, name="tensor_memory")
         with if_(self._is_first()):
-            emit("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32", (where.address(0), self.columns))
-            emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
-        emit("bar.sync", (0,))
+            columns = where.address(0), self.columns
+            emit(f"tcgen05.alloc.cta_group::{self.ctas}.sync.aligned.shared::cta.b32", columns)
+            emit(f"tcgen05.relinquish_alloc_permit.cta_group::{self.ctas}.sync.aligned")
+        synchronise(self.ctas)
         self.address: Any = operate("ld.shared.b32", where.address(0), type=b32)
 
     def body(self) -> None:
         self.builder.watchers.append(self.watch)
 
     def end(self) -> None:
-        emit("bar.sync", (0,))
+        synchronise(self.ctas)
         with if_(self._is_first()):
-            emit("tcgen05.dealloc.cta_group::1.sync.aligned.b32", (self.address, self.columns))
+            emit(f"tcgen05.dealloc.cta_group::{self.ctas}.sync.aligned.b32", (self.address, self.columns))
 
     def watch(self, instruction: ir.Instruction) -> None:
         """Refuse the end of threads before tensor memory is freed, and a second allocation."""

@@ -77,7 +77,9 @@ class TensorMemoryMma:
     A and B. `a` is an array in shared memory whose last two axes are (M, K), and `b` one of (N, K), as
     `pd.TensorMap(…).shared(stages)` returns them; axes before these are the stages. M and N are those of the atom.
     `a_transposed` and `b_transposed` mean (K, M) and (K, N). Both descriptors of an instruction follow from the
-    layouts. With the suffix ".ts", A is a matrix in tensor memory, from `a_matrix`, and `a` is left out.
+    layouts. With the suffix ".ts", A is a matrix in tensor memory, from `a_matrix`, and `a` is left out. An atom with
+    M = 256 multiplies for a CTA pair: each block has half of the rows of A and of B, and a thread of the even block
+    calls the product.
 
     An atom with block scales, such as tcgen05.m128n128k64.f32.e2m1.block16.ue4m3, takes `a_scales` and `b_scales`:
     arrays in shared memory with the stages of `a` and `b`, each in the order of `ptxdsl.layout.scale_layout`. A call
@@ -110,6 +112,12 @@ class TensorMemoryMma:
                 f"pd.TensorMemoryMma takes a tcgen05 atom with accumulators of 32 bits; found {self.atom}",
                 f"such as {tcgen05.EXAMPLE}",
             )
+        if self.atom.ctas != memory.ctas:
+            whose, other = ("a CTA pair", "one block") if self.atom.ctas == 2 else ("one block", "a CTA pair")
+            help = (
+                f"pd.tensor_memory({memory.columns}, pair=True)" if self.atom.ctas == 2 else "use an atom with M = 256"
+            )
+            refuse(f"{self.atom} is an instruction of {whose}; `{memory.words}` is tensor memory of {other}", help)
         in_tensor_memory = self.atom.a_in_tensor_memory
         if (a is None) != in_tensor_memory:
             how = "tensor memory; `a` is given" if a is not None else "shared memory; `a` is missing"
@@ -129,15 +137,19 @@ class TensorMemoryMma:
     def accumulators(self, stages: int = 1) -> TensorMatrix:
         """Take columns of tensor memory for the accumulators of `stages` products; the first call of each replaces the
         contents if its `accumulate` is false."""
-        m, n, _ = self.atom.shape
-        return self.memory.matrix(ACCUMULATORS[self.atom.types[0]], m, n, stages=stages)
+        return self.memory.matrix(ACCUMULATORS[self.atom.types[0]], *self._shape, stages=stages)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """The rows and the columns of the accumulators in a block."""
+        return self.atom.shape[0] // self.atom.ctas, self.atom.shape[1]
 
     @public
     def a_matrix(self, stages: int = 1) -> TensorMatrix:
         """Take columns of tensor memory for A, all K of a stage; each 32-bit word holds neighbouring elements of K."""
         if not self.atom.a_in_tensor_memory:
             refuse(f"{self.atom} reads A from shared memory", f"write {self.atom}.ts to read it from tensor memory")
-        return self.memory.matrix(b32, self.atom.shape[0], self.k * self.atom.a_bits // b32.bits, stages=stages)
+        return self.memory.matrix(b32, self._shape[0], self.k * self.atom.a_bits // b32.bits, stages=stages)
 
     @public
     def __call__(self, accumulators: TensorMatrix, a: Any = 0, b: Any = 0, *, accumulate: Any = True) -> None:
@@ -166,17 +178,18 @@ class TensorMemoryMma:
                 emit(self._mnemonic(), (accumulators.address, left, right, word, *factors, adds))
 
     def _mnemonic(self) -> str:
-        kind = f"tcgen05.mma.cta_group::1.kind::{self.atom.kind}"
+        kind = f"tcgen05.mma.cta_group::{self.atom.ctas}.kind::{self.atom.kind}"
         return f"{kind}.block_scale.block{self.atom.scales.block}" if self.atom.scales else kind
 
     def _operand(self, name: str, array: Any, transposed: bool) -> StagedOperand:
         operand = staged_operand(self.atom, name, array, transposed)
-        extent, wanted = operand.rows_and_k()[0], self.atom.shape[0 if name == "a" else 1]
+        extent, wanted = operand.rows_and_k()[0], self.atom.extents(name)[0]
         if extent != wanted:
             axis = "M" if name == "a" else "N"
+            each = " of each block" * (self.atom.ctas == 2)
             refuse(
-                f"`{array.name}` has {extent} rows of {axis}; {self.atom} multiplies {wanted}",
-                f"use an atom with {axis} = {extent}" if extent <= 256 else "make the tile smaller",
+                f"`{array.name}` has {extent} rows of {axis}; {self.atom} multiplies {wanted}{each}",
+                f"make the tile {wanted} rows, or use another atom",
             )
         return operand
 
@@ -233,7 +246,7 @@ class TensorMemoryMma:
         return operate("add.u32", of_a, column, type=b32) if column else of_a
 
     def _check_accumulators(self, accumulators: Any) -> None:
-        m, n, _ = self.atom.shape
+        m, n = self._shape
         is_matrix = isinstance(accumulators, TensorMatrix)
         if not is_matrix or accumulators.shape != (m, n) or accumulators.type is not ACCUMULATORS[self.atom.types[0]]:
             held = (

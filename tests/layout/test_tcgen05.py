@@ -12,7 +12,7 @@ PLAIN = [
     (kind.kind, f"tcgen05.m{m}n{n}k{kind.k}.{d}.{a}" + (f".{b}" if b != a else ""), (d, a, b), m, n)
     for kind in TCGEN05
     if not kind.scales
-    for m, n in ((64, 8), (128, 256))
+    for m, n in ((64, 8), (128, 256), (256, 32))
     for d in kind.sums
     for a in kind.inputs
     for b in kind.inputs
@@ -25,7 +25,7 @@ PLAIN = [
 def test_a_descriptor_has_the_types_and_the_shape_of_its_name(kind, name, types, m, n):
     atom = mma_atom(name)
     majors = (True, False) if types[1] in ("f16", "bf16", "e4m3", "e5m2") else (False, False)
-    fields = instruction(f"kind::{kind}", 1, atom.descriptor(*majors))
+    fields = instruction(f"kind::{kind}", atom.ctas, atom.descriptor(*majors))
     assert tuple(map(str, (fields.dtype, fields.atype, fields.btype))) == types
     assert (fields.m, fields.n, fields.k) == atom.shape == (m, n, atom.shape[2])
     assert (fields.transposed_a, fields.transposed_b) == majors
@@ -59,6 +59,12 @@ def test_d_is_drawn_by_lanes_and_columns():
         ("L32", "C3"),
         ("L111", "C3"),
     ]
+
+
+def test_a_pair_is_drawn_as_one_block_of_it():
+    a, b, d = mma_atom("tcgen05.m256n32k16.f32.f16").picture().grids
+    assert (a.height, b.width, d.height, d.width) == (128, 16, 128, 32)
+    assert d.cells[127][31].lines == ("L127", "C31")
 
 
 def test_a_in_tensor_memory_is_drawn_by_lanes_and_columns():

@@ -255,7 +255,8 @@ class _Generator:
         return Line(" ".join(self.instruction(i, place, guarded=False) for i in chain))
 
     def pack(self, place: Place) -> Statement:
-        return Line(self.instruction(self.opcode("memory", names="mov"), place))
+        opcode = self.opcode("memory", names="mov")
+        return Line(self.instruction(opcode, place, guarded=not opcode.text.endswith("b128")))
 
     def special(self, place: Place) -> Statement:
         return Line(f"mov.u32 {self.register(32)}, {self.random.choice(SPECIAL)};")

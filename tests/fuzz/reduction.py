@@ -48,7 +48,7 @@ class Reducer:
         """Replace the program by a failing candidate as long as there is one."""
         tried: set[str] = {program.text}
         while True:
-            new = (c for c in candidates(program) if not (c.text in tried or tried.add(c.text)))
+            new = (c for c in candidates(program) if not (c.text in tried or tried.add(c.text) or reads_no_carry(c)))
             while some := tuple(islice(new, self.batch)):
                 if monotonic() > self.end:
                     return program
@@ -58,6 +58,11 @@ class Reducer:
                     break
             else:
                 return program
+
+
+def reads_no_carry(program: Program) -> bool:
+    """True if a carry is read that no instruction of the same chain wrote: its value is undefined."""
+    return any(re.match(r"(?:(?!\.cc\b).)*?\b(addc|subc|madc)\.", text) for text in lines(program.body))
 
 
 def bodies(program: Program) -> dict[str, Body]:

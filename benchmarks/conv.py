@@ -2,7 +2,7 @@
 
 Images are channels-last; both libraries compute float32 as tf32. cuDNN may try all its kernels first
 (`torch.backends.cudnn.benchmark`). `--fused` adds a bias and relu: separate kernels in torch, fused in cuDNN and
-ptxdsl. `--tiles` times the tiles of the sm_90a path one by one, for the fit of `choose/conv_windows.py`.
+ptxdsl. `--tiles` times the candidates of the sm_90a path one by one, for `fit.py`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import common
+import numpy as np
 import torch
 from protocols import Run
 from torch.nn.functional import conv2d as torch_conv2d
 from torch.nn.functional import relu
 
-from ptxdsl.kernels.choose.conv_windows import TILES
-from ptxdsl.kernels.choose.warpgroups import stages_of
+from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.convolutions.windows import window_facts
+from ptxdsl.kernels.choose import candidates
+from ptxdsl.kernels.choose.products import ranked_products
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column
-from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 
 
 class Layer(NamedTuple):
@@ -110,7 +112,7 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
     run = functools.partial(conv2d, x, w, pad=layer.pad, stride=layer.stride, out=out, **epilogue)
     runs = {"ptxdsl": run}
     if case.with_tiles:
-        runs |= {name: functools.partial(run, config=config) for name, config in tiles(layer, x.element_size())}
+        runs |= {name: functools.partial(run, config=config) for name, config in tiles(x, w, layer)}
     for each in runs.values():
         out.fill_(float("nan"))
         each()
@@ -118,17 +120,13 @@ def by_us(case: tuple[tuple[int, ...], int, str, bool, bool]) -> dict[str, Run]:
     return runs
 
 
-def tiles(layer: Layer, element_bytes: int) -> Iterator[tuple[str, GemmConfig]]:
-    """Yield the tiles of the sm_90a path that a layer has filters for, each with as many stages as fit."""
-    for shape in TILES:
-        is_matrix = layer.window == layer.stride == 1
-        if shape.n <= max(layer.filters, 64) and (is_matrix or not shape.streamed):
-            m, n, swap_ab, pingpong, resident, _ = shape
-            tile, how = (m, n, LINE_BYTES // element_bytes), {"swap_ab": swap_ab, "pingpong": pingpong}
-            stages = stages_of(tile, Operands(out_boxes=True), resident=resident, schedule=shape.schedule, **how)
-            config = GemmConfig(tile, stages=stages, schedule=shape.schedule, atom="wgmma", **how)
-            words = {", swapped": swap_ab, ", in turns": pingpong, ", streamed": shape.streamed}
-            yield f"{m}x{n}/{stages}{''.join(word for word, is_so in words.items() if is_so)}", config
+def tiles(x: torch.Tensor, w: torch.Tensor, layer: Layer) -> Iterator[tuple[str, GemmConfig]]:
+    """Yield the candidates of the sm_90a path for a layer, by label."""
+    dtype = np.float32 if x.element_size() == 4 else np.float16
+    images, filters = (np.empty(tuple(array.shape), dtype) for array in (x, w))
+    problem = convolution_of(images, filters, None, window(layer.pad, layer.stride, 1))
+    for _, config in ranked_products(window_facts(problem.sizes, problem.product), rates_of(0)):
+        yield candidates.label(config), config
 
 
 def label(case: Case) -> common.Row:

@@ -25,15 +25,19 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.candidates import MEDIUM
-from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import choose_product
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
 from ptxdsl.kernels.gemm import KERNELS, gemm, gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
+from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.lower import lower
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle
+from ptxdsl.types import f16
 
 CALLS = 1000  # of a timing
 WITHOUT_OUT = 12  # microseconds of a call that allocates its output
@@ -73,8 +77,8 @@ def traced() -> None:
 
 def chosen() -> Callable[[], object]:
     """Choose a configuration for a new shape."""
-    number = itertools.count()
-    return lambda: choose(1000 + next(number), 3000, 4000)
+    number, operands, rates = itertools.count(), Operands(f16, f16), rates_of()
+    return lambda: choose_product(ProductFacts(1000 + next(number), 3000, 4000, 1, operands), rates)
 
 
 def assembled(text: str) -> Callable[[], object]:

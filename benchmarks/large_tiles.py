@@ -11,10 +11,10 @@ import gemm as products
 import torch
 from protocols import Run
 
-from ptxdsl.kernels.choose.warpgroups import STAGGER
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import gelu
 from ptxdsl.kernels.gemm import gemm
+from ptxdsl.kernels.sm90.stages import STAGGER
 from ptxdsl.kernels.tiles.persistent import Rastered, Strips
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 

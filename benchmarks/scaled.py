@@ -13,7 +13,6 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from math import ceil
-from operator import itemgetter
 from typing import Any
 
 import common
@@ -22,10 +21,10 @@ import variants
 from protocols import Run
 
 from ptxdsl.errors import Error
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.scaled import ranked_scaled_products
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.scaled import scaled_gemm
@@ -106,12 +105,12 @@ def of_ours(kind: str, config: GemmConfig | None, arrays: Arrays) -> torch.Tenso
 
 def few_contenders(m: int, n: int, k: int, count: int) -> dict[str, Launch]:
     """Return launches by name: torch, the chosen configuration, and further candidates for each kind of scales."""
-    facts, model = ProductFacts(m, n, k, 1, Operands(e4m3, bf16)), model_of(0)
+    facts = ProductFacts(m, n, k, 1, Operands(e4m3, bf16))
     known: dict[str, Launch] = {f"torch, {kind}": functools.partial(of_torch, kind) for kind in KINDS[:2]}
     for kind in KINDS:
         known[kind] = functools.partial(of_ours, kind, None)
-        ranked = sorted(ranked_scaled_products(facts, model, kind), key=itemgetter(0))
-        for config in [*dict.fromkeys(config for _, config in ranked)][:count]:
+        ranked = ranked_products(facts._replace(block_scales=kind == "blocks"), rates_of(0))
+        for _, config in ranked[:count]:
             known[f"{kind}, {TuningCandidate(config).label}"] = functools.partial(of_ours, kind, config)
     return known
 

@@ -3,7 +3,7 @@
 Contenders are interleaved. Each is a CUDA graph of launches that rotate through copies of the operands, more than the
 L2 cache holds unless they are tiny, so operands come from DRAM and the host is never the limit. Results are medians.
 Every configuration is compared with torch first, in parallel processes. The result file has one line a problem and
-keeps the lines of kinds that this run does not measure; `fit_warpgroups.py` fits the rates of the model to it.
+keeps the lines of kinds that this run does not measure; `fit.py` fits the rates of the estimate to it.
 
 Products "by protocols", tall products and batches are timed twice, both by graphs: one launch after a flush of the L2
 cache (rest), and back-to-back launches with warm caches (held). `us` is their geometric mean; both times are kept for
@@ -41,7 +41,7 @@ from ptxdsl.errors import Error
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.products.lines import LineCopies
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
@@ -266,12 +266,12 @@ def lines_copied(copies: tuple[bool, bool], config: GemmConfig) -> Iterator[None
 def contenders(kind: str, problem: Problem, wanted: Wanted) -> dict[str, tuple[Launch, Any]]:
     """Launches by name, and within what each is to be made: those of configurations, what is chosen, and cuBLAS."""
     ours, here = partial(OURS[kind], problem), contextlib.nullcontext
-    model = model_of(0)
-    configs = candidates(kind, problem, model, wanted.count)
+    rates = rates_of(0)
+    configs = candidates(kind, problem, rates, wanted.count)
     known: dict[str, tuple[Launch, Any]] = {
         name: (partial(ours, config=config), here) for name, config in configs.items()
     }
-    for name, copies, config in lined(kind, problem, model):
+    for name, copies, config in lined(kind, problem, rates):
         known[name] = ours, partial(lines_copied, copies, config)
     known["chosen"] = ours, here
     if kind in ("product", *PROTOCOLS) or (kind == "large" and problem[3] == "none"):

@@ -22,11 +22,9 @@ Needs no GPU.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -34,47 +32,29 @@ import numpy as np
 from ptxdsl.kernels.call.convolutions.gradients import dgrad_problem, gradient_facts, wgrad_problem
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
-from ptxdsl.kernels.choose.candidates import label as label_of_warps
-from ptxdsl.kernels.choose.candidates import labelled
-from ptxdsl.kernels.choose.conv import choose as choose_convolution
-from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, ranked_wgrad
-from ptxdsl.kernels.choose.conv_windows import WindowFacts, ranked_windows
-from ptxdsl.kernels.choose.grouped import choose_tiles
-from ptxdsl.kernels.choose.large_products import ranked_large
-from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_products import ranked_products
-from ptxdsl.kernels.choose.warpgroups import GroupFacts, ListFacts, ProductFacts, ranked_warpgroups
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.choose.candidates import label
+from ptxdsl.kernels.choose.facts import Facts, GroupFacts, ListFacts, ProductFacts
+from ptxdsl.kernels.choose.products import (
+    Ranked,
+    ranked_convolutions,
+    ranked_groups,
+    ranked_groups_by_warps,
+    ranked_products,
+)
+from ptxdsl.kernels.choose.rates import Rates
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
+from ptxdsl.kernels.tiles.interleaved import CLASSES
 from ptxdsl.kernels.tiles.many import AHEAD
-from ptxdsl.kernels.tiles.persistent import Strips
-from ptxdsl.schedule import HorizontalThreadblockSwizzle, IdentityThreadblockSwizzle
-from ptxdsl.types import TYPES, bf16, f16, s32
+from ptxdsl.types import TYPES, bf16, s32
 
 SECTOR_BYTES = 32
 FAR = 1.5  # of the best estimate: others are not measured
 Problem = tuple[Any, ...]
-NAME = re.compile(
-    r"(?P<swap>swap )?(?P<turns>turns )?(?P<m>\d+)x(?P<n>\d+)/(?P<stages>\d+)"
-    r"(?: (?P<how>\w+) (?P<count>\d+))?$"
-)
-ONE_TILE, IN_ROWS = "single", HorizontalThreadblockSwizzle()  # blocks have one tile each; the number is their stagger
-CLUSTERS: dict[str, Callable[[int], ClusterStrips]] = {  # of so many blocks
-    "clusters": lambda count: ClusterStrips((count, 1)),
-    "interleaved": lambda count: InterleavedStrips((count, 1)),
-    "across": lambda count: ClusterStrips((1, count)),
-    "streamed": lambda count: ClusterStrips((1, count), streamed=True),
-}
-IN_COLUMNS = IdentityThreadblockSwizzle(1)
-ONE_TILES = {ONE_TILE: IN_COLUMNS, "horizontal": IN_ROWS}
 BY_PROTOCOLS, TALL, BATCHES = "product by protocols", "tall", "batches"
 PROTOCOLS = BY_PROTOCOLS, TALL, BATCHES  # kinds that are timed at rest and held
-GROUPS = ("list", "ragged", "masked", "along k")
-WAYS = ("cluster", "scatter")  # to add up the sums of blocks that share K
+GROUPS, PINGPONG = ("list", "ragged", "masked", "along k"), ("ragged", "masked")
 
 WEIGHTS = [(7168, 16384), (4096, 4096), (2112, 7168), (4096, 7168), (24576, 1536)]
 SQUARES = (256, 512, 768, 1024, 1536, 2048, 3072, 4096)
@@ -166,40 +146,6 @@ PROBLEMS: dict[str, list[Problem]] = {
 }
 
 
-def name_of(config: GemmConfig) -> str:
-    """Tile, stages, and how blocks share a tile, copies or turns: "swap 16x64/10 cluster 2", "turns 128x192/5"."""
-    if config.atom != WGMMA:
-        return label_of_warps(config) + f" split {config.split_k}" * (config.split_k > 1)
-    (m, n, _), schedule = config.tile, config.schedule
-    how = f" {config.reduction} {config.split_k}" if config.split_k > 1 else ""
-    if config.stagger:
-        how = f" staggered {config.stagger}"
-    if config.split_k == 1:
-        how = next((f" {name} {config.stagger}" for name, each in ONE_TILES.items() if each == schedule), how)
-    if isinstance(schedule, ClusterStrips):
-        kind = next(kind for kind, of in CLUSTERS.items() if of(schedule.size) == replace(schedule, width=0))
-        how = f" {kind} {schedule.size}"
-    return f"{'swap ' * config.swap_ab}{'turns ' * config.pingpong}{m}x{n}/{config.stages}{how}"
-
-
-def config_of(name: str, element_bytes: int = 2) -> GemmConfig:
-    """The configuration that has such a name, for inputs of so many bytes."""
-    read = NAME.match(name)
-    if not read:
-        label, _, slices = name.partition(" split ")
-        return replace(labelled(label)[0], split_k=int(slices or 1))
-    how, count = read["how"] or "", int(read["count"] or 1)
-    schedule = CLUSTERS[how](count) if how in CLUSTERS else ONE_TILES.get(how, Strips())
-    config = GemmConfig(
-        (int(read["m"]), int(read["n"]), LINE_BYTES // element_bytes),
-        stages=int(read["stages"]), schedule=schedule, atom=WGMMA, swap_ab=bool(read["swap"]),
-        pingpong=bool(read["turns"]),
-    )  # fmt: skip
-    if how not in WAYS:
-        return replace(config, stagger=count if how in ("staggered", *ONE_TILES) else 0)
-    return replace(config, schedule=IN_COLUMNS, split_k=count, reduction=how)
-
-
 def large_facts(
     m: int, n: int, k: int, epilogue: str = "none", copies: tuple[bool, bool] = (False, False)
 ) -> ProductFacts:
@@ -241,7 +187,7 @@ def along_k_facts(groups: int, rows: int, m: int, n: int) -> ListFacts:
     return ListFacts(sizes, operands)
 
 
-def conv_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> WindowFacts:
+def conv_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> ProductFacts:
     problem = convolution(images, side, channels, filters, width, stride)
     return window_facts(problem.sizes, problem.product)
 
@@ -255,7 +201,7 @@ def convolution(images: int, side: int, channels: int, filters: int, width: int,
     return convolution_of(x, w, None, window(width // 2, stride, 1))
 
 
-def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int, _: int) -> WindowFacts:
+def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int, _: int) -> ProductFacts:
     dy, w = (
         np.empty(shape, np.float16) for shape in ((images, side, side, filters), (filters, width, width, channels))
     )
@@ -263,7 +209,7 @@ def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int,
     return window_facts(problem.sizes, problem.product)
 
 
-def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> GradientFacts:
+def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> ProductFacts:
     out = (side + 2 * (width // 2) - width) // stride + 1
     dy, x = (np.empty(shape, np.float16) for shape in ((images, out, out, filters), (images, side, side, channels)))
     return gradient_facts(wgrad_problem(dy, x, (width, width), None, window(width // 2, stride, 1)))
@@ -275,6 +221,7 @@ FACTS: dict[str, Callable[..., Any]] = {
     TALL: large_facts,
     BATCHES: batched_facts,
     "large": large_facts,
+    "large by protocols": large_facts,
     "bytes": bytes_facts,
     "list": list_facts,
     "ragged": ragged_facts,
@@ -287,61 +234,43 @@ FACTS: dict[str, Callable[..., Any]] = {
 }
 
 
-def candidates(kind: str, problem: Problem, model: CostModel, count: int) -> dict[str, GemmConfig]:
-    """Return the configurations to time for a problem, by name: all candidates of the model, or about `count` if they
-    are many.
-    """
+def candidates(kind: str, problem: Problem, rates: Rates, count: int) -> dict[str, GemmConfig]:
+    """Return the configurations to time for a problem, by label: all candidates, or about `count` if they are many."""
     facts = FACTS[kind](*problem)
-    if kind in ("product", *PROTOCOLS):
-        ranked = some(ranked_products(facts, model), count)
-    elif kind == "large":
-        ranked = ranked_large(facts, model)
-    elif kind in ("conv", "dgrad"):
-        ranked = some(ranked_windows(facts, model), count)
-    elif kind == "wgrad":
-        ranked = ranked_wgrad(facts, model)
-    else:
-        ranked = ranked_warpgroups(facts, model, kind in ("ragged", "masked"))
-    configs = [config for _, config in ranked]
-    if kind in GROUPS:
-        configs = [replace(config, schedule=GemmConfig.schedule) for config in configs]
-    return {name_of(config): config for config in [*configs, *by_warps(kind, problem, model)]}
+    ranked = (
+        ranked_groups(facts, rates, kind in PINGPONG) if kind in GROUPS else some(ranked_products(facts, rates), count)
+    )
+    return {label(config): config for config in [*(config for _, config in ranked), *by_warps(kind, problem, rates)]}
 
 
-def some(ranked: list[tuple[float, GemmConfig]], count: int) -> list[tuple[float, GemmConfig]]:
+def some(ranked: Ranked, count: int) -> Ranked:
     """Return the best candidates, and some that are not much slower; none if `count` is 0."""
     if not count:
         return []
-    ranked = sorted(ranked, key=itemgetter(0))
     others = [each for each in ranked[count:] if each[0] < FAR * ranked[0][0]]
     step = max(1, 3 * len(others) // count)
     return [*ranked[:count], *others[step // 2 :: step]]
 
 
-def by_warps(kind: str, problem: Problem, model: CostModel) -> list[GemmConfig]:
-    """The best of the sm_80 path, of groups and convolutions."""
+def by_warps(kind: str, problem: Problem, rates: Rates) -> list[GemmConfig]:
+    """Return the best configuration of the sm_80 path, of groups and convolutions."""
+    facts: Facts = FACTS[kind](*problem)
     if kind == "conv":
-        return [choose_convolution(convolution(*problem).sizes.implicit_gemm("fprop"), f16, True, model=model)]
-    if kind in ("ragged", "masked"):
-        groups, rows, n, k = problem
-        average = rows / groups if kind == "ragged" else rows
-        sizes = np.full(groups, average), n, np.full(groups, k)
-        config = choose_tiles(sizes, ARCH, Operands(bf16, bf16), AHEAD, model, average=True)
-    elif kind in ("list", "along k"):
-        facts = FACTS[kind](*problem)
+        ranked = ranked_convolutions(facts, rates, is_wide=True)
+    elif kind in GROUPS:
         operands = replace(facts.operands, batches="none", out_boxes=False)
-        config = choose_tiles(facts.sizes, ARCH, operands, AHEAD, model)
+        ranked = ranked_groups_by_warps(facts, ARCH, operands, AHEAD, rates)
     else:
         return []
-    return [replace(config, schedule=GemmConfig.schedule)]
+    return [ranked[0][1]]
 
 
-def lined(kind: str, problem: Problem, model: CostModel) -> Iterator[tuple[str, tuple[bool, bool], GemmConfig]]:
-    """Ways to compute a large product whose lines begin in the midst of sectors by copies of them first: a name, which
-    operands are copied, and the tiles for each that should be best then."""
+def lined(kind: str, problem: Problem, rates: Rates) -> Iterator[tuple[str, tuple[bool, bool], GemmConfig]]:
+    """Yield configurations of a large product with unaligned rows after copies of operands: a name, the operands that
+    are copied, and the best tiles then."""
     if kind != "large" or not any(large_facts(*problem).split_lines):
         return
     for copies, letters in (((True, True), "ab"), ((False, True), "b"), ((True, False), "a")):
-        facts = large_facts(*problem, copies=copies)
-        for _, config in sorted(ranked_large(facts, model), key=itemgetter(0))[: 3 if all(copies) else 2]:
-            yield f"copied-{letters} {name_of(config)}", copies, config
+        ranked = ranked_products(large_facts(*problem, copies=copies), rates)
+        for _, config in ranked[: 3 if all(copies) else 2]:
+            yield f"copied-{letters} {label(config)}", copies, config

@@ -9,9 +9,11 @@ from ptxdsl.cli.numbers import number, seed
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import override
 from ptxdsl.cli.trial import Trial, default_device
-from ptxdsl.kernels.choose.gemm import choose
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import ranked_by_warps
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
 from ptxdsl.types import TYPES
 
 DESCRIPTION = "Run a kernel that ships with ptxdsl and compare the result with numpy."
@@ -75,4 +77,6 @@ def _usual(options: argparse.Namespace) -> GemmConfig:
     """Return the configuration whose fields --config replaces."""
     if TYPES[options.dtype] in FP8:
         return GemmConfig(tile=(128, 128, 128), atom=WGMMA)
-    return choose(options.m, options.n, options.k, TYPES[options.dtype], scheduled=True)
+    inputs = TYPES[options.dtype]
+    facts = ProductFacts(options.m, options.n, options.k, 1, Operands(inputs, outputs(inputs)[0]))
+    return ranked_by_warps(facts, "sm_90", rates_of(), 16, True, scheduled=True)[0][1]

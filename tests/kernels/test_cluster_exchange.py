@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from math import inf
 
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.product_options import Sharing
-from ptxdsl.kernels.choose.warpgroup_products import choose_product, ranked_products
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.runtime.limits import shared_bytes
 from ptxdsl.schedule import IdentityThreadblockSwizzle
-from ptxdsl.types import bf16, f16, f32, s8
+from ptxdsl.types import bf16, f32, s8
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -126,32 +121,3 @@ def test_nothing_spills(operands):
     resources = warpgroup_gemm_kernel.resources("sm_90a", traits=known)
     assert known.exchanges_in_ring
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
-
-
-def chosen(shape, inputs=bf16, output=None, computes=False, **how):
-    operands = Operands(inputs, output or inputs)
-    return choose_product(ProductFacts(*shape, 1, operands, computes), model_of(), inf, **how)
-
-
-@pytest.mark.parametrize(
-    ("shape", "way"),
-    [
-        ((128, 7168, 16384), config(128, 112, 5)),
-        ((128, 4096, 7168), config(128, 64, 7)),
-        ((1024, 1024, 4096), config(128, 128, 4)),
-    ],
-)
-def test_sums_are_chosen_to_lie_behind_the_ring(shape, way):
-    """A ring that is long enough there gains nothing by the meeting that sums in it cost."""
-    assert chosen(shape) == chosen(shape, f16) == way
-
-
-@pytest.mark.parametrize("computes", [False, True])
-def test_both_are_chosen_from_where_they_were_measured(computes):
-    facts = ProductFacts(128, 8192, 8192, 1, Operands(bf16, bf16), computes)
-    known = [each for _, each in ranked_products(facts, model_of())]
-    assert config(128, 128, 4) in known and (config(128, 128, 7) in known) == (not computes)
-
-
-def test_what_a_caller_says_lies_behind_it():
-    assert chosen((256, 4096, 7168), sharing=Sharing(2, "cluster")) == config(128, 128, 4)

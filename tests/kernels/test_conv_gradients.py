@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.choose.products import choose_product
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel
 from ptxdsl.kernels.epilogue import relu
@@ -152,9 +152,11 @@ def test_tiles_of_gradients_of_images(name, config, window, rng):
 
 
 def test_few_tiles_are_shared_by_all_multiprocessors():
-    few = choose_wgrad(GradientFacts(ProductFacts(64, 576, 100352, 1, TURNED), 26_000_000), model_of())
+    facts = ProductFacts(64, 576, 100352, 1, TURNED, kind=ProductKind.WGRAD, moved_bytes=26_000_000)
+    few = choose_product(facts, rates_of())
     assert few.reduction == "scatter" and 100 < few.split_k * -(-64 // few.tile[0]) * -(-576 // few.tile[1]) <= 132
-    assert choose_wgrad(GradientFacts(ProductFacts(512, 4608, 1568, 1, TURNED), 8_000_000), model_of()).split_k == 1
+    many = facts._replace(m=512, n=4608, k=1568, moved_bytes=8_000_000)
+    assert choose_product(many, rates_of()).split_k == 1
 
 
 @pytest.mark.exhaustive

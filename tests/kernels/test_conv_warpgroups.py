@@ -14,8 +14,8 @@ from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.choose.conv_windows import ranked_windows
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.products import ranked_products
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d, conv2d_kernel, warpgroup_conv2d_kernel
 from ptxdsl.kernels.epilogue import add_relu, per_column, relu
@@ -315,7 +315,7 @@ def problem_of(image, filters, dtype=np.float16, **moves):
 def ranked(image, filters, **moves):
     """The configurations of the sm_90a path that are chosen from."""
     problem = problem_of(image, filters, **moves)
-    return [config for _, config in ranked_windows(window_facts(problem.sizes, problem.product), model_of())]
+    return [config for _, config in ranked_products(window_facts(problem.sizes, problem.product), rates_of())]
 
 
 def plain_shape(image, filters, pad=0, stride=1, dilation=1):

@@ -13,10 +13,10 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.product_options import ANY, WHOLE
-from ptxdsl.kernels.choose.warpgroup_products import choose_product
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import choose_product
+from ptxdsl.kernels.choose.rates import rates_of
+from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel
@@ -162,7 +162,7 @@ def test_what_is_chosen_has_it_first_and_fits_the_gpu(facts, beside, output, c):
     """Of few rows, few columns and many of both, that blocks share along K or not; stored in boxes or by threads."""
     known = Operands(f32, output, c=c, extras=BESIDE[beside], **facts)
     for sizes, sharing in product([(1, 8192, 512), (300, 60, 8192), (2048, 512, 512)], [ANY, WHOLE]):
-        config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), model_of(None), inf, sharing)
+        config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), rates_of(), inf, sharing)
         for in_boxes in (False, output is f16 and config.split_k == 1 and beside != "a matrix and a column"):
             traits = config.traits(replace(known, out_boxes=in_boxes), "sm_90a")
             assert traits.from_registers and config.stages >= 3 and traits.fits("sm_90a")

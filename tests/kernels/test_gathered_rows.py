@@ -11,8 +11,8 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged as call
 from ptxdsl.kernels.call.groups.gathered import copied_rows
+from ptxdsl.kernels.call.groups.tiles import with_copies
 from ptxdsl.kernels.call.matrix import array_argument, matrix
-from ptxdsl.kernels.choose.grouped import with_copies
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import per_row
 from ptxdsl.kernels.grouped import grouped_gemm_ragged

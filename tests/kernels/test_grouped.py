@@ -15,7 +15,9 @@ from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.groups.grouped import deal_of, traits_of
 from ptxdsl.kernels.call.groups.table import STRIP, deal
 from ptxdsl.kernels.choose.candidates import GROUPED
-from ptxdsl.kernels.choose.grouped import choose_tiles
+from ptxdsl.kernels.choose.facts import ListFacts
+from ptxdsl.kernels.choose.products import ranked_groups_by_warps
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import VISITORS, grouped_gemm, grouped_kernel
 from ptxdsl.kernels.product.operands import Operands, outputs
@@ -274,36 +276,37 @@ def test_blocks_of_the_kernel_compute_the_tiles_of_the_host(row, mode, strip):
         assert list(map(tuple, out[block, : lengths[block]].tolist())) == visitor.tiles(block)
 
 
-def chosen(sizes, width=16, inputs=f16, arch="sm_90", **options):
+def ranked(sizes, width=16, inputs=f16, arch="sm_90"):
     output = outputs(inputs)[0]
     operands = Operands(inputs, output, a_bytes=width, b_bytes=width)
-    return choose_tiles(tuple(np.array(sizes).T), arch, operands, AHEAD, **options).tile
+    facts = ListFacts(tuple(np.array(sizes).T), operands)
+    return [config for _, config in ranked_groups_by_warps(facts, arch, operands, AHEAD, rates_of())]
+
+
+def chosen(*args, **options):
+    return ranked(*args, **options)[0].tile
+
+
+LARGE = [(m, 4096, 7168) for m in (512, 640, 896, 1024, 1152, 1280, 1536, 1664)]  # "8 large" of BENCHMARKS.md
 
 
 def test_tiles_follow_the_sizes():
-    assert chosen([(m, 4096, 7168) for m in (512, 1024, 1664)]) == (128, 256, 64)
-    assert chosen([(4096, n, 7168) for n in (640, 896, 1152)]) == (256, 128, 64)  # 256 does not divide them
-    assert chosen([(16 * (1 + i % 8), 1408, 2048) for i in range(64)]) == (64, 128, 64)
+    assert chosen(LARGE) == (128, 256, 64)
+    assert chosen([(16384, n, 7168) for n in (640, 896, 1152)]) == (256, 128, 64)  # 256 does not divide them
     assert chosen([(8, 512, 4096)] * 64) == (16, 64, 128)
     assert chosen([(512, 8, 4096)] * 64) == (64, 16, 128)
-    assert chosen([(60, 1408, 2048)] * 64, average=True) == (64, 128, 64)
-    assert chosen([(16, 512, 7168)] * 256, average=True) == (16, 64, 128)
-    long = [(512, 512, 512)] * 31 + [(1024, 1024, 16384)]
-    assert chosen(long) in ((64, 128, 64), (128, 64, 64)) and chosen(long, balanced=True) == (128, 256, 64)
 
 
 def test_tiles_fit_the_gpu():
-    large = [(m, 4096, 7168) for m in (512, 1024, 1664)]
-    assert chosen(large, arch="sm_80") == (128, 256, 64)
-    assert chosen(large, arch="sm_86") == (64, 64, 64)  # 99 KiB of shared memory
+    assert chosen(LARGE, arch="sm_80") == (128, 256, 64)
+    assert chosen(LARGE, arch="sm_86") == (64, 64, 64)  # 99 KiB of shared memory
 
 
 def test_tensor_cores_take_float64_as_gemm_does():
-    sizes = (np.array([512]),) * 3
     for arch in ("sm_80", "sm_90"):
         operands = Operands(f64, f64)
-        traits = choose_tiles(sizes, arch, operands, AHEAD).traits(operands, arch)
-        assert traits.tiling.atom == usual_atom(f64, arch)
+        config = ranked([(512, 512, 512)], inputs=f64, arch=arch)[0]
+        assert config.traits(operands, arch).tiling.atom == usual_atom(f64, arch)
 
 
 @pytest.mark.parametrize("inputs", [f16, bf16, f32, f64, s8], ids=str)

@@ -135,7 +135,7 @@ class TestChoice:
         return call.traits_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, config, schedule)
 
     def test_large_problems_go_by_warpgroups(self):
-        assert isinstance(self.chosen([(1024, 1024, 512), (512, 2048, 256)]), WarpgroupTraits)
+        assert isinstance(self.chosen([(2048, 2048, 512), (1024, 4096, 256)]), WarpgroupTraits)
 
     @pytest.mark.parametrize("n, pairs", [(4096, True), (1152, False)], ids=["whole pairs", "one column alone"])
     def test_large_ones_have_even_shares(self, n, pairs):

@@ -306,7 +306,7 @@ class TestChoice:
 
     def test_large_ones_go_by_wgmma(self, monkeypatch):
         for type in ("f16", "bf16", "s8"):
-            a, b = [ones(type, 512, 1024)] * 4, [ones(type, 1024, 1024).T] * 4
+            a, b = [ones(type, 1024, 1024)] * 4, [ones(type, 1024, 1024).T] * 4
             assert self.by_wgmma(monkeypatch, a, b)
             assert self.by_wgmma(monkeypatch, a, b[0], epilogue=relu, split_k=1)
             assert not self.by_wgmma(monkeypatch, a, b, schedule=PersistentScheduler())

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.product_options import ANY, WHOLE
-from ptxdsl.kernels.choose.warpgroup_products import choose_product, one_tile_each, ranked_products
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import choose_product, ranked_products
+from ptxdsl.kernels.choose.rates import rates_of
+from ptxdsl.kernels.choose.warpgroups import WHOLE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.stages import stages_of
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Strips
 from ptxdsl.schedule import (
     BatchedIdentityThreadblockSwizzle,
     HorizontalThreadblockSwizzle,
     IdentityThreadblockSwizzle,
 )
-from ptxdsl.types import bf16, e4m3, f32, s8, s32
+from ptxdsl.types import bf16, f32
 from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 from tests.machines import machine
@@ -145,96 +146,27 @@ def facts(shape, output=bf16, **operands):
     return ProductFacts(*shape, 1, Operands(bf16, output, **operands))
 
 
-@pytest.mark.parametrize(
-    ("shape", "tile", "stages"),
-    [
-        ((256, 7168, 16384), (128, 112, 64), 7),
-        ((384, 8192, 8192), (128, 192, 64), 5),
-        ((512, 7168, 16384), (128, 224, 64), 5),
-        ((384, 4096, 7168), (128, 96, 64), 8),
-        ((256, 14336, 4096), (128, 224, 64), 5),
-    ],
-)
-def test_products_of_one_tile_a_block_take_a_stage_more(shape, tile, stages):
-    chosen = choose_product(facts(shape), model_of(), inf)
-    assert chosen == config(*tile[:2], stages=stages, stagger=3)
-    ranked = (each for _, each in ranked_products(facts(shape), model_of()))
-    assert chosen in ranked
+@pytest.mark.parametrize("shape", [(256, 7168, 16384), (384, 8192, 8192), (512, 512, 512), (64, 7168, 2048)], ids=str)
+def test_blocks_of_one_tile_are_candidates_where_all_tiles_are_resident(shape):
+    """Their rings are as long as those of persistent blocks, or longer."""
+    known = [each for _, each in ranked_products(facts(shape), rates_of())]
+    single = [each for each in known if each.schedule in (IN_COLUMNS, IN_ROWS) and each.split_k == 1]
+    assert single
+    for each in single:
+        assert facts(shape).tiles(each.tile) <= 2 * 132
+        assert each.stages >= stages_of(each.tile, facts(shape).operands, resident=2)
 
 
 @pytest.mark.parametrize(
-    ("shape", "tile", "stages"),
-    [
-        ((384, 7168, 16384), (128, 176), 5),  # 123 tiles; as many stages by persistent blocks
-        ((1024, 2112, 7168), (128, 144), 6),
-        ((1536, 1536, 1536), (128, 144), 6),
-        ((640, 6144, 4096), (128, 240), 4),
-    ],
+    "known",
+    [facts((8192, 8192, 8192)), facts((512, 512, 512), f32), facts((64, 7168, 2048), c="separate")],
+    ids=["many tiles", "float32 and a short K", "C"],
 )
-def test_columns_that_leave_few_multiprocessors_idle(shape, tile, stages):
-    assert choose_product(facts(shape), model_of(), inf) == config(*tile, stages=stages, stagger=3)
+def test_others_stay_persistent(known):
+    tiles = [each for _, each in ranked_products(known, rates_of()) if each.split_k == 1 and each.tile[0] == 64]
+    assert tiles and all(each.schedule == Strips() for each in tiles if not isinstance(each.schedule, ClusterStrips))
 
 
-def test_they_are_taken_in_turns_where_there_are_more_tiles():
-    """250 tiles, and a K that is long."""
-    chosen = choose_product(facts((640, 7168, 16384)), model_of(), inf)
-    assert chosen == config(128, 144, 6, Strips(), pingpong=True)
-
-
-@pytest.mark.parametrize("known", [facts((384, 7168, 16384), f32), facts((1536, 3072, 3072))], ids=["f32", "short K"])
-def test_they_are_not_where_nobody_measured_that_they_gain(known):
-    columns = {each.tile[1] for _, each in ranked_products(known, model_of())}
-    assert not columns & {144, 176, 240}
-
-
-@pytest.mark.parametrize(
-    ("inputs", "output", "stagger"), [(bf16, f32, 0), (f32, f32, 0), (s8, s32, 0), (e4m3, bf16, 3)]
-)
-def test_other_types_too(inputs, output, stagger):
-    """Staggered where boxes store the output."""
-    shape = 256, 8192, 8192 * bf16.bytes // inputs.bytes
-    chosen = choose_product(ProductFacts(*shape, 1, Operands(inputs, output)), model_of(), inf)
-    assert (chosen.stages, chosen.schedule, chosen.stagger) == (7, IN_COLUMNS, stagger)
-
-
-@pytest.mark.parametrize(
-    ("shape", "columns", "schedule"),
-    [
-        ((256, 256, 256), 32, IN_COLUMNS),
-        ((300, 400, 500), 32, IN_COLUMNS),
-        ((512, 512, 512), 32, IN_COLUMNS),  # 128 blocks, all of which run at once
-        ((64, 7168, 2048), 64, IN_COLUMNS),
-        ((136, 5120, 5120), 128, IN_COLUMNS),
-        ((1024, 128, 256), 32, IN_ROWS),
-    ],
-)
-def test_tiles_of_one_warpgroup_that_are_computed_all_at_once(shape, columns, schedule):
-    """By rings as long as those of persistent blocks."""
-    chosen = choose_product(facts(shape), model_of(), inf)
-    assert (chosen.tile[:2], chosen.schedule, chosen.stagger) == ((64, columns), schedule, 0)
-    assert chosen in (each for _, each in ranked_products(facts(shape), model_of()))
-
-
-@pytest.mark.parametrize("columns, resident", [(64, 2), (128, 1)])
-def test_they_are_where_as_many_are_resident(columns, resident):
-    """Of 132 multiprocessors."""
-    persistent = config(64, columns, 6 if resident == 2 else 8, Strips())
-    for tiles, schedule in ((132 * resident, IN_COLUMNS), (132 * resident + 1, Strips())):
-        known = facts((64, columns * tiles, 2048))
-        assert one_tile_each(persistent, known, 132) == replace(persistent, schedule=schedule)
-
-
-@pytest.mark.parametrize(
-    ("known", "model", "sharing"),
-    [
-        (facts((320, 14336, 4096)), model_of(), ANY),  # more tiles than multiprocessors
-        (facts((512, 512, 512), f32), model_of(), ANY),
-        (facts((512, 512, 512), c="separate"), model_of(), ANY),
-        (facts((1024, 4096, 4096)), model_of(), ANY),  # four stages of 128×256, with other memory or without
-        (facts((256, 7168, 16384), c="separate"), model_of(), ANY),
-        (facts((1536, 1536, 1536), f32), model_of(), ANY),  # it is measured of longer K
-        (facts((256, 7168, 16384)), model_of(), WHOLE),  # a caller's schedule
-    ],
-)
-def test_others_stay_persistent(known, model, sharing):
-    assert choose_product(known, model, inf, sharing).schedule == Strips()
+def test_a_schedule_of_the_caller_leaves_them_out():
+    chosen = choose_product(facts((256, 7168, 16384)), rates_of(), inf, WHOLE)
+    assert chosen.split_k == 1

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.choose.large_products import ranked_large
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroup_products import choose_product
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import choose_product, ranked_products
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import add_relu, gelu, per_column, relu
@@ -24,7 +22,6 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.ragged import grouped_gemm_ragged
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.persistent import Rastered, RasteredTiles, Strips
 from ptxdsl.kernels.tiles.schedule import ProblemShape
 from ptxdsl.schedule import (
@@ -34,7 +31,7 @@ from ptxdsl.schedule import (
     StreamKThreadblockSwizzle,
 )
 from ptxdsl.schedule.problems import GemmShape
-from ptxdsl.types import bf16, f16, f32
+from ptxdsl.types import bf16, f16, f32, s8, s32
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_warpgroups import ORDERS, hopper, run
 from tests.machines import MACHINES, machine
@@ -274,76 +271,29 @@ def test_refusals(which):
 
 
 class TestChoice:
-    """Tiles of large products, as they were measured."""
+    def ranked(self, m, n, k, **operands):
+        facts = ProductFacts(m, n, k, 1, Operands(**{"inputs": bf16, "output": bf16, **operands}))
+        return [config for _, config in ranked_products(facts, rates_of())]
 
-    def chosen(self, m, n, k, computes=False, **operands):
-        facts = ProductFacts(m, n, k, 1, Operands(**{"inputs": bf16, "output": bf16, **operands}), computes)
-        config = choose_product(facts, model_of(), inf)
-        return config.tile[1], config.pingpong
-
-    @pytest.mark.parametrize(
-        ("shape", "tiles"),
-        [
-            ((4096, 4096, 4096), {(208, True), (256, False)}),
-            ((8192, 8192, 8192), {(256, False)}),
-            ((5120, 5120, 5120), {(160, True), (224, False)}),
-            ((16384, 4096, 7168), {(208, True), (256, False)}),
-            ((2048, 2048, 2048), {(256, False)}),
-        ],
-    )
-    def test_the_tile_fills_the_rounds(self, shape, tiles):
-        """Those that took within a percent of the best."""
-        assert self.chosen(*shape) in tiles
-
-    def test_epilogues_and_c_are_hidden_in_staggered_tiles_too(self):
-        assert self.chosen(8192, 8192, 8192, computes=True) == (256, False)
-        assert self.chosen(8192, 8192, 8192, c="separate") == (256, False)
-
-    @pytest.mark.parametrize("k", [16, 64, 200, 376])
-    def test_a_short_k_takes_the_largest_tiles_that_two_warpgroups_share(self, k):
-        """There 128×256 took 41 to 91 µs of 8192×8192, mma.sync 67 to 130, cuBLAS 45 to 92."""
-        assert self.chosen(8192, 8192, k) == (256, False)
-        assert self.chosen(4096, 16384, k) == (256, False)
-
-    def test_lines_in_the_midst_of_sectors_come_by_clusters_where_k_is_short(self):
-        facts = ProductFacts(8192, 8192, 200, 1, Operands(bf16, bf16), split_lines=(True, True), interleaves=True)
-        config = choose_product(facts, model_of(), 101.0)
-        assert (config.tile[1], config.schedule) == (256, ClusterStrips((2, 1)))
+    def test_ping_pong_is_for_more_tiles_than_multiprocessors(self):
+        assert any(config.pingpong for config in self.ranked(4096, 4096, 4096))
+        assert not any(config.pingpong for config in self.ranked(512, 512, 4096))
 
     @pytest.mark.parametrize(
         "operands",
-        [
-            {"batches": "strided"},
-            {"output": f32},
-            {"out_bytes": 8},
-            {"c": "separate", "c_major": "column"},
-        ],
+        [{"output": f32}, {"out_bytes": 8}, {"c": "separate", "c_major": "column"}, {"inputs": s8, "output": s32}],
         ids=str,
     )
-    def test_what_was_not_measured_so_shares_its_tiles(self, operands):
-        assert not self.chosen(8192, 8192, 8192, **operands)[1]
+    def test_ping_pong_is_for_outputs_that_tma_stores(self, operands):
+        assert not any(config.pingpong for config in self.ranked(8192, 8192, 8192, **operands))
 
-    def test_batches_take_turns_where_tiles_are_small_and_many(self):
-        batches = Operands(bf16, bf16, batches="strided", out_boxes=True)
-        config = choose_product(ProductFacts(512, 512, 512, 64, batches), model_of(), inf)
-        assert config.pingpong and config.tile == (128, 128, 64)
-        assert not choose_product(ProductFacts(2048, 2048, 2048, 8, batches), model_of(), inf).pingpong
+    @pytest.mark.parametrize("majors", [{"b_major": "mn"}, {"a_major": "mn", "b_major": "mn"}], ids=str)
+    def test_boxes_along_n_are_whole_rows(self, majors):
+        assert all(
+            config.tile[1] % 64 == 0 for config in self.ranked(8192, 8192, 8192, **majors) if config.tile[1] > 32
+        )
 
-    @pytest.mark.parametrize("majors", [{"b_major": "mn"}, {"a_major": "mn"}], ids=str)
-    def test_boxes_along_n_are_whole_lines(self, majors):
-        assert self.chosen(8192, 8192, 8192, **majors)[0] in (192, 256)
-        assert self.chosen(5120, 5120, 5120, **majors)[0] in (192, 256)
-
-    def test_another_path_that_takes_less(self):
+    def test_a_path_that_takes_less(self):
         facts = ProductFacts(8192, 8192, 8192, 1, Operands(bf16, bf16))
-        assert choose_product(facts, model_of(), 1000.0) is None
-
-    def test_all_fit(self):
-        for operands in (Operands(bf16, bf16), Operands(f16, f16, c="separate")):
-            configs = [config for _, config in ranked_large(ProductFacts(8192, 8192, 8192, 1, operands), model_of())]
-            assert {config.stages for config in configs} <= {4, 5, 6}
-            assert all(
-                c.traits(replace(operands, out_boxes=b), "sm_90a").fits("sm_90a")
-                for c in configs
-                for b in (False, True)
-            )
+        unmeasured = replace(rates_of(), winners={})
+        assert choose_product(facts, unmeasured, 1000.0) is None

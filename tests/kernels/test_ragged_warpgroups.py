@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
-from math import inf
-from operator import itemgetter
 
 import numpy as np
 import pytest
@@ -13,9 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.call.groups import ragged as call
-from ptxdsl.kernels.choose.grouped import choose_warpgroup_tiles, streams_weights
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.choose.promising import promising
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
@@ -508,18 +504,6 @@ def _check_resources(traits, **constants):
 
 
 @pytest.mark.parametrize(
-    "groups, rows, n, pingpong", [(64, 128, 1408, True), (4, 128, 8192, True), (8, 1024, 4096, False)]
-)
-def test_warpgroups_take_turns_at_small_tiles_where_blocks_have_several(groups, rows, n, pingpong):
-    operands = Operands(bf16, bf16, batches="strided", out_boxes=True)
-    known = GroupFacts(float(rows), n, 4096, groups, operands)
-    config = choose_warpgroup_tiles(known, AHEAD, model_of(), inf, in_turns=True)
-    assert config.pingpong == pingpong
-    assert WarpgroupTraits(config.tiling, operands, AHEAD).fits(ARCH)
-    assert not choose_warpgroup_tiles(known, AHEAD, model_of(), inf).pingpong
-
-
-@pytest.mark.parametrize(
     "groups, rows, n, k, height",
     [
         *((256, 4112, 512, 7168, 16), (128, 2056, 512, 7168, 16), (64, 1028, 512, 7168, 16)),
@@ -533,15 +517,4 @@ def test_groups_of_few_rows_stream_their_weights_by_low_tiles_where_k_is_long(gr
     a, b, out = (np.empty(shape, NAMES["bf16"]) for shape in ((rows, k), (groups, n, k), (rows, n)))
     arrays = call.groups_of("ragged", a, b.transpose(0, 2, 1), np.empty(groups, np.int32), out)
     assert call.traits_of(arrays, "ragged", None).tile[0] == height
-    known = call.candidates_of(arrays, "ragged")
-    assert (min(known, key=itemgetter(0))[1].config.tile[0] == 16) == (height == 16)
-
-
-def test_low_tiles_are_chosen_of_what_was_measured_alone():
-    """Of other types and outputs, of few tiles, and of more rows the rates of lists count as they are."""
-    known = GroupFacts(16.06, 512, 7168, 256, Operands(bf16, bf16, batches="strided"))
-    assert all(streams_weights(known, Operands(type, type), 132) for type in (bf16, f16))
-    for operands in (Operands(bf16, f32), Operands(bf16, bf16, b_major="mn")):
-        assert not streams_weights(known, operands, 132)
-    for other in ({"rows": 18.0}, {"k": 6144}, {"groups": 48}, {"n": 64}):
-        assert not streams_weights(known._replace(**other), Operands(bf16, bf16), 132)
+    assert height in {each.config.tile[0] for each in promising(call.candidates_of(arrays, "ragged"))}

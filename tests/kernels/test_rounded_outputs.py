@@ -13,12 +13,12 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.products import plan as call
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.warpgroups import stages_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.reorder.lines import lines_kernel
+from ptxdsl.kernels.sm90.stages import stages_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips

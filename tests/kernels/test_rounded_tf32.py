@@ -343,9 +343,9 @@ class TestChoice:
         weights = zeros(4096, 4096, np.float32)
         a = zeros(4 * 4096, 4096, np.float32).reshape(4, 4096, 4096)
         alone, shared = (problem_of(x, weights.T, None, None, 0.0).row_major for x in (a[0], a))
-        model = Selection(alone, Choice()).model
-        one, four = ({way.names: way.time for way in lines.ways_to_copy(each, model)} for each in (alone, shared))
-        more = 2 * 3 * alone.a.array.size * 4 / model.rates.large.copy_bandwidth
+        rates = Selection(alone, Choice()).rates
+        one, four = ({way.names: way.time for way in lines.ways_to_copy(each, rates)} for each in (alone, shared))
+        more = 2 * 3 * alone.a.array.size * 4 / rates.gpu.bandwidth
         assert {names: four[names] - one[names] for names in one} == pytest.approx({"a": more, "b": 0, "ab": more})
 
     @pytest.mark.exhaustive

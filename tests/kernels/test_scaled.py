@@ -19,9 +19,9 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled.scales import configured
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.scaled import choose_scaled_groups
-from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.choose.facts import GroupFacts
+from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
@@ -775,7 +775,8 @@ def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
 def test_kernels_that_groups_choose_spill_nothing(scaling, average):
     known = Operands(e4m3, bf16, batches="strided", scaling=Scaling(scaling))
     facts = GroupFacts(average, 512, 7168, 64, replace(known, out_boxes=True))
-    traits = configured(choose_scaled_groups(facts, model_of()), known, None, AHEAD)
+    config = choose_groups(ranked_groups(facts, rates_of()), facts, rates_of())
+    traits = configured(config, known, None, AHEAD)
     check_no_spill(warpgroup_ragged_kernel, in_boxes(traits, None), form="ragged")
 
 

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.promising import CLOSE, MOST, TuningCandidate, promising
-from ptxdsl.kernels.choose.shape_class import (
+from ptxdsl.kernels.choose.facts import (
+    GroupFacts,
     ListClass,
+    ListFacts,
+    ProductFacts,
     class_extent,
     class_of,
     class_of_groups,
     class_of_list,
 )
-from ptxdsl.kernels.choose.warpgroups import GroupFacts, ListFacts, ProductFacts
+from ptxdsl.kernels.choose.promising import CLOSE, MOST, TuningCandidate, promising
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
@@ -122,8 +124,6 @@ class TestPromising:
         by_warps, by_wgmma = of_stages(3), of_stages(4, tile=(128, 128, 64), atom=WGMMA, schedule=Strips())
         assert promising([(1.0, by_warps[0]), (100.0, by_wgmma[0])]) == by_warps + by_wgmma
 
-    def test_labels_say_what_is_unusual(self):
-        assert TuningCandidate(GemmConfig()).label == "usual"
-        assert TuningCandidate(GemmConfig(tile=(64, 64, 32), stages=3)).label == "tile=(64, 64, 32), stages=3"
-        assert TuningCandidate(GemmConfig(stages=3), "ab").label == "copies of a and b, stages=3"
-        assert TuningCandidate(GemmConfig(), "b").label == "copies of b"
+    def test_labels_are_those_of_tables(self):
+        assert TuningCandidate(GemmConfig(stages=3)).label == "128x128x32/64x64/3"
+        assert TuningCandidate(GemmConfig(stages=3), "ab").label == "copies of a and b, 128x128x32/64x64/3"

@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.tma import streaming, with_tma
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
@@ -21,7 +21,7 @@ from tests.kernels.test_pingpong import every_machine
 from tests.kernels.test_warpgroups import hopper, run
 
 __all__ = ["hopper"]  # a fixture for all tests here
-CACHE = model_of().rates.windows.cache
+CACHE = rates_of().cache_bytes
 TILE = GemmConfig((128, 128, 64), stages=3, atom="wgmma")
 
 

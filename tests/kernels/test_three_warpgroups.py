@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroup_products import choose_product
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import choose_product
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.epilogue import gelu
@@ -138,24 +138,10 @@ def test_nothing_is_spilled(columns, way, function):
     assert resources.spill_store_bytes == resources.spill_load_bytes == resources.stack_bytes == 0
 
 
-@pytest.mark.parametrize(
-    ("shape", "tile", "schedule"),
-    [
-        ((2048, 2112, 7168), (192, 176), IdentityThreadblockSwizzle(1)),
-        ((1152, 4096, 7168), (192, 192), IdentityThreadblockSwizzle(1)),
-        ((8192, 8192, 8192), (128, 256), Strips()),
-    ],
-)
-def test_products_of_a_round_of_high_tiles_take_them(shape, tile, schedule):
-    facts = ProductFacts(*shape, 1, Operands(bf16, bf16))
-    config = choose_product(facts, model_of(None), inf)
-    assert (config.tile[:2], config.schedule) == (tile, schedule)
-
-
 @pytest.mark.parametrize(("size", "columns"), [(3000, 192), (3608, 192), (4104, 176)])
 def test_lines_in_the_midst_of_sectors_come_to_pairs_of_high_tiles(size, columns):
     facts = ProductFacts(size, size, size, 1, Operands(bf16, bf16), False, (True, True), size % 8 == 0)
-    config = choose_product(facts, model_of(None), inf)
+    config = choose_product(facts, rates_of(), inf)
     assert config.tile[:2] == (192, columns) and config.schedule.size == 2
 
 

@@ -13,11 +13,12 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.choose.candidates import OF_BYTES, OF_WORDS
-from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.choose.model import usual_traits
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import ranked_by_warps
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Operands, outputs
 from tests.machines import MACHINES, NAMES, machine
 
 ORDERS = ["row", "column"]
@@ -224,7 +225,9 @@ def test_a_configuration_keeps_its_atom(rng):
 @pytest.mark.parametrize("inputs", [f16, f32, f64, s8], ids=str)
 def test_what_is_chosen_fits_the_gpu(arch, inputs):
     for m, n, k in product([1, 100, 5000], repeat=3):
-        usual_traits(choose(m, n, k, inputs, arch), inputs).check(arch)
+        operands = Operands(inputs, outputs(inputs)[0])
+        for _, chosen in ranked_by_warps(ProductFacts(m, n, k, 1, operands), arch, rates_of(), 16, True):
+            chosen.traits(operands, arch).check(arch)
 
 
 CHOSEN = [(f32, f32, config) for config in OF_WORDS[f32]]

@@ -17,12 +17,12 @@ from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.warpgroups import stages_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.stages import stages_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Persistent, Strips

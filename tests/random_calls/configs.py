@@ -29,7 +29,13 @@ from ptxdsl.types import TYPES
 from tests.machines import NAMES
 from tests.random_calls.drawing import Draw
 
-# Tiles of the sm_80 path that are no powers of two
+# Tiles of the sm_80 path: more than are candidates, and some that are no powers of two
+HALVES = candidates.labelled("""
+    128x256x64/64x64/3 128x256x64/64x64/4 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4 128x128x64/64x64x32/6
+    128x64x128/64x32x64/4 64x128x64/32x64/4 64x128x64/32x64/8 64x64x64/32x32/5 64x64x128/64x32x64/6
+    64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
+    16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
+""")
 UNEVEN = candidates.labelled("48x96x32/48x32/3 96x32x32/32x32/2 112x80x32/112x16/3 48x64x64/48x32x32/3")
 
 
@@ -53,7 +59,7 @@ def wgmma_config(draw: Draw, inputs: str, *, groups: bool = False, **fields: Any
 def warp_config(draw: Draw, inputs: str, **fields: Any) -> GemmConfig | None:
     """For the path of all GPUs."""
     if inputs in ("f16", "bf16"):
-        known = draw.one_of(candidates.OF_HALVES, candidates.OF_ODD_HALVES, candidates.GROUPED, UNEVEN)
+        known = draw.one_of(HALVES, candidates.OF_ODD_HALVES, candidates.GROUPED, UNEVEN)
     elif inputs in ("f32", "f64"):
         known = candidates.OF_WORDS[TYPES[inputs]]
     else:

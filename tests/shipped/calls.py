@@ -16,9 +16,8 @@ from ptxdsl.kernels.call.groups.grouped import candidates_of as candidates_of_li
 from ptxdsl.kernels.call.groups.ragged import candidates_of, groups_of
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.scaled.product import product_facts
-from ptxdsl.kernels.choose.conv_windows import ranked_windows
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.scaled import ranked_scaled_products
+from ptxdsl.kernels.choose.products import ranked_products
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
@@ -169,7 +168,7 @@ def scaled(draw: Draw) -> object:
         c = draw.array((m, n), output if output not in FP8 else "bf16") if beta else None
         facts = product_facts(problem_of(a, b, c, out, beta, **how), "epilogue" in how)
         facts = facts._replace(operands=replace(facts.operands, scaling=Scaling(kind)))
-        config = draw.candidate(ranked_scaled_products(facts, model_of())) if m and n and k else None
+        config = draw.candidate(ranked_products(facts, rates_of())) if m and n and k else None
         return scaled_gemm(a, b, *scales, c, out=out, beta=beta, config=config, **how)
     if form == "ragged":
         operands = {"epilogue": add, "operands": [per_column(draw.array((n,), "bf16"))]} if draw.chance(0.3) else {}
@@ -189,7 +188,7 @@ def convolution(draw: Draw) -> object:
     if draw.chance(0.5):
         problem = convolution_of(x, w, out, moves(pad, 1, 1), **how)
         facts = window_facts(problem.sizes, problem.product)
-        how["config"] = draw.candidate(ranked_windows(facts, model_of()))
+        how["config"] = draw.candidate(ranked_products(facts, rates_of()))
     return conv2d(x, w, pad=pad, out=out, **how)
 
 

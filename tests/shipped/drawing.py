@@ -12,8 +12,8 @@ from ptxdsl.kernels.call.products.candidates import candidates_of
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.warpgroup_products import ranked_products
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.types import f32
 from tests.kernels.placed import LINE_BYTES
@@ -83,7 +83,7 @@ class Draw:
         whose copies are rounded where it is tuned, one of those that a caller may ask for."""
         selection = Selection(problem.row_major, Choice(epilogue=epilogue), True)
         if problem.a.type is f32:
-            return self.candidate(ranked_products(selection.facts, selection.model))
+            return self.candidate(ranked_products(selection.facts, selection.rates))
         return self.tuned(candidates_of(selection))
 
     def tuned(self, known: Sequence[tuple[float, TuningCandidate]]) -> GemmConfig | None:

@@ -1,8 +1,9 @@
-"""Choose the fastest configuration: candidates, a cost model, and the rates of GPUs as data.
+"""Choose the fastest configuration: the measured winner of the shape class, else the candidate with the least estimate.
 
-- candidates, model, rates, h200.json: the candidates of the sm_80 path, the model, its rates
-- warpgroup_rates: the rates of the sm_90a path
-- gemm, grouped, scaled, conv, conv_windows, conv_wgrad: the choice for each function
-- product_options, warpgroup_products, warpgroups, swapped, large_products: configurations of the sm_90a path
-- shape_class, promising, ways: candidates for tuning
+- facts: the sizes, types and layouts that a choice depends on, and their shape classes
+- candidates, warpgroups: the candidates of the sm_80 and of the sm_90a path
+- estimate: the time of a candidate
+- rates, h200.json: rates of GPUs, and the measured winners, as data
+- products: the choice
+- promising: the candidates that are worth timing
 """

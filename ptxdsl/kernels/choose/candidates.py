@@ -1,21 +1,83 @@
-"""The configurations that are chosen from, by the kind of problem and the bits of its inputs.
+"""Candidates: configurations with what the estimate needs of their kernels, and the short lists of the sm_80 path.
 
-None of them spills, also with the narrowest copies for which it stands here.
+No candidate spills, also with the narrowest loads for which its list stands here.
 """
 
 from __future__ import annotations
 
-from ptxdsl.kernels.config import GemmConfig
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig
+from ptxdsl.kernels.product.operands import Operands, outputs
+from ptxdsl.kernels.sm80.tiling import MOST_REGISTERS
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.persistent import Persistent, Strips
+from ptxdsl.schedule import (
+    HorizontalThreadblockSwizzle,
+    IdentityThreadblockSwizzle,
+    PersistentScheduler,
+    StreamKThreadblockSwizzle,
+    blocks_per_multiprocessor,
+)
+from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32, f64
+
+PERSISTENT, IN_COLUMNS, IN_ROWS = Strips(), IdentityThreadblockSwizzle(1), HorizontalThreadblockSwizzle()
+ALONE = 1, 1  # a cluster of one block
+MOST_SLICES, LEAST_ITERATIONS = 32, 2  # blocks that share the K of a tile, and iterations of each
+LEAST_SCATTERED = 128 * 128  # elements of a tile from which blocks add up a share each, not the last block all
+MOST_CONV_SLICES, LEAST_CONV_ITERATIONS, MOST_CONV_BLOCKS = 8, 4, 4
+LEAST_STREAMED = 8  # bytes of a load: narrower ones leave stream-K too few registers
+MOST_WAVES = 8  # of whole tiles, of which stream-K gains: of more the last wave is little
+# Blocks go down the columns of tiles where these have few rows: the order of ROWS_OF_EIGHT without its divisions
+FEW_ROWS, MOST_COLUMNS = ROWS_OF_EIGHT.rows, 65535
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration. A multiprocessor holds `resident` of its blocks. An iteration loads `loaded` bytes of A and of B
+    through shared memory, and `fragments` bytes from there to registers."""
+
+    config: GemmConfig
+    resident: int
+    loaded: tuple[float, float]
+    fragments: float = 0.0
+
+    @property
+    def cluster(self) -> tuple[int, int]:
+        """The blocks along M and N that share loads."""
+        schedule = self.config.schedule
+        return schedule.blocks if isinstance(schedule, ClusterStrips) else ALONE
 
 
 def label(config: GemmConfig) -> str:
-    """Tile, warp and stages as the data of a GPU have them: 128x256x64/64x64/3."""
-    return f"{'x'.join(map(str, config.tile))}/{'x'.join(map(str, config.warp))}/{config.stages}"
+    """The name of a configuration in tables: "128x256x64/64x64/3 split 2", "swap 16x64/10 cluster 2"."""
+    m, n, k = config.tile
+    if config.atom != WGMMA:
+        how = " stream-k" if isinstance(config.schedule, StreamKThreadblockSwizzle) else ""
+        how = f" split {config.split_k}" if config.split_k > 1 else how
+        return f"{m}x{n}x{k}/{'x'.join(map(str, config.warp))}/{config.stages}{how}"
+    schedule = config.schedule
+    name = f"{'swap ' * config.swap_ab}{'pingpong ' * config.pingpong}{m}x{n}/{config.stages}"
+    if isinstance(schedule, ClusterStrips):
+        kind = "interleaved" if isinstance(schedule, InterleavedStrips) else "clusters"
+        name += f" {kind} {'x'.join(map(str, schedule.blocks))}"
+    elif config.split_k > 1:
+        name += f" {config.reduction} {config.split_k}"
+    elif isinstance(schedule, StreamKThreadblockSwizzle):
+        name += " stream-k"
+    elif schedule in (IN_COLUMNS, IN_ROWS):
+        name += " one tile"
+    return name + f" staggered {config.stagger}" * (config.stagger > 0)
 
 
 def labelled(labels: str) -> tuple[GemmConfig, ...]:
-    """The configurations with these labels, between which there are spaces."""
+    """The configurations of the sm_80 path with these labels, separated by spaces."""
     return tuple(_of_label(*each.split("/")) for each in labels.split())
 
 
@@ -27,42 +89,32 @@ def _of_label(tile: str, warp: str, stages: str) -> GemmConfig:
 LARGE, SQUARE, MEDIUM, SMALL = labelled("128x256x64/64x64/3 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4")
 OF_HALVES = labelled("""
     128x256x64/64x64/3 128x256x64/64x64/4 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4 128x128x64/64x64x32/6
-    128x64x128/64x32x64/4 64x128x64/32x64/4 64x128x64/32x64/8 64x64x64/32x32/5 64x64x128/64x32x64/6
-    64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
-    16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
+    64x128x64/32x64/4 64x64x64/32x32/5 64x32x128/32x32x64/4 32x64x64/32x32x32/6 32x32x256/32x32x64/6
+    16x64x256/16x64x64/4 16x32x256/16x32x64/8
 """)
-# Tiles that are no powers of two, for products of about as many of them as a GPU has multiprocessors: on 132 those with
-# an M·N of 768·768 or 128·24576, for example
-SINGLE_WAVE_HALVES = labelled("""
-    48x96x128/48x48x64/3 96x96x64/48x48/3 96x128x64/48x64/3 112x128x64/112x32/3
-    128x192x64/64x48/3 128x192x64/64x48/4 192x128x64/48x64/3
-""")
-# Rows that begin at odd elements are copied one element at a time, through registers: more threads a tile.
+# Rows that are not 4-byte aligned are loaded by element, through registers: more threads a tile
 OF_ODD_HALVES = labelled("128x128x32/32x32/3 128x64x32/32x32/3 64x64x64/32x16/3 64x64x32/32x32/4")
 OF_BYTES = labelled("256x128x128/64x64/3 128x128x128/64x64/3 64x64x64/32x32/4")
 OF_WORDS = {
     f32: labelled("256x128x16/64x64/4 128x128x16/32x64/4 64x64x16/32x32/4"),
     f64: labelled("128x128x16/64x32/3 64x128x16/32x32/3 64x64x16/32x32/3 32x32x32/16x16/3"),
 }
-# Of persistent blocks, which take tiles of many problems of 16-bit types
 GROUPED = labelled("""
     128x256x64/64x64/3 256x128x64/64x64/3 64x128x64/64x64x32/4 128x64x64/64x64x32/4 64x64x64/32x32/4
     16x64x128/16x16/3 64x16x128/16x16/3
 """)
-# Of convolutions, by the bits of the inputs
-CONVOLUTIONS = {
+CONVOLUTIONS = {  # by the bits of the inputs
     8: labelled("128x128x128/64x64/3 256x64x64/64x64/3 128x64x128/64x32/3 64x64x64/32x32/4"),
     16: labelled("128x128x64/64x64/3 256x64x32/64x64/4 128x64x32/64x32/4 64x64x64/32x32/4"),
     32: labelled("128x128x16/64x64/4 256x64x16/64x64/4 128x64x32/64x32/4 64x64x32/32x32/3"),
     64: labelled("64x64x32/32x32/3"),
 }
 DEEP, TALL, NARROW, CUBE = CONVOLUTIONS[16]
-FOR_NARROW_COPIES = (NARROW, CUBE, *CONVOLUTIONS[64])  # the others have no registers left for many copies of a thread
+FOR_NARROW_LOADS = (NARROW, CUBE, *CONVOLUTIONS[64])  # the others have no registers left for many loads of a thread
 
 
 def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """Those whose registers are enough for copies of `width` bytes, and for elements that are read one by one: those of
-    32 bits that are not contiguous along k."""
+    """The list for loads of `width` bytes; 32-bit elements that are not contiguous along K are read one by one."""
     if inputs.bits == 16:
         return OF_HALVES if width >= 4 else OF_ODD_HALVES
     if inputs.bits == 8:
@@ -70,19 +122,88 @@ def of_products(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ..
     return OF_WORDS[inputs][inputs is f32 and not (width == 16 and along_k) :]
 
 
-def of_single_waves(inputs: Type, width: int) -> tuple[GemmConfig, ...]:
-    """More of them, for products that are a single wave of such tiles."""
-    return SINGLE_WAVE_HALVES if inputs.bits == 16 and width == 16 else ()
-
-
 def of_groups(inputs: Type, width: int, along_k: bool) -> tuple[GemmConfig, ...]:
-    """The same for grouped products."""
+    """The list for grouped products."""
     if inputs.bits == 16:
         return GROUPED if width > 4 else OF_ODD_HALVES
     return of_products(inputs, width, along_k)
 
 
 def of_convolutions(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
-    """The same for convolutions, whose images are copied in 16 bytes where `is_wide`."""
+    """The list for convolutions, whose images are loaded by 16 bytes where `is_wide`."""
     known = CONVOLUTIONS[inputs.bits]
-    return known if is_wide else tuple(config for config in known if config in FOR_NARROW_COPIES)
+    return known if is_wide else tuple(config for config in known if config in FOR_NARROW_LOADS)
+
+
+@lru_cache(maxsize=4096)
+def candidate(config: GemmConfig, inputs: Type, persistent: bool = False) -> Candidate:
+    """A candidate of the sm_80 path for operands of such a type and the usual output."""
+    traits = config.warp_traits(Operands(inputs, outputs(inputs)[0]))
+    m, n, k = config.tile
+    row, warps = k * inputs.bytes, prod(traits.tiling.warps)
+    registers = min(MOST_REGISTERS, traits.registers + (40 if persistent else sum(config.warp[:2]) // 4))
+    resident = max(1, blocks_per_multiprocessor(traits.threads, registers, traits.shared_bytes))
+    return Candidate(config, resident, (m * row, n * row), warps * sum(config.warp[:2]) * row)
+
+
+def candidates_of_products(
+    facts: ProductFacts, arch: str, multiprocessors: int, width: int, along_k: bool, scheduled: bool = False
+) -> Iterator[Candidate]:
+    """The candidates of the sm_80 path: whole tiles, slices of K while all blocks are resident, and stream-K. With
+    `scheduled` the caller assigns tiles to blocks, and tiles leave room for what persistent blocks stage."""
+    inputs, (m, n) = facts.operands.inputs, facts[:2]
+    known = [config for config in of_products(inputs, width, along_k) if _fits(config, inputs, arch, scheduled)]
+    least = min((config.tile for config in known), key=lambda tile: prod(tile[:2]))
+    rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
+    for config in known:
+        if config.tile[0] >= rows or config.tile[1] >= columns:
+            continue
+        whole = candidate(config, inputs)
+        yield whole if scheduled else replace(whole, config=_in_columns(config, m, n))
+        if not scheduled:
+            yield from _shared(whole, facts, multiprocessors, may_stream=width >= LEAST_STREAMED and along_k)
+
+
+def _shared(whole: Candidate, facts: ProductFacts, multiprocessors: int, may_stream: bool) -> Iterator[Candidate]:
+    """Candidates whose blocks share the K of tiles."""
+    config, tiles = whole.config, int(max(1, facts.tiles(whole.config.tile)))
+    most = min(MOST_SLICES, ceil_div(facts.k, config.tile[2]) // LEAST_ITERATIONS)
+    for slices in sorted({blocks * multiprocessors // tiles for blocks in range(1, whole.resident + 1)}):
+        if 1 < slices <= most:
+            is_large = prod(config.tile[:2]) >= LEAST_SCATTERED
+            reduction = "scatter" if is_large else config.reduction
+            split = replace(config, split_k=slices, reduction=reduction)
+            yield replace(whole, config=_in_columns(split, facts.m, facts.n))
+    least, waves = prod(SQUARE.tile[:2]) / prod(config.tile[:2]), tiles / multiprocessors
+    if config in (LARGE, SQUARE) and may_stream and tiles % multiprocessors and least < waves < MOST_WAVES:
+        yield replace(whole, config=replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors)))
+
+
+def candidates_of_convolutions(
+    facts: ProductFacts, multiprocessors: int, is_wide: bool, split_k: int | None = None
+) -> Iterator[Candidate]:
+    """The candidates of the sm_80 path for a convolution: whole tiles, or slices of K, `split_k` if it is given."""
+    for config in of_convolutions(facts.operands.inputs, is_wide):
+        tiles, iterations = facts.tiles(config.tile), ceil_div(facts.k, config.tile[2])
+        for slices in [split_k] if split_k else range(1, MOST_CONV_SLICES + 1):
+            is_short = (
+                slices * LEAST_CONV_ITERATIONS > iterations or slices * tiles > MOST_CONV_BLOCKS * multiprocessors
+            )
+            if split_k or slices == 1 or not is_short:
+                known = candidate(config, facts.operands.inputs)
+                yield replace(known, config=replace(config, split_k=slices))
+
+
+@lru_cache(maxsize=4096)
+def _fits(config: GemmConfig, inputs: Type, arch: str, scheduled: bool) -> bool:
+    traits = config.warp_traits(Operands(inputs, outputs(inputs)[0]))
+    if scheduled:
+        staged = replace(traits.operands, c="separate")
+        traits = replace(traits, operands=staged, schedule=Persistent(PersistentScheduler()))
+    return traits.fits(arch)
+
+
+def _in_columns(config: GemmConfig, m: int, n: int) -> GemmConfig:
+    """The configuration in the order of IN_COLUMNS, if its grid has few rows of tiles."""
+    rows, columns = config.tiling.tiles(m, n)
+    return replace(config, schedule=IN_COLUMNS) if rows <= FEW_ROWS and columns <= MOST_COLUMNS else config

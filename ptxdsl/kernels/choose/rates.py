@@ -1,37 +1,30 @@
-"""What a GPU does in a microsecond, as measured: one file of data a GPU beside this one, written by benchmarks/fit.py.
+"""Rates of GPUs, and the configurations that were measured best on them: one JSON file a GPU, next to this module.
 
-Rates of multiprocessors, caches and memory are in bytes, multiply-adds or elements a microsecond; times in
-microseconds. Files are known by the name that the driver has for the GPU.
+`benchmarks/fit.py` writes the files. Rates are per microsecond, times are in microseconds, and both are of one
+multiprocessor where nothing else is said. Files are found by the driver's name of the GPU.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ptxdsl import driver
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.choose.warpgroup_rates import (
-    FilterGradientRates,
-    GroupRates,
-    LargeRates,
-    PathRates,
-    WarpgroupRates,
-    WindowRates,
-)
+from ptxdsl.types import Type
 
 FOLDER = Path(__file__).parent
 DEFAULT = "NVIDIA H200"  # the GPU that the emulator stands for
+COPY_LAUNCH = 3.6  # microseconds of a launch that copies an operand, apart from its bytes
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """Facts about a GPU that the driver knows. `bandwidth` is what its memory could do at best, bytes a microsecond."""
+    """Facts that the driver reports. `bandwidth` is the peak of its memory in bytes per microsecond."""
 
     name: str
     multiprocessors: int
@@ -40,127 +33,107 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class Rates:
-    """What the model is made of.
+class PathRates:
+    """The rates of one path (sm_80 or sm_90a).
 
-    Of one multiprocessor: `multiply_adds` by the type of inputs, `shared_bandwidth`, `odd_elements` that are copied one
-    by one. Of the GPU: `l2_bandwidth`, `dram_bandwidth`. Times: an `iteration` along k at least, beside its share of
-    the `copy_latency`; an `odd_iteration` of single elements; a `wave` of blocks; a `launch`; one that reads DRAM,
-    `dram_latency`; a copy that a thread begins before the first iteration, `beginning`.
-
-    DRAM is at half of its bandwidth when rings wait for `in_flight` bytes; `reading` is the part of the shorter of
-    computing and reading that does not hide behind the longer one; rows of a tile below `short_row` bytes are read
-    `slower`. Fewer than `busy_threads` do not keep a multiprocessor busy, by the power of `idleness`. Blocks that split
-    K meet in `meeting` and leave sums at `meeting_bandwidth`, of stream-K at `stream_bandwidth`; warps that share the K
-    of a tile at `gathering`.
-
-    `uncounted` are multiply-adds by the type of inputs for whose time these rates, which tell configurations apart, do
-    not account: it counts beside other paths.
-
-    `grouped` has the TFLOP/s of candidates of persistent blocks; others reach half of `most_rate` with tiles of
-    `half_rate` elements; a multiprocessor with one block waits `between_tiles`. `convolution` has the time of a
-    multiprocessor for a million multiply-adds, by the bits of inputs and the candidate; a block `alone` takes so much
-    of the time of two; `write` is for one element of the output, and `meet` of the whole GPU for one sum of a slice.
+    `multiply_adds` is a table by the type of the inputs; types of 16 bits share f16. `narrow` is the least time of a
+    warpgroup's products in an iteration, half of which wide products hide. `load` is the bytes that an iteration moves
+    through shared memory, and `overlap_lost` the part of the shorter of math and load that the longer does not hide.
+    `latency` is that of a load, which the stages of the ring share. A wave of blocks takes `wave`; `store` is for an
+    element of the accumulators, of which cooperative blocks expose `exposed` in all tiles but the last. `dram` is the
+    bandwidth of the whole GPU, and `dram_lost` the part of the shorter of computing and reading that is not hidden.
+    Blocks that share the K of a tile take `meeting`, and `sum` for an element of the accumulators; those that add
+    through global memory take `global_sum`. `multicast` is what a cluster takes to share its loads. Rows of
+    operands that are not 16-byte aligned (sm_80: 4-byte) load `unaligned` times as slowly. Blocks that draw tiles of
+    groups take `groups` to begin, and those of lists, whose matrices each have an address or a tensor map, `lists`.
     """
 
-    gpu: Gpu
     multiply_adds: Mapping[str, float]
-    shared_bandwidth: float
-    odd_elements: float
-    l2_bandwidth: float
-    dram_bandwidth: float
-    iteration: float
-    copy_latency: float
-    odd_iteration: float
+    narrow: float
+    load: float
+    overlap_lost: float
+    latency: float
     wave: float
-    launch: float
-    dram_latency: float
-    beginning: float
-    in_flight: float
-    reading: float
-    short_row: float
-    slower: float
-    busy_threads: float
-    idleness: float
+    store: float
+    exposed: float
+    dram: float
+    dram_lost: float
     meeting: float
-    meeting_bandwidth: float
-    stream_bandwidth: float
-    gathering: float
-    uncounted: Mapping[str, float]
-    grouped: Mapping[str, float]
-    half_rate: float
-    most_rate: float
-    between_tiles: float
-    convolution: Mapping[str, float]
-    alone: float
-    write: float
-    meet: float
-    warpgroups: WarpgroupRates
-    large: LargeRates
-    groups: GroupRates
-    windows: WindowRates
-    wgrad: FilterGradientRates
+    sum: float
+    global_sum: float
+    multicast: float
+    unaligned: float
+    groups: float
+    lists: float
 
-    def on(self, gpu: Gpu) -> Rates:
-        """The same for another GPU of the kind: what its clock, its multiprocessors and its memory make of it."""
-        clock, memory = gpu.clock_khz / self.gpu.clock_khz, gpu.bandwidth / self.gpu.bandwidth
-        whole = clock * gpu.multiprocessors / self.gpu.multiprocessors
+    def of(self, inputs: Type) -> float:
+        """The multiply-adds of a type."""
+        usual = "s8" if inputs.bits == 8 else "f16"
+        return self.multiply_adds.get(inputs.name) or self.multiply_adds[usual]
+
+    def on(self, clock: float, memory: float) -> PathRates:
+        """The rates of a GPU whose clock and memory are faster by these factors."""
         return replace(
             self,
-            gpu=gpu,
-            multiply_adds=_scaled(self.multiply_adds, clock),
-            uncounted=_scaled(self.uncounted, clock),
-            shared_bandwidth=self.shared_bandwidth * clock,
-            odd_elements=self.odd_elements * clock,
-            l2_bandwidth=self.l2_bandwidth * whole,
-            dram_bandwidth=self.dram_bandwidth * memory,
-            grouped=_scaled(self.grouped, whole),
-            most_rate=self.most_rate * whole,
-            convolution=_scaled(self.convolution, 1 / clock),
-            **{name: getattr(self, name).on(clock, memory) for name in OF_WARPGROUPS},
+            multiply_adds={name: rate * clock for name, rate in self.multiply_adds.items()},
+            load=self.load * clock,
+            narrow=self.narrow / clock,
+            store=self.store / clock,
+            dram=self.dram * memory,
         )
 
 
-OF_WARPGROUPS: dict[str, type[PathRates]] = {
-    "warpgroups": WarpgroupRates,
-    "large": LargeRates,
-    "groups": GroupRates,
-    "windows": WindowRates,
-    "wgrad": FilterGradientRates,
-}
-"""What is of the sm_90a path, by kind of problem."""
+@dataclass(frozen=True)
+class Rates:
+    """All that is measured of a GPU. `launch` is the time that any launch takes next to others back to back, and
+    `clusters` are the parts of the GPU that clusters of 1, 2, … blocks fill. `winners` maps shape classes to the labels
+    of the configurations that were measured best."""
 
+    gpu: Gpu
+    cache_bytes: int
+    launch: float
+    clusters: tuple[float, ...]
+    sm80: PathRates
+    sm90: PathRates
+    winners: Mapping[str, str] = field(default_factory=dict)
 
-def _scaled(rates: Mapping[str, float], factor: float) -> dict[str, float]:
-    return {name: rate * factor for name, rate in rates.items()}
+    @property
+    def multiprocessors(self) -> int:
+        return self.gpu.multiprocessors
+
+    def on(self, gpu: Gpu) -> Rates:
+        """The rates of another GPU, scaled by its clock and memory. Its winners are not known."""
+        clock, memory = gpu.clock_khz / self.gpu.clock_khz, gpu.bandwidth / self.gpu.bandwidth
+        return replace(self, gpu=gpu, sm80=self.sm80.on(clock, memory), sm90=self.sm90.on(clock, memory), winners={})
+
+    def copy_time(self, launches: int, moved: float) -> float:
+        """The microseconds of launches that copy operands, which read and write so many bytes."""
+        return launches * COPY_LAUNCH + moved / self.gpu.bandwidth
 
 
 @cache
 def known() -> dict[str, Rates]:
-    """The rates of all GPUs that were measured, by name."""
-    measured = (read(FOLDER / name) for name in sorted(os.listdir(FOLDER)) if name.endswith(".json"))
-    return {rates.gpu.name: rates for rates in measured}
+    """The rates of all measured GPUs, by name."""
+    return {rates.gpu.name: rates for rates in map(read, sorted(FOLDER.glob("*.json")))}
 
 
 def read(path: Path) -> Rates:
-    """The rates in a file, whose other entries say where they come from."""
+    """Return the rates in a file, whose `source` says where they come from."""
     data: dict[str, Any] = json.loads(path.read_text())
-    wanted = {field.name: data[field.name] for field in fields(Rates)}
-    data["warpgroups"]["in_clusters"] = tuple(data["warpgroups"]["in_clusters"])
-    of_warpgroups = {name: kind(**data[name]) for name, kind in OF_WARPGROUPS.items()}
-    return Rates(**{**wanted, **of_warpgroups, "gpu": Gpu(**data["gpu"])})
+    data = {each.name: data[each.name] for each in fields(Rates)}
+    paths = {name: PathRates(**data[name]) for name in ("sm80", "sm90")}
+    return Rates(**{**data, **paths, "gpu": Gpu(**data["gpu"]), "clusters": tuple(data["clusters"])})
 
 
 def write(path: Path, rates: Rates, source: Mapping[str, object]) -> None:
-    """A file of rates; `source` says how they were measured."""
+    """Write a file of rates; `source` says how they were measured."""
     path.write_text(json.dumps({"source": dict(source), **asdict(rates)}, indent=1) + "\n")
 
 
-def rates_of(device: int | None) -> Rates:
-    """Those of a GPU of this machine, by its number; of the default one for the emulator.
+def rates_of(device: int | None = None) -> Rates:
+    """Return the rates of a GPU of this machine; those of the default GPU for the emulator.
 
-    Of a GPU that was not measured, those of the default one, scaled by what the driver says of its clock, its
-    multiprocessors and its memory; of a part of one that was, with as many multiprocessors as it has.
+    A GPU that was not measured has the rates of the default one, scaled by its clock, multiprocessors and memory.
     """
     return known()[DEFAULT] if device is None else _of_device(driver.device(device))
 
@@ -175,7 +148,7 @@ def _of_device(device: driver.Device) -> Rates:
     default = known()[DEFAULT]
     try:
         clock, bandwidth = driver.clock_khz(device.ordinal), driver.memory_bandwidth(device.ordinal)
-    except LaunchError:  # a driver that does not say
+    except LaunchError:  # the driver does not report them
         clock, bandwidth = 0, 0.0
     gpu = default.gpu
     return default.on(Gpu(device.name, device.multiprocessors, clock or gpu.clock_khz, bandwidth or gpu.bandwidth))

@@ -1,282 +1,380 @@
-"""The configuration of a product, or of groups of rows, on the sm_90a path, where that should take less time
-than the sm_80 path."""
+"""Candidates of the sm_90a path: cooperative and ping-pong tiles, tiles with A and B swapped, cluster split-K, and
+clusters that multicast.
+
+A tile is a candidate if no half of it would do for the problem, if its ring has the stages to hide a load, and if its
+accumulators leave the registers that its reduction needs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from math import ceil
-from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterator
+from dataclasses import replace
+from math import prod
+from typing import NamedTuple
 
-import numpy as np
-
-from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroup_rates import GroupRates
+from ptxdsl.kernels.choose.candidates import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
+from ptxdsl.kernels.choose.facts import Facts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
-from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, MOST_COLUMNS, TURNED, WarpgroupTiling
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.persistent import Strips
+from ptxdsl.kernels.sm90.stages import LEAST_STAGES, MOST_STAGES, RESIDENT, depths, most_stagger, stages_of
+from ptxdsl.kernels.sm90.tiling import COLUMNS, GROUP_ROWS, MOST_SUMS, TURNED, WARPGROUP
+from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
+from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
+from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
+from ptxdsl.kernels.tiles.resolve import Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
-from ptxdsl.runtime.limits import shared_bytes
+from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 
-TILES = ((128, 256), (128, 192), (128, 128), (64, 256), (64, 128))  # M and N
-TURNS = ((128, 128), (128, 192), (64, 256))  # of tiles that warpgroups take in turns
-USUAL_COLUMNS = 128, MOST_COLUMNS  # of tiles of 128 rows
-MOST_STAGES, SWAPPED_STAGES, LEAST_STAGES = 8, 16, 3
-RESERVED_BYTES = 1024  # of shared memory, in each block that is not alone
-CLEARLY = 0.9  # of the other path's time: the estimate is a rough one
-PERSISTENT = Strips()
-# Microseconds by which an iteration takes longer whose first factor is loaded, times columns of its products, as of
-# 64, 128 and 256 was measured; with fewer a block waits for copies meanwhile
-LOADED, LEAST_LOADED = 7.0, 64
-STAGGER = 3  # iterations by which warpgroups end a tile one after the other: as many stages are held meanwhile by two
+LEAST_SWAPPED = {1: 5, 2: 6}  # stages of swapped tiles that share K, by the blocks of a multiprocessor
+STAGGERED_COLUMNS = 128  # of tiles of matrices whose warpgroups trail each other
+SHORT, DEEP = 24, 64  # iterations of a tile whose epilogue takes long beside them, and of one of which it is little
+LEAST_BOX = 32  # columns of the last TMA box of a tile: boxes of 16 take up to twice as long to store
+LEAST_SLICE, MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 4, 128, 80  # iterations; columns that leave registers to add
+SCATTERED = 128, 128  # the tile whose slices of K may fill the GPU and add through global memory
+TALL = 4  # times as many tiles along M as along N: neighbours along N read the same rows
+
+COOPERATIVE = {
+    64: (16, 32, 64, 80, 96, 112, 128, 192, 256),
+    128: (16, 32, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 256),
+    192: (160, 176, 192),
+}
+PINGPONG = (64, 208), (128, 96), (128, 112), (128, 128), (128, 144), (128, 160), (128, 192), (128, 208)
+GROUPED = (128, 256), (128, 192), (128, 128), (64, 256), (64, 128)
+GROUPED_PINGPONG = (128, 128), (128, 192), (64, 256)
+WINDOWS, WINDOWS_PINGPONG = (
+    ((128, 256), (128, 224), (128, 128), (64, 256), (64, 128), (128, 64)),
+    ((128, 128), (64, 208)),
+)
+SWAPPED_WINDOWS, SWAPPED_1X1 = ((256, 128), (192, 128), (96, 128), (256, 64)), ((96, 128),)
+STREAMED_1X1 = 128, 128  # a ping-pong tile whose clusters have all columns and read A once
+SWAPPED_COLUMNS = 64, 128
+FEW_ROWS, MOST_ROWS, MOST_PARTS = 128, 448, 3  # rows for which A and B may be swapped: always, and in so many tiles
+MULTICAST = (128, 192), (128, 208), (128, 224), (128, 256)  # tiles whose clusters share rows that are not aligned
+MULTICAST_OF_THREE = (192, 160), (192, 176), (192, 192)
+MULTICAST_ITERATIONS, LEAST_OF_FOUR = 16, 80  # iterations; rows of A that four blocks share, and tiles along N
+# Columns of a tile with scales of blocks, by its rows: accumulators, products and scales have to be in registers
+BLOCK_SCALED, BLOCK_SCALED_OF_TWO, BLOCK_SCALED_SWAPPED = {64: 160, 128: 192}, {64: 64}, 32
+BLOCK_SCALED_WIDEST = 128, 256  # whose warpgroups multiply halves of the columns
 
 
-class ProductFacts(NamedTuple):
-    """What the choice depends on: sizes, types, whether an epilogue `computes` something, whether lines of A and of B
-    begin in the midst of sectors, and whether rows of A may be taken as batches that interleave."""
+class Sharing(NamedTuple):
+    """What a caller says of the K of tiles: the number of `slices`, or 0 for the best; the `reduction`; or the
+    `blocks` of stream-K."""
 
-    m: int
-    n: int
-    k: int
-    batches: int
-    operands: Operands
-    computes: bool = False
-    split_lines: tuple[bool, bool] = (False, False)
-    interleaves: bool = False
-
-    @property
-    def longest(self) -> int:
-        """The K of a tile, at most."""
-        return self.k
-
-    @property
-    def swapped(self) -> ProductFacts:
-        """Those of BᵀAᵀ, whose tiles are the transposes of those of AB."""
-        known, names = self.operands, {"a": "b", "b": "a"}
-        operands = replace(
-            known, a_major=known.b_major, b_major=known.a_major, rounded=names.get(known.rounded, "none")
-        )
-        return self._replace(m=self.n, n=self.m, operands=operands, split_lines=self.split_lines[::-1])
-
-    def tiles(self, tile: tuple[int, int, int]) -> float:
-        """How many there are of all batches."""
-        return float(ceil_div(self.m, tile[0]) * ceil_div(self.n, tile[1]) * self.batches)
+    slices: int = 0
+    reduction: str = ""
+    blocks: int = 0
 
     @property
-    def moved(self) -> float:
-        """Bytes that are read and written."""
-        return self.batches * _bytes_of(self.m, self.n, self.k, self.operands)
+    def is_shared(self) -> bool:
+        return self.slices > 1 or self.blocks > 0
 
 
-class GroupFacts(NamedTuple):
-    """The same of groups, of so many rows on average, each with a matrix of B."""
-
-    rows: float
-    n: int
-    k: int
-    groups: int
-    operands: Operands
-
-    @property
-    def longest(self) -> int:
-        """The K of a tile, at most."""
-        return self.k
-
-    def tiles(self, tile: tuple[int, int, int]) -> float:
-        """How many there are of all groups: the last tile of a group is half empty on average."""
-        return max(1.0, self.rows / tile[0] + 0.5) * ceil_div(self.n, tile[1]) * self.groups
-
-    @property
-    def moved(self) -> float:
-        """Bytes that are read and written."""
-        return self.groups * _bytes_of(self.rows, self.n, self.k, self.operands)
+ANY, WHOLE = Sharing(), Sharing(slices=1)
 
 
-@dataclass(frozen=True)
-class ListFacts:
-    """The same of a list of problems: columns of M, N and K."""
-
-    sizes: tuple[np.ndarray, np.ndarray, np.ndarray]
-    operands: Operands
-
-    @property
-    def k(self) -> int:
-        """The K of all together: that of each counts as often as its outputs."""
-        m, n, k = self.sizes
-        return int((m * n * k).sum() // max(1, (m * n).sum()))
-
-    @property
-    def longest(self) -> int:
-        """The K of a tile, at most: a block is busy so long, however short the others are."""
-        m, n, k = self.sizes
-        return int((k * (m * n > 0)).max(initial=0))
-
-    def tiles(self, tile: tuple[int, int, int]) -> float:
-        """How many there are of all problems."""
-        m, n, _ = self.sizes
-        return float((-(-m // tile[0]) * -(-n // tile[1])).sum())
-
-    @property
-    def moved(self) -> float:
-        """Bytes that are read and written."""
-        m, n, k = self.sizes
-        return float(((m + n) * k).sum() * self.operands.inputs.bytes + (m * n).sum() * self.operands.output.bytes)
+def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sharing = ANY) -> list[Candidate]:
+    """The candidates of a product, a batch, or a convolution. Blocks share K only while all of them are resident."""
+    if facts.kind is ProductKind.WGRAD:
+        return list(_gradients(facts, multiprocessors))
+    known: list[Candidate] = []
+    for tile, swap_ab in tiles(facts):
+        if not sharing.is_shared:
+            known += _whole(facts, tile, swap_ab, multiprocessors if sharing == ANY else 0)
+        if sharing == ANY and facts.operands.batches == "none":
+            count = facts.tiles(tile)
+            most = min(MOST_BLOCKS, _iterations(facts) // LEAST_SLICE, int(multiprocessors * RESIDENT // count))
+            for slices in range(2, most + 1):
+                known += _split(facts, tile, swap_ab, slices, "cluster", multiprocessors)
+            slices = int(min(multiprocessors // count, _iterations(facts) // LEAST_SLICE))
+            if tile == SCATTERED and slices > 1:
+                known += _split(facts, tile, swap_ab, slices, "scatter", multiprocessors)
+        elif sharing.blocks:
+            known += _streamed(facts, tile, swap_ab, sharing.blocks, multiprocessors)
+        elif sharing.is_shared:
+            known += _split(facts, tile, swap_ab, sharing.slices, sharing.reduction, 0)
+    if not sharing.is_shared:
+        known += _pingpong(facts, multiprocessors)
+        known += _multicast(facts)
+    return [each for each in known if _has_registers(each, facts)]
 
 
-Facts: TypeAlias = ProductFacts | GroupFacts | ListFacts
+def candidates_of_groups(facts: Facts, pingpong: bool = False) -> list[Candidate]:
+    """The candidates of groups of rows and of lists, whose persistent blocks draw their tiles."""
+    operands, known = facts.operands, []
+    shapes = [(tile, False) for tile in GROUPED]
+    shapes += [(tile, True) for tile in GROUPED_PINGPONG if pingpong and operands.inputs in TURNED]
+    for tile, in_turns in shapes:
+        stages = stages_of((*tile, depth_of(operands)), operands, pingpong=in_turns)
+        if stages >= LEAST_STAGES:
+            known.append(_candidate(facts, tile, False, stages, pingpong=in_turns))
+    return [each for each in known if _has_registers(each, facts)]
 
 
-def _bytes_of(m: float, n: int, k: int, operands: Operands) -> float:
-    """Of one product."""
-    return (m + n) * k * operands.inputs.bytes + m * n * operands.output.bytes
+def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
+    """Tiles of blocks that compute one by one, and whether A and B are swapped."""
+    if facts.kind is not ProductKind.GEMM:
+        yield from _window_tiles(facts)
+        return
+    operands, iterations = facts.operands, _iterations(facts)
+    if operands.from_registers == "none":
+        yield from ((tile, True) for tile in _swapped_tiles(facts))
+    for rows, widths in COOPERATIVE.items():
+        if rows >= 2 * max(facts.m, GROUP_ROWS // 2 + 1):
+            continue
+        for columns in widths:
+            is_boxed = columns >= facts.n or not columns % LEAST_BOX or iterations >= SHORT
+            least = min(GROUP_ROWS, facts.n) if operands.inputs.bytes == 1 else 0
+            is_narrow = columns < 2 * max(facts.n, LEAST_BOX if facts.operands.has_block_scales else widths[0])
+            if least <= columns and is_narrow and is_boxed and _reads_rows(operands, columns):
+                yield (rows, columns), False
 
 
-class RaggedTile(NamedTuple):
-    """M and N of a tile of groups, and whether warpgroups take turns at such tiles."""
-
-    m: int
-    n: int
-    pingpong: bool = False
-
-    @property
-    def name(self) -> str:
-        """As tables of rates have it."""
-        return f"{'turns ' * self.pingpong}{self.m}x{self.n}"
-
-    def config(self, operands: Operands, staggers: bool) -> GemmConfig:
-        """Of persistent blocks; where it `staggers`, warpgroups that share tiles end them one after the other."""
-        tile = self.m, self.n, LINE_BYTES // operands.inputs.bytes
-        stages, is_shared = stages_of(tile, operands, pingpong=self.pingpong), self.m > GROUP_ROWS and not self.pingpong
-        stagger = most_stagger(stages) if staggers and is_shared else 0
-        return GemmConfig(
-            tile=tile, stages=stages, atom=WGMMA, schedule=PERSISTENT, pingpong=self.pingpong, stagger=stagger
-        )
+def _swapped_tiles(facts: ProductFacts) -> Iterator[tuple[int, int]]:
+    """Tiles of as many rows as there are, or parts of more rows: of plain products alone."""
+    if facts.m <= FEW_ROWS:
+        least = 8 if facts.operands.a_major == "k" else COLUMNS
+        rows = least if facts.m <= least else COLUMNS * ceil_div(facts.m, COLUMNS)
+        yield from ((rows, columns) for columns in SWAPPED_COLUMNS)
+    elif facts.m <= MOST_ROWS and _is_plain(facts):
+        least = ceil_div(facts.m, 256)
+        for parts in (least, least + 1):
+            if parts <= MOST_PARTS:
+                yield from ((COLUMNS * ceil_div(facts.m, COLUMNS * parts), columns) for columns in SWAPPED_COLUMNS)
 
 
-def choose_warpgroups(facts: Facts, model: CostModel, other_time: float, in_turns: bool = False) -> GemmConfig | None:
-    """The configuration that should take the least time; None where another path takes less, `other_time` in
-    microseconds. Warpgroups may take turns where `in_turns` says so."""
-    time, config = min(ranked_warpgroups(facts, model, in_turns), default=(other_time, None), key=itemgetter(0))
-    return config if time < CLEARLY * other_time else None
+def _window_tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
+    """Tiles of convolutions."""
+    operands = facts.operands
+    yield from ((tile, False) for tile in WINDOWS if _reads_rows(operands, tile[1]))
+    if facts.in_boxes and operands.from_registers == "none":
+        for tile in SWAPPED_WINDOWS if facts.kind is ProductKind.CONV else SWAPPED_1X1:
+            if facts.m > tile[0] and _reads_rows(operands, tile[1]):
+                yield tile, True
 
 
-def usual_tile(facts: ProductFacts, model: CostModel) -> tuple[int, int, int]:
-    """That of a product whose caller chooses wgmma and no tile: the one of two that should take less time."""
-    known = [RaggedTile(2 * GROUP_ROWS, columns) for columns in USUAL_COLUMNS]
-    best = min(known, key=lambda tile: estimate(tile, facts, model.rates.groups, model.multiprocessors))
-    return best.m, best.n, LINE_BYTES // facts.operands.inputs.bytes
+def _whole(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool, multiprocessors: int) -> Iterator[Candidate]:
+    """Blocks that compute whole tiles: persistent, or with one tile each if `multiprocessors` is given (a schedule of
+    the caller may need the room of their longer ring). In convolutions one warpgroup alone waits for narrow products of
+    what it loads to registers."""
+    operands = _swapped_operands(facts, tile, swap_ab)
+    if facts.kind is not ProductKind.GEMM and operands.from_registers == "a" and tile < (GROUP_ROWS, 256):
+        return
+    for stages, resident in depths(tile, swap_ab, operands):
+        each = _candidate(facts, tile, swap_ab, stages, resident)
+        if swap_ab or facts.operands.has_block_scales or facts.kind is not ProductKind.GEMM:
+            yield _staggered(each, facts)
+        else:
+            yield _one_tile(each, facts, multiprocessors) or _staggered(each, facts)
+    if facts.kind is ProductKind.GEMM and facts.operands.batches == "none" and _is_plain(facts):
+        yield from _multicast_few(facts, tile, swap_ab)
 
 
-def choose_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> GemmConfig:
-    """The same of scaled 8-bit floats, which have no other path, in tiles of so many columns at most."""
-    _, config = min(ranked_scaled(facts, model, most_columns), key=itemgetter(0))
-    return config
+def _multicast_few(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool) -> Iterator[Candidate]:
+    """Clusters of plain products of few rows or columns: pairs of swapped tiles that share rows of B, four next to each
+    other that share many rows of A, and two that have all columns of a tall product."""
+    down, across = (ceil_div(size, extent) for size, extent in zip(facts[:2], tile, strict=True))
+    clusters = set()
+    if not down % 2 and (swap_ab or tile[0] * down == 2 * GROUP_ROWS):
+        clusters.add((2, 1))
+    if swap_ab and down == 1 and tile[0] >= LEAST_OF_FOUR and across >= LEAST_OF_FOUR:
+        clusters.add((1, 4))
+    if down > across == 2:
+        clusters.add((1, 2))
+    stages = stages_of(_extents(facts, tile), facts.operands, swap_ab)
+    if stages >= LEAST_STAGES and _iterations(facts) >= MULTICAST_ITERATIONS:
+        yield from (_candidate(facts, tile, swap_ab, stages, schedule=ClusterStrips(each)) for each in sorted(clusters))
 
 
-def ranked_scaled(facts: Facts, model: CostModel, most_columns: int = MOST_COLUMNS) -> list[tuple[float, GemmConfig]]:
-    """The configurations that `choose_scaled` chooses from, with the microseconds that each should take."""
-    ranked = [each for each in ranked_warpgroups(facts, model) if each[1].tile[1] <= most_columns]
-    return [(time, replace(config, schedule=GemmConfig.schedule, stagger=0)) for time, config in ranked]
+def _staggered(each: Candidate, facts: ProductFacts) -> Candidate:
+    """The candidate with a stagger, if warpgroups share its tiles and have iterations to hide an epilogue behind."""
+    config = each.config
+    is_wide = config.tile[1] >= STAGGERED_COLUMNS or facts.kind is not ProductKind.GEMM
+    is_shared = config.tile[0] > GROUP_ROWS and is_wide and not config.swap_ab
+    if not is_shared or facts.operands.has_block_scales or _iterations(facts) <= config.stages:
+        return each
+    return replace(each, config=replace(config, stagger=most_stagger(config.stages, config.tile[0] // GROUP_ROWS)))
 
 
-def ranked_warpgroups(facts: Facts, model: CostModel, in_turns: bool = False) -> list[tuple[float, GemmConfig]]:
-    """The configurations that `choose_warpgroups` chooses from, with the microseconds that each should take."""
-    tiles, operands, rates = group_tiles(facts.operands, in_turns), facts.operands, model.rates.groups
-    staggers = isinstance(facts, ProductFacts)
-    return [(estimate(tile, facts, rates, model.multiprocessors), tile.config(operands, staggers)) for tile in tiles]
-
-
-@lru_cache(maxsize=1024)
-def group_tiles(operands: Operands, in_turns: bool = False) -> tuple[RaggedTile, ...]:
-    """The tiles that there are for such operands."""
-    turns = [RaggedTile(m, n, True) for m, n in TURNS if in_turns and operands.inputs in TURNED]
-    return tuple(tile for tile in [*(RaggedTile(m, n) for m, n in TILES), *turns] if _takes(operands, tile))
-
-
-def estimate(tile: RaggedTile, facts: Facts, rates: GroupRates, multiprocessors: int) -> float:
-    """Microseconds: rounds of tiles, the longest tile at least, and reading and writing everything once."""
-    extents = tile.m, tile.n, LINE_BYTES // facts.operands.inputs.bytes
-    each = facts.tiles(extents) / multiprocessors
-    rounds = rates.waited * ceil(each) + (1 - rates.waited) * max(1.0, each)
-    usual, longest = (
-        ceil_div(k, extents[2]) * rates.iteration[tile.name] + rates.tile[tile.name] for k in (facts.k, facts.longest)
-    )
-    computing = max(rounds * usual, longest)
-    return rates.beginning + overlapped(computing, facts.moved / rates.dram_bandwidth, rates.hidden)
-
-
-def overlapped(computing: float, reading: float, hidden: float) -> float:
-    """Microseconds of both at the same time, where so much of the shorter does not hide behind the longer."""
-    longer, shorter = (computing, reading) if computing > reading else (reading, computing)
-    return longer + hidden * shorter
-
-
-def _takes(operands: Operands, tile: RaggedTile) -> bool:
-    extents = tile.m, tile.n, LINE_BYTES // operands.inputs.bytes
-    misfits = WarpgroupTiling(extents, pingpong=tile.pingpong).misfits(operands.inputs)
-    return not any(misfits) and stages_of(extents, operands, pingpong=tile.pingpong) >= LEAST_STAGES
-
-
-@lru_cache(maxsize=4096)
-def stages_of(
-    tile: tuple[int, int, int],
-    operands: Operands,
-    swap_ab: bool = False,
-    resident: int = 1,
-    schedule: TileSchedule = PERSISTENT,
-    pingpong: bool = False,
-) -> int:
-    """As many stages as shared memory has room for beside the staged output, up to MOST_STAGES, where so many blocks
-    shall be resident; 0 for too few."""
-    beside = _beside_ring(tile, operands, swap_ab, schedule, pingpong)
-    if beside is None:
-        return 0
-    room = shared_bytes(ARCH) // resident - RESERVED_BYTES * (resident > 1) - beside
-    stage_bytes = shortest(tile, swap_ab, pingpong).stage_bytes(operands.inputs)
-    return min(SWAPPED_STAGES if swap_ab else MOST_STAGES, room // stage_bytes)
-
-
-@lru_cache(maxsize=4096)
-def _beside_ring(
-    tile: tuple[int, int, int], operands: Operands, swap_ab: bool, schedule: TileSchedule, pingpong: bool
-) -> int | None:
-    """The bytes of shared memory that a block takes beside its ring; None where a ring of two stages does not fit."""
-    is_whole = not swap_ab and schedule.has_whole_tiles
-    may_be_boxed = is_whole and operands.output.bits == 16 and not any(extra.is_matrix for extra in operands.extras)
-    ways = (False, True) if may_be_boxed else (swap_ab and operands.out_boxes,)
-    tiling = shortest(tile, swap_ab, pingpong)
-    known = [WarpgroupTraits(tiling, _stored(operands, in_boxes), schedule) for in_boxes in ways]
-    bytes = max(traits.shared_bytes + traits.static_bytes for traits in known)
-    if bytes > shared_bytes(ARCH) or any(tiling.shortages(operands, ARCH)):
+def _one_tile(each: Candidate, facts: ProductFacts, multiprocessors: int) -> Candidate | None:
+    """The candidate without persistent blocks, if each has one tile and stages it in a ring that is longer so."""
+    config, operands = each.config, facts.operands
+    tile = config.tile
+    in_boxes = _in_boxes(operands)
+    if facts.tiles(tile) > multiprocessors * each.resident or not (in_boxes or _iterations(facts) >= DEEP):
         return None
-    return bytes - tiling.ring_bytes(operands)
+    stages, stagger = config.stages, 0
+    if tile[0] > GROUP_ROWS:
+        stages = stages_of(tile, operands, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+        is_longer = stages > config.stages or stages == MOST_STAGES or tile[1] % LEAST_BOX
+        if each.resident > 1 or not is_longer:
+            return None
+        stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
+    elif operands.c != "none":
+        return None
+    is_tall = ceil_div(facts.m, tile[0]) >= TALL * ceil_div(facts.n, tile[1])
+    schedule = IN_ROWS if is_tall else IN_COLUMNS
+    return replace(each, config=replace(config, stages=stages, schedule=schedule, stagger=stagger))
 
 
-def loading(operands: Operands, columns: int) -> float:
-    """Microseconds by which an iteration takes longer where the first factor is loaded to registers: less where its
-    products are wide, during which those of the next are loaded."""
-    is_felt = operands.from_registers != "none" and columns >= LEAST_LOADED
-    return LOADED / columns if is_felt else 0.0
+def _split(
+    facts: ProductFacts, tile: tuple[int, int], swap_ab: bool, slices: int, reduction: str, multiprocessors: int
+) -> Iterator[Candidate]:
+    """Blocks that share the K of tiles. A block that is alone on a multiprocessor may have a longer ring, in which the
+    accumulators of a cluster meet. With `multiprocessors` all blocks have to be resident."""
+    operands = facts.operands
+    meets_swapped = swap_ab and reduction == "cluster" and _is_plain(facts)  # measured with any rows
+    if tile[0 if swap_ab else 1] > _most_split(operands) and not meets_swapped:
+        return
+    schedule = tile_schedule(IN_COLUMNS, slices, reduction)
+    known = dict(depths(tile, swap_ab, operands, schedule))
+    if reduction == "cluster":
+        longest = stages_of(_extents(facts, tile), operands, swap_ab, schedule=tile_schedule(IN_COLUMNS, 1, ""))
+        known.setdefault(longest, 1)
+    for stages, resident in known.items():
+        is_long = stages >= (LEAST_SWAPPED[resident] if swap_ab else LEAST_STAGES)
+        is_resident = facts.tiles(tile) * slices <= multiprocessors * resident or not multiprocessors
+        if is_long and is_resident:
+            each = _candidate(facts, tile, swap_ab, stages, resident, schedule=IN_COLUMNS)
+            yield replace(each, config=replace(each.config, split_k=slices, reduction=reduction))
 
 
-def most_stagger(stages: int, warpgroups: int = 2) -> int:
-    """Iterations by which so many warpgroups that share a tile end it one after the other, with a ring of so many
-    stages."""
-    return min(STAGGER, (stages - 1) // (warpgroups - 1))
+def _streamed(
+    facts: ProductFacts, tile: tuple[int, int], swap_ab: bool, blocks: int, multiprocessors: int
+) -> Iterator[Candidate]:
+    """Blocks of stream-K, all of which have to be resident."""
+    if tile[0 if swap_ab else 1] > _most_split(facts.operands):
+        return
+    swizzle = StreamKThreadblockSwizzle()
+    for stages, resident in depths(tile, swap_ab, facts.operands, tile_schedule(swizzle, 1, "")):
+        if blocks <= multiprocessors * resident:
+            yield _candidate(facts, tile, swap_ab, stages, resident, schedule=swizzle)
 
 
-@lru_cache(maxsize=1024)
-def shortest(tile: tuple[int, int, int], swap_ab: bool = False, pingpong: bool = False) -> WarpgroupTiling:
-    """A tiling with a ring of two stages, the fewest."""
-    return WarpgroupTiling(tile, 2, swap_ab, pingpong)
+def _pingpong(facts: ProductFacts, multiprocessors: int) -> Iterator[Candidate]:
+    """Tiles of several waves that warpgroups compute in turns, each in its epilogue while the other multiplies. With
+    operands of an epilogue, GEMM has no registers for wide ones."""
+    operands = facts.operands
+    has_operands = facts.kind is ProductKind.GEMM and bool(operands.extras)
+    if operands.inputs not in TURNED or not _stores_boxes(facts) or has_operands:
+        return
+    known = [(tile, False) for tile in (PINGPONG if facts.kind is ProductKind.GEMM else WINDOWS_PINGPONG)]
+    if operands.from_registers == "none" and (_is_plain(facts) or facts.kind is ProductKind.CONV):
+        known += [(tile, True) for tile, swap_ab in tiles(facts) if swap_ab]
+    if facts.kind is ProductKind.CONV_1X1 and operands.from_registers == "none":
+        known += [((192, 128), True)] if facts.m > 192 else []
+    for tile, swap_ab in known:
+        stored = _swapped_operands(facts, tile, swap_ab)
+        is_for = facts.tiles(tile) > multiprocessors and tile[1] < 2 * facts.n and _reads_rows(operands, tile[1])
+        if is_for and prod(tile) <= MOST_SUMS * WARPGROUP:
+            stages = stages_of(_extents(facts, tile), stored, swap_ab, pingpong=True)
+            if stages >= LEAST_STAGES:
+                yield _candidate(facts, tile, swap_ab, stages, pingpong=True)
+            if facts.kind is ProductKind.CONV_1X1 and tile == STREAMED_1X1 and tile[1] < facts.n <= 2 * tile[1]:
+                streamed = ClusterStrips((1, 2), streamed=True)
+                yield _candidate(facts, tile, swap_ab, stages, schedule=streamed, pingpong=True)
 
 
-@lru_cache(maxsize=1024)
-def _stored(operands: Operands, in_boxes: bool) -> Operands:
-    """The operands with an output that is stored in boxes, or not."""
-    return operands if operands.out_boxes == in_boxes else replace(operands, out_boxes=in_boxes)
+def _multicast(facts: ProductFacts) -> Iterator[Candidate]:
+    """Clusters of two blocks that share loads of rows that are not 32-byte aligned, which come at half the rate."""
+    operands = facts.operands
+    if not any(facts.split_lines) or operands.inputs not in TURNED or not _stores_boxes(facts) or operands.extras:
+        return
+    pairs: list[TileSchedule] = [ClusterStrips((2, 1))]
+    interleaved: list[TileSchedule] = [InterleavedStrips((2, 1))] if facts.interleaves else []
+    across: list[TileSchedule] = [ClusterStrips((1, 2))]
+    for known, schedules in ((MULTICAST, pairs + interleaved), (MULTICAST_OF_THREE, pairs + across)):
+        for tile in known:
+            stages = stages_of(_extents(facts, tile), operands)
+            if _reads_rows(operands, tile[1]) and stages >= LEAST_STAGES:
+                yield from (_candidate(facts, tile, False, stages, schedule=each) for each in schedules)
+
+
+def _gradients(facts: ProductFacts, multiprocessors: int) -> Iterator[Candidate]:
+    """Tiles of the gradient of filters, whole or with as many slices of the pixels as fill the GPU."""
+    for tile in WINDOWS:
+        if tile[0] >= 2 * max(facts.m, GROUP_ROWS):
+            continue
+        stages = stages_of(_extents(facts, tile), facts.operands)
+        yield _candidate(facts, tile, False, stages)
+        slices = int(min(multiprocessors // facts.tiles(tile), _iterations(facts) // LEAST_SLICE))
+        if tile[1] <= MOST_SPLIT_COLUMNS and slices > 1:
+            schedule = tile_schedule(IN_COLUMNS, slices, "scatter")
+            each = _candidate(facts, tile, False, stages_of(_extents(facts, tile), facts.operands, schedule=schedule))
+            shared = replace(each.config, schedule=IN_COLUMNS, split_k=slices, reduction="scatter")
+            yield replace(each, config=shared)
+
+
+def _has_registers(each: Candidate, facts: Facts) -> bool:
+    """True if the configuration has the registers for scales of blocks along K, if there are any."""
+    if not facts.operands.has_block_scales:
+        return True
+    config = each.config
+    rows, columns, _ = config.tile
+    if config.pingpong or each.cluster != ALONE or config.stagger:
+        return False
+    if config.swap_ab:
+        return rows <= BLOCK_SCALED_SWAPPED // each.resident // (columns // GROUP_ROWS if each.resident > 1 else 1)
+    most = BLOCK_SCALED if each.resident == 1 else BLOCK_SCALED_OF_TWO
+    is_widest = (rows, columns) == BLOCK_SCALED_WIDEST and each.resident == 1
+    return is_widest or (columns <= most.get(rows, 0) and not columns % LEAST_BOX)
+
+
+def _candidate(
+    facts: Facts,
+    tile: tuple[int, int],
+    swap_ab: bool,
+    stages: int,
+    resident: int = 1,
+    schedule: Schedule = PERSISTENT,
+    pingpong: bool = False,
+) -> Candidate:
+    extents = *tile, depth_of(facts.operands)
+    config = GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, swap_ab=swap_ab, pingpong=pingpong)
+    rows, columns = schedule.multicast if isinstance(schedule, ClusterStrips) else ALONE
+    return Candidate(config, resident, (tile[0] * LINE_BYTES / columns, tile[1] * LINE_BYTES / rows))
+
+
+def _swapped_operands(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool) -> Operands:
+    """The operands with an output in boxes, if swapped tiles are stored so: there are others below."""
+    in_boxes = swap_ab and facts.m > tile[0] and facts.operands.output.bits == 16
+    return replace(facts.operands, out_boxes=in_boxes) if swap_ab else facts.operands
+
+
+def _extents(facts: Facts, tile: tuple[int, int]) -> tuple[int, int, int]:
+    return *tile, depth_of(facts.operands)
+
+
+def _iterations(facts: ProductFacts) -> int:
+    return ceil_div(facts.k, depth_of(facts.operands))
+
+
+def _most_split(operands: Operands) -> int:
+    return MOST_SPLIT_INTEGERS if operands.sum.is_integer else MOST_SPLIT_COLUMNS
+
+
+def _reads_rows(operands: Operands, columns: int) -> bool:
+    """True if tiles of B that is not K-major are whole swizzle rows."""
+    return operands.b_major == "k" or columns < LEAST_BOX * 2 or not columns % depth_of(operands)
+
+
+def _in_boxes(operands: Operands) -> bool:
+    """True if TMA can store the output: 16 bits, in aligned rows, and no matrix is added to it in the epilogue."""
+    has_matrices = any(extra.is_matrix for extra in operands.extras)
+    return operands.output.bits == 16 and operands.out_bytes == WIDEST and not has_matrices
+
+
+def _stores_boxes(facts: ProductFacts) -> bool:
+    """True if whole tiles are stored by TMA, and C comes the same way."""
+    operands = facts.operands
+    return facts.in_boxes and _in_boxes(operands) and (operands.c == "none" or operands.c_major == "row")
+
+
+def _is_plain(facts: ProductFacts) -> bool:
+    """True for K-major operands of 16 bits without C and epilogue."""
+    operands = facts.operands
+    is_bare = operands.c == "none" and not operands.extras and not facts.computes
+    return is_bare and _in_boxes(operands) and operands.inputs in TURNED and operands.a_major == operands.b_major == "k"

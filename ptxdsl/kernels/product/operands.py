@@ -145,6 +145,11 @@ class Operands:
         """The smaller access width of A and B, in bytes."""
         return min(self.a_bytes, self.b_bytes)
 
+    @property
+    def has_block_scales(self) -> bool:
+        """True if accumulators are promoted with scales of blocks along K."""
+        return self.scaling is Scaling.BLOCKS
+
     def _misfits(self) -> Iterator[str]:
         if self.inputs not in (*INPUTS, *FP8):
             yield f"inputs is {self.inputs!r}; it takes {either((*INPUTS, *FP8))}"

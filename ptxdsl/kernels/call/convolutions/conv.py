@@ -30,16 +30,10 @@ from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.conv import choose, ranked
-from ptxdsl.kernels.choose.conv_windows import (
-    WindowFacts,
-    choose_windows,
-    packing_time,
-    ranked_windows,
-    time_by_warps,
-)
-from ptxdsl.kernels.choose.model import CostModel, model_of
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import Ranked, best, choose_product, ranked_convolutions, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -107,17 +101,18 @@ def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, Tun
     product, (device, _) = problem.product, problem.product.device_stream
     if not product.m or not product.n or not product.k:
         return []
-    inputs, model, timed = product.a.type, model_of(device), []
+    inputs, timed = product.a.type, []
     known = _by_windows(problem) if _is_open(problem, choice) else None
     if inputs not in FP8:
-        shape, slices = problem.sizes.implicit_gemm("fprop"), _slices(choice)
-        for time, config in ranked(shape, inputs, product.a.widest() == WIDEST, slices, model):
-            computing = _slowness(problem) * time
-            timed.append((time_by_warps(known[1], computing, model) if known else computing, TuningCandidate(config)))
+        ranked = _ranked_by_warps(problem, _slices(choice))
+        timed += [(_slowness(problem) * time, TuningCandidate(config)) for time, config in ranked]
     if known is not None:
         before, facts = known
         copied = ROUNDED_FILTERS.names if is_rounded(inputs) else ""
-        timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked_windows(facts, model)]
+        timed += [
+            (before + time, TuningCandidate(config, copied))
+            for time, config in ranked_products(facts, rates_of(device))
+        ]
     return timed
 
 
@@ -202,9 +197,16 @@ def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
     """Return the choice with tiles of the sm_80 path, and with the split of K that is expected to be fastest."""
     if choice.config is not None:
         return choice
-    a, (device, _) = problem.product.a, problem.product.device_stream
-    shape = problem.sizes.implicit_gemm("fprop")
-    return choice._replace(config=choose(shape, a.type, a.widest() == WIDEST, _slices(choice), model_of(device)))
+    ranked, (device, _) = _ranked_by_warps(problem, _slices(choice)), problem.product.device_stream
+    facts = window_facts(problem.sizes, problem.product)
+    return choice._replace(config=best(ranked, facts, rates_of(device))[1])
+
+
+def _ranked_by_warps(problem: Convolution, slices: int | None) -> Ranked:
+    """Return the configurations of the sm_80 path with the expected microseconds."""
+    product, (device, _) = problem.product, problem.product.device_stream
+    facts = window_facts(problem.sizes, product)._replace(k=problem.sizes.implicit_gemm("fprop")[2])
+    return ranked_convolutions(facts, rates_of(device), product.a.widest() == WIDEST, slices)
 
 
 def _slices(choice: Choice) -> int | None:
@@ -213,15 +215,10 @@ def _slices(choice: Choice) -> int | None:
 
 
 def _time_by_warps(problem: Convolution) -> float:
-    """The microseconds that the sm_80 path should multiply."""
-    product = problem.product
-    if product.a.type in FP8:
+    """The microseconds that the sm_80 path should take."""
+    if problem.product.a.type in FP8:
         return inf
-    config = _with_tiles(problem, Choice()).config
-    assert config is not None
-    model = model_of(product.device_stream[0])
-    shape = problem.sizes.implicit_gemm("fprop")
-    return _slowness(problem) * model.convolution(config, product.a.type, shape, config.split_k)
+    return _slowness(problem) * _ranked_by_warps(problem, None)[0][0]
 
 
 def _slowness(problem: Convolution) -> float:
@@ -234,23 +231,22 @@ def _slowness(problem: Convolution) -> float:
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
     """Return the configuration on the sm_90a path; None if another path is faster, with `other_time` in microseconds,
     or if TMA cannot load the images."""
-    known, model = _by_windows(problem), model_of(problem.product.device_stream[0])
+    known = _by_windows(problem)
     if known is None:
         return None
     before, facts = known
-    time, config = choose_windows(facts, model)
-    return config if before + time < time_by_warps(facts, other_time, model) else None
+    return choose_product(facts, rates_of(problem.product.device_stream[0]), other_time - before)
 
 
-def _by_windows(problem: Convolution) -> tuple[float, WindowFacts] | None:
+def _by_windows(problem: Convolution) -> tuple[float, ProductFacts] | None:
     """Return the microseconds to pack images or to round filters first, and the facts that the choice of tiles depends
     on; None if TMA cannot load the images."""
-    packing, model = packing_of(problem), model_of(problem.product.device_stream[0])
+    packing, rates = packing_of(problem), rates_of(problem.product.device_stream[0])
     sizes, before = problem.sizes, 0.0
     if is_rounded(problem.product.a.type):
-        problem, before = rounding_pixels(problem), time_to_round_filters(problem, model)
+        problem, before = rounding_pixels(problem), time_to_round_filters(problem, rates)
     if packing is not None:
-        sizes, before = packing.sizes, packing_time(packing.moved_bytes, model)
+        sizes, before = packing.sizes, rates.copy_time(1, packing.moved_bytes)
     if any(window_misfits(sizes) if packing else misfits(problem)):
         return None
     return before, window_facts(sizes, problem.product)
@@ -272,9 +268,9 @@ def with_rounded_filters(problem: Convolution) -> tuple[Convolution, LaunchPlan]
     return replace(problem, product=product), before
 
 
-def time_to_round_filters(problem: Convolution, model: CostModel) -> float:
+def time_to_round_filters(problem: Convolution, rates: Rates) -> float:
     """Return the expected microseconds of this launch."""
-    return time_to_copy(problem.product, ROUNDED_FILTERS, model)
+    return time_to_copy(problem.product, ROUNDED_FILTERS, rates)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

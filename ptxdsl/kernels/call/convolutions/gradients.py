@@ -49,10 +49,9 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.conv_wgrad import GradientFacts, choose_wgrad
-from ptxdsl.kernels.choose.conv_windows import choose_windows
-from ptxdsl.kernels.choose.model import model_of
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.choose.products import choose_product
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters
@@ -91,7 +90,7 @@ def dgrad_plan(kernels: ConvolutionKernels, problem: Convolution, config: GemmCo
     check_windows(problem)
     check_by_wgmma("conv2d_dgrad", config)
     if config is None:
-        _, config = choose_windows(window_facts(problem.sizes, problem.product), model_of(device))
+        config = choose_product(window_facts(problem.sizes, problem.product), rates_of(device))
     return by_warpgroups(kernels, problem, Choice(config))
 
 
@@ -260,13 +259,13 @@ def _check_gradient(out: ArrayArgument, shape: tuple[int, ...], x: ArrayArgument
         )
 
 
-def gradient_facts(problem: Convolution) -> GradientFacts:
+def gradient_facts(problem: Convolution) -> ProductFacts:
     """Return the facts that the choice of tiles depends on. Windows overlap: images are read once."""
     product, sizes = problem.product, problem.sizes
     known = facts_of(product)
     read = (product.k * product.m + min(sizes.input_size, product.k * sizes.window_size) * sizes.C) * known.inputs.bytes
     moved = read + product.m * product.n * known.output.bytes
-    return GradientFacts(ProductFacts(product.m, product.n, product.k, 1, known), moved)
+    return ProductFacts(product.m, product.n, product.k, 1, known, kind=ProductKind.WGRAD, moved_bytes=moved)
 
 
 def wgrad_plan(kernel: Kernel, problem: Convolution, config: GemmConfig | None) -> LaunchPlan:
@@ -278,7 +277,8 @@ def wgrad_plan(kernel: Kernel, problem: Convolution, config: GemmConfig | None) 
     _check_lines(product.a)
     check_windows(replace(problem, product=replace(product, a=product.b)))
     if config is None:
-        config = choose_wgrad(gradient_facts(problem), model_of(device))
+        config = choose_product(gradient_facts(problem), rates_of(device))
+        assert config is not None  # there is no other path
     check_copies(config)
     traits = traits_of(product, Choice(config), takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)

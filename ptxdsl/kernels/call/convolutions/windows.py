@@ -17,8 +17,7 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.conv_windows import WindowFacts
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
@@ -66,16 +65,14 @@ def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
     return sizes.window_size * ceil_div(sizes.C, depth) * depth
 
 
-def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> WindowFacts:
+def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> ProductFacts:
     """Return the facts that the choice of tiles depends on, for images and filters of these sizes."""
     known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
-    depth = LINE_BYTES // known.inputs.bytes
     read = min(sizes.input_size, sizes.output_size * sizes.window_size) * sizes.C
     moved = (read + n * k) * known.inputs.bytes + m * n * known.output.bytes
-    slow_lines = m * sizes.window_size if sizes.C % depth else 0
-    whole = ProductFacts(m, n, _whole_k(sizes, known.inputs), 1, known)
-    is_product = all(move == 1 for move in _moves(sizes))
-    return WindowFacts(whole, moved, slow_lines, is_product, is_boxed(product))
+    kind = ProductKind.CONV_1X1 if all(move == 1 for move in _moves(sizes)) else ProductKind.CONV
+    whole_k = _whole_k(sizes, known.inputs)
+    return ProductFacts(m, n, whole_k, 1, known, kind=kind, moved_bytes=moved, in_boxes=is_boxed(product))
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:

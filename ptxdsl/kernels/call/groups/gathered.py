@@ -7,7 +7,7 @@ from dataclasses import replace
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix
 from ptxdsl.kernels.call.products.lines import room_for_copy
-from ptxdsl.kernels.choose.model import CostModel
+from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.reorder.lines import WORD_BYTES
 from ptxdsl.kernels.reorder.rows import WARP, WARPS, rows_kernel, rows_parameters
 from ptxdsl.kernels.traits.parameters import view
@@ -34,7 +34,7 @@ def copied_rows(
     return copy, LaunchPlan(rows_kernel, ceil_div(rows, WARPS), WARP * WARPS, values, constants, stream=stream)
 
 
-def time_of_copies(rows: int, a: Matrix, model: CostModel) -> float:
+def time_of_copies(rows: int, a: Matrix, rates: Rates) -> float:
     """Return the expected microseconds to copy a number of rows."""
     moved = 2 * rows * a.length * a.type.bytes
-    return model.rates.launch + model.rates.dram_latency + moved / model.rates.large.copy_bandwidth
+    return rates.copy_time(1, moved)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import Any, TypedDict
 
 import numpy as np
@@ -19,6 +18,7 @@ from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ListPlan, ProblemTable
 from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, describe
+from ptxdsl.kernels.call.groups.tiles import in_pairs, in_shares, scheduled, with_shares
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
@@ -33,21 +33,10 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.choose.grouped import (
-    by_shares,
-    choose_tiles,
-    choose_warpgroup_tiles,
-    in_pairs,
-    of_groups,
-    ranked_of_groups,
-    ranked_tiles,
-    with_shares,
-)
-from ptxdsl.kernels.choose.large_products import ROWS
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import class_of_list
-from ptxdsl.kernels.choose.warpgroups import ListFacts
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import Epilogue
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
@@ -59,6 +48,8 @@ from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.types import f32
+
+MOST_FEW_ROWS = 128  # rows of problems on average, of which equal shares gain nothing
 
 
 class Constants(TypedDict):
@@ -149,17 +140,26 @@ def list_plan(
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
     """Return the configurations of both paths for row-major problems of the shape class, with the expected
     microseconds."""
-    (device, _), facts = group.device_stream, _list_facts(group)
-    model, arch, known = model_of(device), target(device), replace(facts, sizes=class_of_list(facts).sizes)
+    known = replace(_list_facts(group), sizes=class_of_list(_list_facts(group)).sizes)
     if not group.out.shapes.all(axis=1).any():
         return []
-    by_warps = []
-    if not takes_wgmma(group.a.type, group.out.type):
-        by_warps = ranked_tiles(known.sizes, arch, facts.operands, _usual(group, balanced), model)
-    is_open = schedule == "device" and not balanced and arch == ARCH and group.a.type is not f32
-    ranked = ranked_of_groups(by_warps, known, model, is_open and are_lists_mappable(group))
+    ranked = [] if takes_wgmma(group.a.type, group.out.type) else _ranked_by_warps(group, known, balanced)
+    if schedule == "device" and not balanced and _may_take_wgmma(group):
+        ranked += ranked_groups(known, rates_of(group.device_stream[0]))
     shared = with_shares(ranked, lambda config: _in_shares(group, config, known))
     return [(time, TuningCandidate(config)) for time, config in shared]
+
+
+def _ranked_by_warps(group: ProblemGroup, known: ListFacts, balanced: bool) -> Ranked:
+    """Return the configurations of the sm_80 path with the expected microseconds."""
+    device, _ = group.device_stream
+    return ranked_groups_by_warps(known, target(device), known.operands, _usual(group, balanced), rates_of(device))
+
+
+def _may_take_wgmma(group: ProblemGroup) -> bool:
+    """Return True if TMA can load the matrices, and wgmma truncates none of their bits."""
+    is_rounded = group.a.type is f32
+    return target(group.device_stream[0]) == ARCH and not is_rounded and are_lists_mappable(group)
 
 
 def _list_facts(group: ProblemGroup) -> ListFacts:
@@ -195,9 +195,9 @@ def traits_of(
     if needs_wgmma(group, config):
         return traits_by_wgmma(group, config, takes_warpgroups=takes_warpgroups)
     if config is not None:
-        return configure(of_groups(config, _usual(group, balanced)), operands, device)
+        return configure(scheduled(config, _usual(group, balanced)), operands, device)
     tiles = _chosen(group, balanced)
-    by_warpgroups = faster_by_wgmma(group, tiles) if takes_warpgroups else None
+    by_warpgroups = faster_by_wgmma(group) if takes_warpgroups else None
     return by_warpgroups or configure(tiles, operands, device)
 
 
@@ -215,7 +215,7 @@ def traits_by_wgmma(
     `takes_warpgroups`).
     """
     if config is not None:
-        config = of_groups(config, AHEAD, staggers=config.swap_ab)
+        config = scheduled(config, AHEAD, staggers=config.swap_ab)
     else:
         config = _of_no_other_path(group, takes_warpgroups)
     traits = _configured(group, config, epilogue, takes_warpgroups)
@@ -223,18 +223,17 @@ def traits_by_wgmma(
     return traits
 
 
-def faster_by_wgmma(
-    group: ProblemGroup, other: GemmConfig | None = None, epilogue: Epilogue | None = None
-) -> Traits | None:
-    """Return the traits of the sm_90a kernel with the best tiles; None if the sm_80 path is faster, with `other` tiles
-    or the best, or if TMA cannot load the matrices."""
-    device, _ = group.device_stream
-    by_warps = target(device) != ARCH or group.a.type is f32  # whose low bits wgmma cuts off
-    if by_warps or not are_lists_mappable(group):
+def faster_by_wgmma(group: ProblemGroup, epilogue: Epilogue | None = None) -> Traits | None:
+    """Return the traits of the sm_90a kernel with the best tiles; None if the sm_80 path is faster, or if TMA cannot
+    load the matrices."""
+    if not _may_take_wgmma(group):
         return None
-    computing = model_of(device).group(other or _chosen(group), group.a.type, _sizes(group))
-    config = _by_warpgroups(group, computing)
-    return None if config is None else _configured(group, config, epilogue)
+    known, rates = _list_facts(group), rates_of(group.device_stream[0])
+    by_warps = _ranked_by_warps(group, known, balanced=False)
+    config = choose_groups(by_warps + ranked_groups(known, rates), known, rates)
+    if config.atom != WGMMA:
+        return None
+    return _configured(group, _in_shares(group, specialise(config, schedule=AHEAD), known), epilogue)
 
 
 def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
@@ -245,8 +244,7 @@ def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig
         raise LaunchError(
             f"{cause}, whose blocks find their tiles themselves", help='take schedule="device", without balance'
         )
-    config = _by_warpgroups(group, inf) if target(device) == ARCH else None
-    if config is None:
+    if target(device) != ARCH:
         described, does, help = (
             describe_type(group.out.type),
             "to which grouped_gemm rounds",
@@ -260,7 +258,9 @@ def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig
             f"{cause}, {does} on {ARCH}; the kernel is for {target(device)}",
             help=f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
-    return config
+    known, rates = _list_facts(group), rates_of(device)
+    config = choose_groups(ranked_groups(known, rates), known, rates)
+    return _in_shares(group, specialise(config, schedule=AHEAD), known)
 
 
 def _configured(
@@ -276,22 +276,14 @@ def _configured(
     return in_boxes(traits, device, turned=True) if are_lists_boxed(group) else traits
 
 
-def _by_warpgroups(group: ProblemGroup, computing: float) -> GemmConfig | None:
-    """Return the tiles of the sm_90a path; None if those of another path, whose tensor cores are busy for `computing`
-    microseconds, are faster."""
-    known, model = _list_facts(group), model_of(group.device_stream[0])
-    config = choose_warpgroup_tiles(known, AHEAD, model, computing)
-    return config and _in_shares(group, config, known)
-
-
 def _in_shares(group: ProblemGroup, config: GemmConfig, known: ListFacts) -> GemmConfig:
     """Return the configuration with even shares of the rows of large problems. With few rows, half-empty tiles are as
     good: loads take longer than the wgmmas."""
     m, n, _ = known.sizes
-    if (m * n).sum() <= ROWS * n.sum():
+    if (m * n).sum() <= MOST_FEW_ROWS * n.sum():
         return config
     boxed = replace(known, operands=replace(known.operands, out_boxes=are_lists_boxed(group)))
-    return by_shares(config, boxed, model_of(group.device_stream[0]).multiprocessors)
+    return in_shares(config, boxed, rates_of(group.device_stream[0]).multiprocessors)
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -306,8 +298,9 @@ def _usual(group: ProblemGroup, balanced: bool) -> TileSchedule:
 
 def _chosen(group: ProblemGroup, balanced: bool = False) -> GemmConfig:
     """Return the tiles of the sm_80 path that are expected to be fastest."""
-    (device, _), how = group.device_stream, _usual(group, balanced)
-    return choose_tiles(_sizes(group), target(device), _facts_of(group), how, model_of(device), balanced=balanced)
+    known, rates = _list_facts(group), rates_of(group.device_stream[0])
+    config = choose_groups(_ranked_by_warps(group, known, balanced), known, rates)
+    return specialise(config, schedule=_usual(group, balanced))
 
 
 def _check_on_host(device: int | None) -> None:

@@ -13,6 +13,7 @@ from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
+from ptxdsl.kernels.call.groups.tiles import in_pairs, in_shares, ranked_copies, scheduled, with_copies, with_shares
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
@@ -35,25 +36,10 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
-from ptxdsl.kernels.choose.grouped import (
-    by_shares,
-    choose_tiles,
-    choose_warpgroup_tiles,
-    in_pairs,
-    least_of_tiles,
-    of_groups,
-    ranked_copies,
-    ranked_of_groups,
-    ranked_tiles,
-    streams_weights,
-    time_of_tiles,
-    with_copies,
-    with_shares,
-)
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import GroupFacts, class_of_groups
+from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import class_of_groups
-from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
@@ -153,21 +139,24 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidat
     """Return the configurations of both paths for groups of average size of the shape class, with the expected
     microseconds."""
     known, (device, _) = class_of_groups(_known(groups, form)), groups.device_stream
-    (average, n, k, count, _), operands = known, _facts_of(groups, form)
-    if not k:
+    if not known.k:
         return []
-    model, arch = model_of(device), target(device)
-    sizes = np.full(count, average), n, np.full(count, k)
-    streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
-    by_warps = ranked_tiles(sizes, arch, operands, AHEAD, model, average=True, streams=streams)
-    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
-    takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    ranked = ranked_of_groups(by_warps, known, model, takes_wgmma, in_turns=True)
+    rates = rates_of(device)
     boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
-    shared = with_shares(ranked, lambda config: by_shares(config, boxed, model.multiprocessors))
+    ranked = _ranked(groups, form, known, device)
+    shared = with_shares(ranked, lambda config: in_shares(config, boxed, rates.multiprocessors))
     if groups.index is not None:
-        shared += ranked_copies(shared, time_of_copies(int(average * count), groups.a, model))
+        shared += ranked_copies(shared, time_of_copies(int(known.rows * known.groups), groups.a, rates))
     return [(time, TuningCandidate(config)) for time, config in shared]
+
+
+def _ranked(groups: Groups, form: str, known: GroupFacts, device: int | None) -> Ranked:
+    """The configurations of both paths, with the microseconds that each should take."""
+    arch, rates = target(device), rates_of(device)
+    by_warps = ranked_groups_by_warps(known, arch, _facts_of(groups, form), AHEAD, rates)
+    is_read = are_mappable(known.k, groups.a, groups.b) and _begins_well(groups, form)
+    takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
+    return by_warps + (ranked_groups(known, rates, pingpong=True) if takes_wgmma else [])
 
 
 def groups_of(
@@ -325,7 +314,7 @@ def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
     a, b, out = groups.a, groups.b, groups.out
     operands, k = _facts_of(groups, form), groups.shape[2]
     device, _ = groups.device_stream
-    config = _chosen(groups, form, operands, device) if config is None else of_groups(config, AHEAD, takes_turns=True)
+    config = scheduled(config, AHEAD, takes_pingpong=True) if config else _chosen(groups, form, device)
     config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
     if config.atom != WGMMA:
         return configure(config, operands, device)
@@ -372,42 +361,17 @@ def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> Warpgr
     return boxes if boxes.fits(target(device)) else traits
 
 
-def _chosen(groups: Groups, form: str, operands: Operands, device: int | None) -> GemmConfig:
+def _chosen(groups: Groups, form: str, device: int | None) -> GemmConfig:
     """Return the configuration that is expected to be fastest for groups of average size."""
-    (rows, n, k), count, model, arch = groups.shape, groups.b.batches or 1, model_of(device), target(device)
-    average = rows if form == "masked" else rows / count
-    sizes = np.full(count, average), n, np.full(count, k)
-    boxed = replace(operands, batches="strided", out_boxes=is_boxed(groups.out))
-    by_boxes = GroupFacts(average, n, k, count, boxed)
-    known = by_boxes._replace(operands=replace(boxed, out_boxes=boxed.out_boxes and groups.out_index is None))
-    is_read = are_mappable(k, groups.a, groups.b) and _begins_well(groups, form)
-    is_open = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-
-    def by_warpgroups(computing: float) -> GemmConfig | None:
-        """None where tiles that keep tensor cores busy for so long on the other path should take less time."""
-        config = choose_warpgroup_tiles(known, AHEAD, model, computing, in_turns=True)
-        if config is None:
-            return None
-        config = by_shares(config, by_boxes, model.multiprocessors)
-        config = config if groups.index is None else with_copies(config)
-        if not config.copies_rows:
-            return config
-        left = max(0.0, computing - time_of_copies(rows, groups.a, model))
-        return config if choose_warpgroup_tiles(known, AHEAD, model, left, in_turns=True) else None
-
-    streams = _is_plain(groups, form) and streams_weights(known, operands, model.multiprocessors)
-    least = least_of_tiles(sizes, operands, model, average=True, streams=streams) if is_open else 0.0
-    config = by_warpgroups(least) if is_open else None  # mostly the other path cannot be faster, whatever its tiles
-    if config is not None:
-        return config
-    config = choose_tiles(sizes, arch, operands, AHEAD, model, average=True)
-    computing = time_of_tiles(config, sizes, operands, model, average=True, streams=streams)
-    return (by_warpgroups(computing) if is_open else None) or config
-
-
-def _is_plain(groups: Groups, form: str) -> bool:
-    """Return True if rows are read and written in their order in memory."""
-    return form == "ragged" and all(each is None for each in (groups.index, groups.out_index, groups.epilogue))
+    rates, known = rates_of(device), _known(groups, form)
+    in_boxes = replace(known.operands, out_boxes=is_boxed(groups.out))
+    stored = known._replace(operands=replace(in_boxes, out_boxes=in_boxes.out_boxes and groups.out_index is None))
+    ranked = _ranked(groups, form, stored, device)
+    config = choose_groups(ranked, stored, rates, form)
+    if config.atom != WGMMA:
+        return scheduled(config, AHEAD)
+    config = in_shares(specialise(config, schedule=AHEAD), known._replace(operands=in_boxes), rates.multiprocessors)
+    return config if groups.index is None else with_copies(config)
 
 
 def _begins_well(groups: Groups, form: str) -> bool:

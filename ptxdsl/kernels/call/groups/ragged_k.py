@@ -21,6 +21,7 @@ from ptxdsl.kernels.call.groups.ragged import (
     is_boxed,
     matrix_of_rank,
 )
+from ptxdsl.kernels.call.groups.tiles import scheduled, staggered
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
@@ -37,18 +38,10 @@ from ptxdsl.kernels.call.products.configure import check_mappable, configure, fa
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
-from ptxdsl.kernels.choose.grouped import (
-    choose_tiles,
-    choose_warpgroup_tiles,
-    of_groups,
-    ranked_of_groups,
-    ranked_tiles,
-    staggered,
-)
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import class_of_list
-from ptxdsl.kernels.choose.warpgroups import ListFacts
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
@@ -65,6 +58,7 @@ from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import u32
 
 FACTORS = "alpha", "beta"
+ALONG_K = "along k"  # the form in tables of measured configurations
 
 
 class RaggedKCall(CheckedCall):
@@ -104,12 +98,17 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
     """Return the configurations of both paths for groups of average size of the shape class, with the expected
     microseconds."""
     facts, (device, _) = _list_facts(groups), groups.device_stream
-    model, known = model_of(device), replace(facts, sizes=class_of_list(facts).sizes)
-    by_warps = ranked_tiles(known.sizes, target(device), _facts_of(groups), AHEAD, model)
-    ranked = ranked_of_groups(by_warps, known, model, target(device) == ARCH and _are_mappable(groups))
+    ranked = _ranked(groups, replace(facts, sizes=class_of_list(facts).sizes), device)
     return [
         (time, TuningCandidate(each)) for time, config in ranked for each in dict.fromkeys((staggered(config), config))
     ]
+
+
+def _ranked(groups: Groups, known: ListFacts, device: int | None) -> Ranked:
+    """The configurations of both paths, with the microseconds that each should take."""
+    by_warps = ranked_groups_by_warps(known, target(device), _facts_of(groups), AHEAD, rates_of(device))
+    takes_wgmma = target(device) == ARCH and _are_mappable(groups)
+    return by_warps + (ranked_groups(known, rates_of(device)) if takes_wgmma else [])
 
 
 def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
@@ -183,7 +182,7 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
     """Return the traits of the kernel: `config` gives the tiles, else they are chosen."""
     operands, (device, _) = _facts_of(groups), groups.device_stream
-    config = _chosen(groups, operands, device) if config is None else of_groups(config, AHEAD, staggers=True)
+    config = _chosen(groups, device) if config is None else scheduled(config, AHEAD, staggers=True)
     if config.atom != WGMMA:
         return configure(config, operands, device)
     traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
@@ -241,15 +240,11 @@ def _check_mappable(groups: Groups) -> None:
     check_mappable(a.shape[0], a, b)
 
 
-def _chosen(groups: Groups, operands: Operands, device: int | None) -> GemmConfig:
+def _chosen(groups: Groups, device: int | None) -> GemmConfig:
     """Return the configuration that is expected to be fastest for groups of average size."""
-    model, arch, known = model_of(device), target(device), _list_facts(groups)
-    config = choose_tiles(known.sizes, arch, operands, AHEAD, model)
-    if arch != ARCH or not _are_mappable(groups):
-        return config
-    computing = model.group(config, operands.inputs, known.sizes)
-    by_warpgroups = choose_warpgroup_tiles(known, AHEAD, model, computing)
-    return config if by_warpgroups is None else staggered(by_warpgroups)
+    known = _list_facts(groups)
+    config = choose_groups(_ranked(groups, known, device), known, rates_of(device), ALONG_K)
+    return scheduled(staggered(config), AHEAD, staggers=True)
 
 
 def plan_of(

@@ -6,15 +6,12 @@ from dataclasses import replace
 
 from ptxdsl.errors import Error
 from ptxdsl.kernels.call.products.configure import configure
-from ptxdsl.kernels.call.products.lines import LineCopies, takes_copies, ways_to_copy
-from ptxdsl.kernels.call.products.selection import Selection, facts_with
-from ptxdsl.kernels.choose.gemm import choose, ranked
-from ptxdsl.kernels.choose.product_options import WHOLE
+from ptxdsl.kernels.call.products.lines import LineCopies, facts_with, takes_copies, ways_to_copy
+from ptxdsl.kernels.call.products.selection import Selection
+from ptxdsl.kernels.choose.facts import ProductFacts, class_of
+from ptxdsl.kernels.choose.products import Ranked, best, ranked_by_warps, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import class_of
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
-from ptxdsl.kernels.choose.ways import ranked_ways
-from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import INPUTS
 from ptxdsl.kernels.traits.traits import Traits
@@ -77,7 +74,7 @@ def _copies(selection: Selection) -> list[LineCopies]:
     may_take = selection.takes_warpgroups and selection.is_for_wgmma and problem.a.type in INPUTS
     if not may_take or not takes_copies(problem):
         return []
-    return [copies for copies in ways_to_copy(problem, selection.model) if copies.names]
+    return [copies for copies in ways_to_copy(problem, selection.rates) if copies.names]
 
 
 def _by_wgmma(selection: Selection, known: ProductFacts) -> Timed:
@@ -86,21 +83,25 @@ def _by_wgmma(selection: Selection, known: ProductFacts) -> Timed:
     timed: Timed = []
     for copies in [*([LineCopies.named("")] if selection.is_mappable else []), *_copies(selection)]:
         facts = facts_with(copies, known, selection.problem) if copies.names else known
-        ways = ranked_ways(facts, selection.model, selection.sharing)
-        if selection.takes_wgmma and not ways:
-            ways = ranked_ways(facts, selection.model, WHOLE)
-        timed += [(time + copies.time, TuningCandidate(config, copies.names)) for time, config in ways]
+        ranked = _ranked(facts, selection)
+        timed += [(time + copies.time, TuningCandidate(config, copies.names)) for time, config in ranked]
     return timed
 
 
-def _by_warps(selection: Selection, known: ProductFacts) -> list[tuple[float, GemmConfig]]:
-    """Of the sm_80 path, the choice of the model first."""
-    shape, inputs, model = (known.m * known.batches, known.n, known.k), known.operands.inputs, selection.model
-    width, along_k = selection.lines
-    uncounted = model.uncounted(inputs, shape)
-    others = [
-        (time + uncounted, config)
-        for time, config in ranked(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model)
-    ]
-    chosen = choose(*shape, inputs, selection.arch, width, along_k, selection.is_scheduled, model=model)
-    return [(min(time for time, _ in others), chosen), *others]
+def _ranked(facts: ProductFacts, selection: Selection) -> Ranked:
+    """The candidates for what the caller says of K, the choice of config=None first."""
+    ranked = ranked_products(facts, selection.rates, selection.sharing)
+    if selection.takes_wgmma and not ranked:
+        ranked = ranked_products(facts, selection.rates, WHOLE)
+    return _chosen_first(ranked, facts, selection) if selection.sharing == ANY else ranked
+
+
+def _by_warps(selection: Selection, known: ProductFacts) -> Ranked:
+    """Of the sm_80 path, the choice of config=None first."""
+    ranked = ranked_by_warps(known, selection.arch, selection.rates, *selection.lines, selection.is_scheduled)
+    return _chosen_first(ranked, known, selection)
+
+
+def _chosen_first(ranked: Ranked, facts: ProductFacts, selection: Selection) -> Ranked:
+    """The same with the choice of config=None in front, which is timed whatever its estimate."""
+    return [(ranked[0][0], best(ranked, facts, selection.rates)[1]), *ranked] if ranked else []

@@ -13,18 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
-from operator import attrgetter
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
-from ptxdsl.kernels.call.matrix import SECTOR_BYTES, Matrix, matrix
+from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, Matrix, matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.choose.large_products import LARGEST, LargeTile, slowness_of_lines, time_of_large
-from ptxdsl.kernels.choose.model import CostModel
-from ptxdsl.kernels.choose.warpgroups import ProductFacts
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import time_of_product
+from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.product.operands import takes_wgmma
 from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
@@ -34,6 +34,7 @@ from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32
 
+COPY_MARGIN = 1.02  # times the estimate, which is no closer to measured times
 MOST_WORDS = 1 << 31  # which 32 bits count
 ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
 
@@ -120,29 +121,28 @@ def as_wgmma_reads(
     return operands[0], operands[1], tuple(launches)
 
 
-def copies_of(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
-    """Return the copies with which a product is expected to be fastest. Slow rows that remain cost the time that tensor
-    cores wait for them."""
-    rates, (m, n, k, batches, *_) = model.rates.large, facts
-    multiplied = LARGEST * LINE_BYTES / facts.operands.inputs.bytes / rates.iteration[LargeTile(256).name]
-    multiplying = m * n * k * batches / (multiplied * model.multiprocessors)
-
-    def with_copies(copies: LineCopies) -> LineCopies:
-        slowness = slowness_of_lines(copies.split(problem), rates)
-        return copies._replace(time=copies.time + (slowness - 1) * multiplying)
-
-    return min(map(with_copies, ways_to_copy(problem, model)), key=attrgetter("time"))
-
-
-def copies_of_large(problem: GemmProblem, facts: ProductFacts, model: CostModel) -> LineCopies:
-    """Return the copies for a large product, whose clusters hide slow rows as its estimate says."""
+def copies_of(problem: GemmProblem, facts: ProductFacts, rates: Rates) -> LineCopies:
+    """Return the copies with which a product is expected to be fastest by wgmma, if each gains COPY_MARGIN."""
 
     def time(copies: LineCopies) -> float:
-        interleaves = facts.interleaves and not copies.a
-        known = facts._replace(split_lines=copies.split(problem), interleaves=interleaves)
-        return copies.time + time_of_large(known, model)
+        computing = time_of_product(facts_with(copies, facts, problem), rates)
+        return (copies.time + computing) * COPY_MARGIN ** len(copies.names)
 
-    return min(ways_to_copy(problem, model), key=time)
+    return min(ways_to_copy(problem, rates), key=time)
+
+
+def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
+    """Return the facts of a product of copies."""
+    operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
+    if operands.inputs not in TURNED:
+        operands = replace(
+            operands,
+            a_major="k" if copies.a else operands.a_major,
+            b_major="k" if copies.b else operands.b_major,
+            rounded=copies.left if is_rounded(operands.inputs) else "none",
+        )
+    interleaves = known.interleaves and not copies.a
+    return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
 
 
 def copies_along_k(problem: GemmProblem, first: str | None) -> LineCopies:
@@ -162,22 +162,21 @@ def copies_needed(problem: GemmProblem) -> LineCopies:
     return LineCopies(a, b, 0.0, rounds=False)
 
 
-def ways_to_copy(problem: GemmProblem, model: CostModel) -> Iterator[LineCopies]:
+def ways_to_copy(problem: GemmProblem, rates: Rates) -> Iterator[LineCopies]:
     """Yield the possible sets of copies with their time. At least one operand is copied for float32."""
     is_single = problem.batches is None
     of_a, of_b = (_ways(operand, along_k, is_single) for operand, along_k in _operands(problem))
     for way in product(of_a, of_b):
         if any(way) or not is_rounded(problem.a.type):
             copies = LineCopies(*way, 0.0)
-            yield copies._replace(time=time_to_copy(problem, copies, model))
+            yield copies._replace(time=time_to_copy(problem, copies, rates))
 
 
-def time_to_copy(problem: GemmProblem, copies: LineCopies, model: CostModel) -> float:
+def time_to_copy(problem: GemmProblem, copies: LineCopies, rates: Rates) -> float:
     """Return the expected microseconds of copies."""
     copied = [each for each, name in zip(_operands(problem), ALONG_K, strict=True) if name in copies.names]
-    each = model.rates.launch + model.rates.dram_latency
     moved = sum(2 * WORD_BYTES * _words(operand, along_k) for operand, along_k in copied)
-    return len(copied) * each + moved / model.rates.large.copy_bandwidth
+    return rates.copy_time(len(copied), moved)
 
 
 def _operands(problem: GemmProblem) -> list[tuple[Matrix, str]]:
@@ -259,7 +258,7 @@ def room_for_copy(operand: Matrix, major: str, device: int | None, stream: int, 
     batches = operand.batches if operand.batch_stride else None
     lies = {"major": major, "stride": elements, "batches": batches, "batch_stride": lines * elements * bool(batches)}
     if device is None:
-        room = np.empty((*([batches] if batches else []), lines, elements), operand.owner.dtype)
+        room = _aligned((*([batches] if batches else []), lines, elements), operand.owner.dtype)
         rows = room[..., :length]
         copy = matrix(operand.name, rows if major == "row" else rows.swapaxes(-1, -2), batched=True)
         return replace(copy, **lies), matrix(operand.name, room, batched=True)
@@ -267,6 +266,14 @@ def room_for_copy(operand: Matrix, major: str, device: int | None, stream: int, 
     strides = (elements, 1) if major == "row" else (1, elements)
     array = replace(operand.array, pointer=address, strides=strides, owner=None)
     return Matrix(operand.name, None, array, operand.shape, **lies), address
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+    """Return an uninitialised array at a multiple of LINE_BYTES, as the workspaces of GPUs are."""
+    length = prod(shape) * dtype.itemsize
+    memory = np.empty(length + LINE_BYTES, np.uint8)
+    start = -memory.ctypes.data % LINE_BYTES
+    return memory[start : start + length].view(dtype).reshape(shape)
 
 
 def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:

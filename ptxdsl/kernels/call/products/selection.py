@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, describe_type
+from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products.configure import (
     Choice,
     are_mappable,
@@ -21,21 +21,19 @@ from ptxdsl.kernels.call.products.lines import (
     copies_along_k,
     copies_needed,
     copies_of,
-    copies_of_large,
+    facts_with,
     is_rounded,
     takes_copies,
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.tma import may_interleave
-from ptxdsl.kernels.choose.candidates import of_products
-from ptxdsl.kernels.choose.gemm import choose
-from ptxdsl.kernels.choose.model import CostModel, candidate, model_of
-from ptxdsl.kernels.choose.product_options import ANY, WHOLE, Sharing
-from ptxdsl.kernels.choose.warpgroup_products import choose_product, shares_split_lines
-from ptxdsl.kernels.choose.warpgroups import CLEARLY, ProductFacts, usual_tile
+from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.choose.products import best, choose_product, ranked_by_warps, time_by_warps, usual_tile
+from ptxdsl.kernels.choose.rates import Rates, rates_of
+from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE, Sharing
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
-from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS, TURNED
+from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.resolve import REDUCTIONS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -66,8 +64,8 @@ class Selection:
         return target(self.device)
 
     @property
-    def model(self) -> CostModel:
-        return model_of(self.device)
+    def rates(self) -> Rates:
+        return rates_of(self.device)
 
     @cached_property
     def operands(self) -> Operands:
@@ -113,16 +111,16 @@ class Selection:
         """The caller's split of K among blocks; None for a TileSchedule, which has its own and may be for one path
         only, and for invalid values."""
         schedule, slices = self.choice.schedule, 1 if self.choice.split_k is None else self.choice.split_k
-        way = GemmConfig.reduction if self.choice.reduction is None else self.choice.reduction
-        if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or way not in REDUCTIONS:
+        reduction = GemmConfig.reduction if self.choice.reduction is None else self.choice.reduction
+        if isinstance(schedule, TileSchedule) or type(slices) is not int or slices < 1 or reduction not in REDUCTIONS:
             return None
         if not self.choice.is_scheduled:
             return ANY
         if isinstance(schedule, StreamKThreadblockSwizzle):
             return Sharing(blocks=schedule.resident_blocks)
-        if slices > 1 and way == "cluster" and slices > MOST_BLOCKS:
+        if slices > 1 and reduction == "cluster" and slices > MOST_BLOCKS:
             return None
-        return Sharing(slices, way) if slices > 1 else WHOLE
+        return Sharing(slices, reduction) if slices > 1 else WHOLE
 
     @cached_property
     def line_copies(self) -> LineCopies | None:
@@ -135,8 +133,7 @@ class Selection:
         if is_chosen:
             copies = copies_needed(problem) if self.takes_wgmma else copies_along_k(problem, self._first_factor)
         else:
-            are_shared = not self.sharing.is_shared and shares_split_lines(self.facts, self.model)
-            copies = (copies_of_large if are_shared else copies_of)(problem, self.facts, self.model)
+            copies = copies_of(problem, self.facts, self.rates)
         return copies if copies.a or copies.b else None
 
     @property
@@ -167,8 +164,8 @@ class Selection:
         known = facts_with(copies, self.facts, self.problem)
         if self.takes_wgmma:
             return self._with_any_sharing(known)
-        without = self._by_warps()[0] - copies.time / CLEARLY
-        return choose_product(known, self.model, without, self.sharing)
+        without = self._by_warps()[0] - copies.time
+        return choose_product(known, self.rates, without, self.sharing)
 
     def config(self) -> GemmConfig:
         """Return the configuration. Raises LaunchError for anything else, and for options that do not agree with it."""
@@ -190,40 +187,35 @@ class Selection:
         is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
         if not is_whole or not isinstance(config.tile, LeftOut):
             return config
-        return specialise(config, tile=usual_tile(self.facts, self.model))
+        return specialise(config, tile=usual_tile(self.facts, self.rates))
 
     def _chosen(self) -> GemmConfig:
         if self.takes_wgmma:
             return self._by_wgmma()
         shares_batches = self.sharing.is_shared and self.problem.batches is not None  # stream-K: not by wgmma
         is_open = self.takes_warpgroups and self.may_take_warpgroups and self.is_mappable and not shares_batches
-        if is_open and not self.sharing.is_shared:  # mostly the other path cannot be faster, whatever its tiles
-            inputs = self.problem.a.type
-            least = self.model.least(of_products(inputs, *self.lines), inputs, *self._of_each)
-            config = choose_product(self.facts, self.model, least, self.sharing)
-            if config is not None:
-                return config
         time, by_warps = self._by_warps()
-        return (choose_product(self.facts, self.model, time, self.sharing) or by_warps) if is_open else by_warps
+        return (choose_product(self.facts, self.rates, time, self.sharing) or by_warps) if is_open else by_warps
 
     def _by_warps(self) -> tuple[float, GemmConfig]:
         """Return the best configuration of the sm_80 path, which has no clusters, and the expected microseconds."""
-        time, config = self._by_warps_alone()
-        return time + self.model.uncounted(self.problem.a.type, self.shape), config
-
-    def _by_warps_alone(self) -> tuple[float, GemmConfig]:
-        """Return the best configuration of the sm_80 path with the microseconds by the rates that rank its
-        configurations."""
-        inputs, (width, along_k), model = self.problem.a.type, self.lines, self.model
-        config = choose(*self.shape, inputs, self.arch, width, along_k, self.is_scheduled, model=model)
-        sharing = self.sharing_said
+        facts, sharing = self._facts_of_warps, self.sharing_said
+        ranked = ranked_by_warps(facts, self.arch, self.rates, *self.lines, self.is_scheduled)
+        time, config = best(ranked, facts, self.rates)
         if sharing is None or not sharing.is_shared:
-            shape, batches = self._of_each
-            return model.product(candidate(config, inputs), shape, width, batches), config
-        if sharing.way == "cluster":
+            return time, config
+        if sharing.reduction == "cluster":
             return inf, config
         shared = self.choice._replace(epilogue=None).of(config)
-        return model.product(candidate(shared, inputs), self.shape, width), config
+        return time_by_warps(shared, facts, self.rates), config
+
+    @property
+    def _facts_of_warps(self) -> ProductFacts:
+        """The facts for the sm_80 path, where batches that share B are one product of all their rows."""
+        problem = self.problem
+        if problem.b.batch_stride:
+            return self.facts
+        return self.facts._replace(m=problem.m * (problem.batches or 1), batches=1)
 
     def _by_wgmma(self) -> GemmConfig:
         """Return the configuration for types that only the sm_90a path has. Raises LaunchError on other GPUs."""
@@ -247,20 +239,7 @@ class Selection:
 
     def _with_any_sharing(self, known: ProductFacts) -> GemmConfig | None:
         """Return the best wgmma configuration with the caller's split of K, or else without one."""
-        return choose_product(known, self.model, inf, self.sharing) or choose_product(known, self.model, inf, WHOLE)
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(M, N, K), with the rows of all batches."""
-        return self.problem.m * (self.problem.batches or 1), self.problem.n, self.problem.k
-
-    @property
-    def _of_each(self) -> tuple[tuple[int, int, int], int]:
-        """(M, N, K) of a product, and how many there are that share no operand."""
-        problem, batches = self.problem, self.problem.batches or 1
-        if problem.b.batch_stride == 0:
-            return self.shape, 1
-        return (problem.m, problem.n, problem.k), batches
+        return choose_product(known, self.rates, inf, self.sharing) or choose_product(known, self.rates, inf, WHOLE)
 
     @property
     def lines(self) -> tuple[int, bool]:
@@ -276,20 +255,6 @@ class Selection:
 def _is_bare(config: GemmConfig) -> bool:
     """Return True if a configuration asks for wgmma and for nothing else."""
     return config == GemmConfig(atom=WGMMA, epilogue=config.epilogue)
-
-
-def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:
-    """Return the facts of a product of copies."""
-    operands = replace(known.operands, a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS)
-    if operands.inputs not in TURNED:
-        operands = replace(
-            operands,
-            a_major="k" if copies.a else operands.a_major,
-            b_major="k" if copies.b else operands.b_major,
-            rounded=copies.left if is_rounded(operands.inputs) else "none",
-        )
-    interleaves = known.interleaves and not copies.a
-    return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)
 
 
 def facts_of(problem: GemmProblem) -> Operands:

@@ -14,7 +14,7 @@ from math import gcd
 
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.kernels.traits.traits import Traits
@@ -33,7 +33,7 @@ def with_tma(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Traits]
     if not isinstance(traits, WarpgroupTraits):
         return problem, traits
     problem, traits = interleaved(problem, traits)
-    cache_bytes = model_of(problem.device_stream[0]).rates.windows.cache
+    cache_bytes = rates_of(problem.device_stream[0]).cache_bytes
     return problem, streaming(problem, ending_early(problem.m, traits), cache_bytes)
 
 

@@ -18,7 +18,7 @@ from ptxdsl.kernels.call.groups.ragged import (
     in_boxes,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.groups.ragged_k import are_boxed, groups_along_k, plan_of
+from ptxdsl.kernels.call.groups.ragged_k import ALONG_K, are_boxed, groups_along_k, plan_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import ArrayArgument, check_input_types
 from ptxdsl.kernels.call.products.configure import check_mappable, facts, narrower
@@ -34,10 +34,10 @@ from ptxdsl.kernels.call.scaled.scales import (
     scales_of,
 )
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.shape_class import class_of_list
-from ptxdsl.kernels.choose.warpgroups import ListFacts, choose_scaled, ranked_scaled
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
@@ -82,7 +82,7 @@ class ScaledRaggedKCall(CheckedCall):
         known = replace(average, sizes=class_of_list(average).sizes)
         return [
             (time, TuningCandidate(each))
-            for time, each in ranked_scaled(known, model_of(device), MOST_COLUMNS)
+            for time, each in _ranked(known, device)
             if not each.swap_ab or known.operands.scaling is Scaling.TENSORS
         ]
 
@@ -136,7 +136,7 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> WarpgroupTraits:
     known, (device, _) = _list_facts(groups), groups.device_stream
     operands = replace(known.operands, out_boxes=False)
     if config is None:
-        config = choose_scaled(known, model_of(device), MOST_COLUMNS)
+        config = choose_groups(_ranked(known, device), known, rates_of(device), ALONG_K)
     check_config(config, operands, device)
     if config.tile[1] > MOST_COLUMNS:
         raise LaunchError(
@@ -146,6 +146,12 @@ def traits_of(groups: Groups, config: GemmConfig | None) -> WarpgroupTraits:
         )
     traits = configured(config, operands, device, AHEAD)
     return in_boxes(traits, device) if are_boxed(groups) else traits
+
+
+def _ranked(known: ListFacts, device: int | None) -> Ranked:
+    """Return the configurations whose threads have registers for products next to accumulators, with the microseconds
+    that each should take."""
+    return [(time, each) for time, each in ranked_groups(known, rates_of(device)) if each.tile[1] <= MOST_COLUMNS]
 
 
 def _list_facts(groups: Groups) -> ListFacts:

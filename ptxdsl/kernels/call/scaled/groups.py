@@ -16,18 +16,17 @@ from ptxdsl.kernels.call.groups.ragged import (
     is_boxed,
     plan_of,
 )
+from ptxdsl.kernels.call.groups.tiles import with_copies
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import matrix
 from ptxdsl.kernels.call.products.configure import check_mappable, facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.scaled.scales import ScaleShapes, scales_of, traits_of
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.grouped import with_copies
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.facts import GroupFacts, class_of_groups
+from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.scaled import choose_scaled_groups, ranked_scaled_groups
-from ptxdsl.kernels.choose.shape_class import class_of_groups
-from ptxdsl.kernels.choose.warpgroups import GroupFacts
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FP8, Scaling
 from ptxdsl.kernels.product.words import WIDEST
@@ -57,7 +56,8 @@ class ScaledRaggedCall(CheckedCall):
         groups, (device, _) = self.problem, self.problem.device_stream
         known = _known(groups, self.form)
         if config is None:
-            config = with_copies(choose_scaled_groups(known, model_of(device)))
+            rates = rates_of(device)
+            config = with_copies(choose_groups(ranked_groups(known, rates), known, rates, self.form))
         gathers = groups.index is not None and groups.a.is_mappable and not config.copies_rows
         groups, before = _readable(groups, copies_rows=not gathers)
         a_bytes = groups.a.widest(groups.a.length) if gathers else WIDEST
@@ -77,7 +77,7 @@ class ScaledRaggedCall(CheckedCall):
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
         known = class_of_groups(_known(self.problem, self.form))
-        ranked = ranked_scaled_groups(known, model_of(self.problem.device_stream[0]))
+        ranked = ranked_groups(known, rates_of(self.problem.device_stream[0]))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 

@@ -22,11 +22,12 @@ from ptxdsl.kernels.call.scaled.scales import (
     scales_of,
 )
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.model import model_of
+from ptxdsl.kernels.choose.candidates import PERSISTENT
+from ptxdsl.kernels.choose.facts import ProductFacts, class_of
+from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.scaled import MOST_SWAPPED, choose_scaled_product, ranked_scaled_products
-from ptxdsl.kernels.choose.shape_class import class_of
-from ptxdsl.kernels.choose.warpgroups import PERSISTENT, ProductFacts
+from ptxdsl.kernels.choose.rates import rates_of
+from ptxdsl.kernels.choose.warpgroups import BLOCK_SCALED_SWAPPED
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK
@@ -63,7 +64,8 @@ class ScaledCall(CheckedCall):
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
         problem, device = self.problem, self.device_stream[0]
-        config = config or choose_scaled_product(self.facts, model_of(device))
+        config = config or choose_product(self.facts, rates_of(device))
+        assert config is not None  # there is no other path
         config = config if self.epilogue is None else specialise(config, epilogue=self.epilogue)
         traits = _traits_of(problem, self.facts.operands, config, device)
         check_factors(self.factors, traits)
@@ -78,7 +80,7 @@ class ScaledCall(CheckedCall):
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        ranked = ranked_scaled_products(class_of(self.facts), model_of(self.device_stream[0]))
+        ranked = ranked_products(class_of(self.facts), rates_of(self.device_stream[0]))
         return [(time, TuningCandidate(config)) for time, config in ranked]
 
 
@@ -143,9 +145,9 @@ def _check_blocks(config: GemmConfig) -> None:
             )
     check_warpgroups(config)
     check_columns(config)
-    if config.swap_ab and config.tile[0] > MOST_SWAPPED:
+    if config.swap_ab and config.tile[0] > BLOCK_SCALED_SWAPPED:
         raise LaunchError(
-            f"tile is {config.tile}, and swap_ab is True; with scales of blocks its M is {MOST_SWAPPED} at most: "
-            "a thread has the scales of a quarter of the rows beside products and sums",
+            f"tile is {config.tile}, and swap_ab is True; with scales of blocks its M is {BLOCK_SCALED_SWAPPED} at "
+            "most: a thread has the scales of a quarter of the rows beside products and sums",
             help="take fewer rows, or leave swap_ab out",
         )

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.groups.tiles import scheduled
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
 from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.grouped import of_groups
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK
@@ -158,6 +158,6 @@ def check_columns(config: GemmConfig) -> None:
 
 def configured(config: GemmConfig, operands: Operands, device: int | None, schedule: TileSchedule) -> WarpgroupTraits:
     """Return the traits of a kernel with a checked configuration."""
-    traits = configure(of_groups(config, schedule), operands, device, takes_warpgroups=True)
+    traits = configure(scheduled(config, schedule), operands, device, takes_warpgroups=True)
     assert isinstance(traits, WarpgroupTraits)
     return traits

@@ -1,0 +1,101 @@
+"""The configuration of groups as their kernels take it: on persistent blocks that draw tiles of all groups, in equal
+shares, in pairs, with copies of gathered rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.choose.facts import GroupFacts, ListFacts
+from ptxdsl.kernels.choose.products import Ranked
+from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.stages import most_stagger, stages_of
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.tiles.many import IN_PAIRS
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+
+USUAL = GemmConfig()
+SHARES, SHARE_WAVES = (256, 128), 2  # the swapped tile of equal shares of a group, and its least number of waves
+MOST_GATHERED = 64  # rows of a tile that producer warps gather as fast as its products take
+MANY = 16  # tiles, next to which one more is little
+OF_ONE_PRODUCT = "schedule", "split_k", "reduction"
+
+
+def scheduled(
+    config: GemmConfig, schedule: TileSchedule, takes_pingpong: bool = False, staggers: bool = False
+) -> GemmConfig:
+    """Return a caller's configuration with the schedule of groups. Raises LaunchError for one that sets another
+    schedule, or ping-pong or a stagger where the kernel of such groups has none."""
+    for field in OF_ONE_PRODUCT:
+        value = getattr(config, field)
+        if value != getattr(USUAL, field):
+            raise LaunchError(
+                f"`config` says that {field} is {value!r}; tiles of grouped products are dealt to persistent blocks",
+                help=f"leave {field} out of the GemmConfig; "
+                'grouped_gemm(…, schedule="host", balance="k") shares a long K',
+            )
+    if config.pingpong and not takes_pingpong:
+        raise LaunchError(
+            "`config` says that pingpong is True; tiles of groups are dealt while a kernel runs, to all warpgroups",
+            help="leave pingpong out of the GemmConfig",
+        )
+    if config.pingpong and config.swap_ab:
+        raise LaunchError(
+            "`config` says that pingpong and swap_ab are True; of groups, warpgroups take turns at rows",
+            help="leave one of them out of the GemmConfig",
+        )
+    if config.stagger and not staggers and not (takes_pingpong and config.swap_ab):
+        raise LaunchError(
+            f"`config` says that stagger is {config.stagger}; warpgroups end tiles of groups at the same time",
+            help="leave stagger out of the GemmConfig",
+        )
+    return specialise(config, schedule=schedule)
+
+
+def in_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors: int) -> GemmConfig:
+    """Return the configuration with swapped tiles that cut each group in equal shares, if there are several waves of
+    large tiles: wgmma takes any number of their rows, where the last tile of a group is half empty otherwise."""
+    tile, operands = (*SHARES, config.tile[2]), facts.operands
+    is_large = config.atom == WGMMA and config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
+    has_waves = facts.tiles(tile) >= SHARE_WAVES * multiprocessors
+    if not (is_large and has_waves) or operands.a_major != "k" or not operands.out_boxes:
+        return config
+    stages = stages_of(tile, operands, swap_ab=True)
+    return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=most_stagger(stages))
+
+
+def with_shares(ranked: Ranked, shared: Callable[[GemmConfig], GemmConfig]) -> Ranked:
+    """Return configurations, and the first of them that is `shared` differently."""
+    known = [(time, shared(config)) for time, config in ranked if config.atom == WGMMA]
+    return ranked + [pair for pair in known if pair[1].swap_ab][:1]
+
+
+def with_copies(config: GemmConfig) -> GemmConfig:
+    """Return the configuration for gathered rows: producer warps gather those of low tiles; others are copied first.
+    Two warps bring a row of 128 bytes in 8 cycles: 256 rows take them twice as long as their products take."""
+    return specialise(config, copies_rows=config.tile[0] > MOST_GATHERED)
+
+
+def ranked_copies(ranked: Ranked, copying: float) -> Ranked:
+    """Return the configurations of the sm_90a path with copies of the rows first."""
+    known = [(time, config) for time, config in ranked if config.atom == WGMMA]
+    return [(time + copying, specialise(config, copies_rows=True)) for time, config in known]
+
+
+def staggered(config: GemmConfig) -> GemmConfig:
+    """Return the configuration with a stagger, if several warpgroups share its tiles."""
+    warpgroups = config.tile[config.swap_ab] // GROUP_ROWS
+    is_shared = config.atom == WGMMA and warpgroups > 1 and not config.pingpong
+    return specialise(config, stagger=most_stagger(config.stages, warpgroups)) if is_shared else config
+
+
+def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.ndarray | int) -> GemmConfig:
+    """Return the configuration with clusters of two blocks that share the rows of a group, if the columns of tiles are
+    even or many: a last column without a neighbour multiplies zeros. `m` and `n` are those of all groups."""
+    down, across = (-(-np.asarray(size) // extent) for size, extent in zip((m, n), config.tile, strict=False))
+    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major == "k"
+    are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
+    return specialise(config, schedule=IN_PAIRS) if shares and are_few else config

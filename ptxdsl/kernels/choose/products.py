@@ -1,0 +1,150 @@
+"""The configuration of a product, a batch or a convolution: the measured winner of its shape class, else the candidate
+with the least estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import inf
+
+from ptxdsl.kernels.choose.candidates import (
+    IN_COLUMNS,
+    IN_ROWS,
+    Candidate,
+    candidate,
+    candidates_of_convolutions,
+    candidates_of_products,
+    label,
+    of_groups,
+)
+from ptxdsl.kernels.choose.estimate import estimate
+from ptxdsl.kernels.choose.facts import Facts, ProductFacts, ProductKind, class_name
+from ptxdsl.kernels.choose.rates import Rates
+from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
+from ptxdsl.kernels.config import GemmConfig, specialise
+from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.sm90.stages import stages_of
+from ptxdsl.kernels.tiles.resolve import Schedule
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.schedule import ThreadblockSwizzle
+
+Ranked = list[tuple[float, GemmConfig]]
+USUAL_TILES = (128, 128), (128, 256)  # for a caller who chooses wgmma and no tile
+TRANSPOSED: Mapping[Schedule, ThreadblockSwizzle] = {IN_COLUMNS: IN_ROWS, IN_ROWS: IN_COLUMNS}
+
+
+def rank(candidates: Iterable[Candidate], facts: Facts, rates: Rates) -> Ranked:
+    """Return configurations with their estimates, the fastest first; of those that tie, those whose blocks leave room
+    for the next launch."""
+    timed = [(estimate(each, facts, rates), -each.resident, each.config) for each in candidates]
+    return [(time, config) for time, _, config in sorted(timed, key=lambda entry: entry[:2])]
+
+
+def winner(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[float, GemmConfig] | None:
+    """Return the measured winner of the shape class, if it is among the candidates. Its time is 0: no estimate
+    outdoes a measurement."""
+    wanted = measured_label(facts, rates, form)
+    return next(((0.0, config) for _, config in ranked if wanted and label(config) == wanted), None)
+
+
+def measured_label(facts: Facts, rates: Rates, form: str = "") -> str:
+    """Return the label of the measured winner of the shape class, else of the class without an epilogue, else ""."""
+    known = [facts, facts.plain] if isinstance(facts, ProductFacts) else [facts]
+    return next(filter(None, (rates.winners.get(class_name(each, form)) for each in known)), "")
+
+
+def is_by_warps(label: str) -> bool:
+    """True for the label of a configuration of the sm_80 path."""
+    return label.count("/") == 2
+
+
+def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[float, GemmConfig]:
+    """Return the measured winner of the shape class, else the candidate with the least estimate."""
+    return winner(ranked, facts, rates, form) or ranked[0]
+
+
+def ranked_products(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> Ranked:
+    """Return the configurations of the sm_90a path with their estimates, the fastest first."""
+    if facts.operands.from_registers == "b":
+        return [(time, transposed(config, facts)) for time, config in ranked_products(facts.swapped, rates, sharing)]
+    known = _at_least_one(facts)
+    return rank(candidates_of_product(known, rates.multiprocessors, sharing), known, rates)
+
+
+def choose_product(
+    facts: ProductFacts, rates: Rates, other_time: float = inf, sharing: Sharing = ANY
+) -> GemmConfig | None:
+    """Return the configuration of the sm_90a path that should take the least time; None if the other path should take
+    less, `other_time` in microseconds, or if no blocks share K as the caller says."""
+    ranked, wanted = ranked_products(facts, rates, sharing), measured_label(facts, rates)
+    if not ranked or (sharing == ANY and is_by_warps(wanted) and other_time < inf):
+        return None
+    time, config = best(ranked, facts, rates) if sharing == ANY else ranked[0]
+    return config if time < other_time else None
+
+
+def time_of_product(facts: ProductFacts, rates: Rates) -> float:
+    """Return the microseconds of the best candidate of the sm_90a path."""
+    return min((time for time, _ in ranked_products(facts, rates)), default=inf)
+
+
+def ranked_by_warps(
+    facts: ProductFacts, arch: str, rates: Rates, width: int, along_k: bool, scheduled: bool = False
+) -> Ranked:
+    """Return the configurations of the sm_80 path with their estimates, the fastest first. `width` is the bytes of the
+    narrowest load, and `along_k` says that both operands are K-major."""
+    known = _at_least_one(facts)
+    return rank(candidates_of_products(known, arch, rates.multiprocessors, width, along_k, scheduled), known, rates)
+
+
+def time_by_warps(config: GemmConfig, facts: ProductFacts, rates: Rates) -> float:
+    """Return the microseconds that a configuration of the sm_80 path should take."""
+    known = replace(candidate(replace(config, split_k=1), facts.operands.inputs), config=config)
+    return estimate(known, _at_least_one(facts), rates)
+
+
+def ranked_convolutions(facts: ProductFacts, rates: Rates, is_wide: bool, split_k: int | None = None) -> Ranked:
+    """Return the configurations of the sm_80 path for a convolution with their estimates, the fastest first."""
+    return rank(candidates_of_convolutions(facts, rates.multiprocessors, is_wide, split_k), facts, rates)
+
+
+def ranked_groups_by_warps(facts: Facts, arch: str, operands: Operands, schedule: TileSchedule, rates: Rates) -> Ranked:
+    """Return the configurations of the sm_80 path, without a schedule, with their estimates, the fastest first."""
+    known = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
+    fitting = [each for each in known if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
+    return rank([candidate(each, operands.inputs, persistent=True) for each in fitting], facts, rates)
+
+
+def ranked_groups(facts: Facts, rates: Rates, pingpong: bool = False) -> Ranked:
+    """Return the configurations of the sm_90a path, without a schedule, with their estimates, the fastest first."""
+    ranked = rank(candidates_of_groups(facts, pingpong), facts, rates)
+    return [(time, specialise(config, schedule=GemmConfig.schedule)) for time, config in ranked]
+
+
+def choose_groups(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> GemmConfig:
+    """Return the measured winner of the shape class, else the fastest configuration of all that are ranked."""
+    return best(sorted(ranked, key=lambda entry: entry[0]), facts, rates, form)[1]
+
+
+def usual_tile(facts: ProductFacts, rates: Rates) -> tuple[int, int, int]:
+    """Return the tile of whole tiles for a caller who chooses wgmma and no tile: the faster of two."""
+    ranked = ranked_products(facts._replace(kind=ProductKind.GEMM), rates, WHOLE)
+    known = (config.tile for _, config in ranked if config.tile[:2] in USUAL_TILES and not config.swap_ab)
+    return next(known, (*USUAL_TILES[0], 128 // facts.operands.inputs.bytes))
+
+
+def transposed(config: GemmConfig, facts: ProductFacts) -> GemmConfig:
+    """Return the configuration of a product whose first factor is B, from that of BᵀAᵀ."""
+    n, m, depth = config.tile
+    known = replace(
+        config, tile=(m, n, depth), schedule=TRANSPOSED.get(config.schedule, config.schedule), swap_ab=True, stagger=0
+    )
+    boxed = (replace(facts.operands, out_boxes=each) for each in (False, True))
+    most = min(stages_of(known.tile, each, True, 1, known.tile_schedule, known.pingpong) for each in boxed)
+    stages = min(config.stages, most)
+    return replace(known, stages=stages, stagger=min(config.stagger, max(0, stages - 1)))
+
+
+def _at_least_one(facts: ProductFacts) -> ProductFacts:
+    m, n, k, batches = (max(1, extent) for extent in facts[:4])
+    return facts._replace(m=m, n=n, k=k, batches=batches)

@@ -168,7 +168,8 @@ def _unknown(
     messages = [m for warp, m in clocks.far.items() if first <= warp < first + r.warps]
     messages += [m for thread, m in clocks.near.items() if first <= thread // WARP < first + r.warps]
     if messages:
-        message, done = joined(messages), np.array([not wrote(int(stamp)) for stamp in stamps[late]])
+        message, (distinct, index) = joined(messages), np.unique(stamps[late], return_inverse=True)
+        done = np.array([not wrote(stamp) for stamp in distinct.tolist()])[index]
         unknown = ~message.knows(warps[late], stamps[late], False, clocks.crowds)
         late = late[unknown & ~(done & message.knows(warps[late], stamps[late], True, clocks.crowds))]
     yield from ((int(n) * grain, int(stamps[n]), int(warps[n])) for n in late[:1])

@@ -13,13 +13,14 @@ import ptxdsl as pd
 from ptxdsl import b32, e4m3, ptr, s64, u32
 from ptxdsl.errors import public
 from ptxdsl.kernels.attention import attend
-from ptxdsl.kernels.flash.fp8 import HEAD, SHIFT, Fp8Traits, fp8_parameters, run_fp8
+from ptxdsl.kernels.flash.fp8 import HEAD, PADDED, SHIFT, SLACK, Fp8Traits, fp8_parameters, run_fp8
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.softmax import Softmax, Turns
 from ptxdsl.kernels.flash.tile import AttentionTile
 from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
 
-COLUMNS, GROUP = 4, 16  # bytes of a word, and keys that `Accumulators.as_a(in_order=False)` permutes
+COLUMNS, UNIT_KEYS = 4, 16  # of a word, and of 16 bytes, in which `Accumulators.as_a(in_order=False)` permutes keys
+UNITS = PADDED // UNIT_KEYS
 KEYS_OF_WORDS = [[2 * t + 8 * h + b for h in range(2) for b in range(2)] for t in range(4)]
 PADDING = 8  # elements after a row of the staged output, against bank conflicts
 DEFAULT = Fp8Traits()
@@ -49,7 +50,7 @@ def fp8_kernel(p: fp8_parameters(traits), *, traits: Fp8Traits = DEFAULT) -> Non
         pv = pd.WarpgroupMma(traits.output_atom, b=values, first_row=row)
         head, kv_head = pd.ctaid.z * pd.nctaid.y + tile.head, pd.ctaid.z * (pd.nctaid.y // p.group) + tile.kv_head
         scale = p.scale * p.scale_q[head] * p.scale_k[kv_head]
-        softmax = Softmax(qk.accumulators(), pv.accumulators(), scale, None, SHIFT)
+        softmax = Softmax(qk.accumulators(), pv.accumulators(), scale, None, SHIFT, SLACK)
         attend(tile, qk, pv, softmax, rings, Turns(consumer.index, traits.consumers))
         store(p, tile, softmax, staging, row, p.scale_v[kv_head])
 
@@ -60,21 +61,30 @@ def transpose_kernel(
 ) -> None:
     """Write V (batch, head, key, 128) as (batch, head, 128, padded key); keys past the end are zero.
 
-    A warp transposes 32 keys, a lane four columns of them. The grid is (padded keys / 128, heads, batches).
+    A block transposes 128 keys: a lane loads four columns of 32 keys, and stores 16 keys of a column, of 4 columns a
+    warp. The grid is (padded keys / 128, heads, batches).
     """
-    first = (pd.ctaid.x * (WARPGROUP // WARP) + pd.warpid) * WARP
+    tile = pd.shared(b32, (HEAD, UNITS, 4))  # units of 16 keys, in an order that avoids bank conflicts
+    first = pd.ctaid.x * PADDED
     source = v + offset((batch_stride, head_stride), pd.ctaid.z, pd.ctaid.y) + (pd.laneid * COLUMNS).to(s64)
     words = [pd.var(b32, 0) for _ in range(WARP)]  # of each key, four columns
     for i, word in enumerate(words):
-        with pd.if_(first + i < n):
-            word.set(pd.ptx.ld.global_.b32(source + (first + i).to(s64) * row_stride))
-    padded = pd.nctaid.x * WARPGROUP
-    row = (pd.ctaid.z * pd.nctaid.y + pd.ctaid.y) * HEAD + pd.laneid * COLUMNS
-    target = out + row.to(s64) * padded.to(s64) + first.to(s64)
-    for group in range(0, WARP, GROUP):
-        columns = zip(*(transposed([words[group + key] for key in keys]) for keys in KEYS_OF_WORDS), strict=True)
-        for column, of_column in enumerate(columns):
-            pd.ptx.st.global_.v4.b32(target + padded.to(s64) * column + group, of_column)
+        key = first + pd.warpid * WARP + i
+        with pd.if_(key < n):
+            word.set(pd.ptx.ld.global_.b32(source + key.to(s64) * row_stride))
+    for half in range(2):
+        units = zip(*(transposed([words[half * UNIT_KEYS + n] for n in keys]) for keys in KEYS_OF_WORDS), strict=True)
+        for i, unit in enumerate(units):
+            at = (pd.warpid * 2 + half) ^ pd.laneid % UNITS
+            pd.ptx.st.shared.v4.b32(tile.address(pd.laneid * COLUMNS + i, at, 0), unit)
+    pd.ptx.bar.sync(0)
+    padded, number = pd.nctaid.x * PADDED, pd.tid.x % UNITS
+    target = out + ((pd.ctaid.z * pd.nctaid.y + pd.ctaid.y) * HEAD).to(s64) * padded.to(s64)
+    for begin in range(0, HEAD, WARPGROUP // UNITS):
+        column = pd.tid.x // UNITS + begin
+        at = number ^ column // COLUMNS % UNITS
+        row = target + (column.to(s64) * padded.to(s64) + (first + number * UNIT_KEYS).to(s64))
+        pd.ptx.st.global_.v4.b32(row, pd.ptx.ld.shared.v4.b32(tile.address(column, at, 0)))
 
 
 def transposed(rows: list[Any]) -> list[Any]:

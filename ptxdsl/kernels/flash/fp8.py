@@ -27,7 +27,7 @@ from ptxdsl.types import Type, bf16, e4m3, f16, s32, s64
 HEAD = 128  # columns of q, k and v
 CONFIG = AttentionConfig(128, 192, 2)
 PADDED = 128  # the keys of the transposed values are a multiple of this
-SHIFT = 8  # weights are 2**8 at most, in e4m3, whose largest number is 448
+SHIFT, SLACK = 4, 4  # weights are 2**8 at most, in e4m3, whose largest number is 448
 
 
 @dataclass(frozen=True)

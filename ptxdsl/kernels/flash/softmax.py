@@ -13,6 +13,7 @@ from ptxdsl import f32
 from ptxdsl.kernels.flash.tile import AttentionTile
 from ptxdsl.kernels.flash.traits import WARPGROUP
 
+ALL_LANES = 0xFFFFFFFF
 FIRST_TURN = 8  # the first of the named barriers of `Turns`
 
 
@@ -22,10 +23,13 @@ class Softmax:
     For each row that a thread holds, `maxima` is the greatest score, `totals` this thread's part of the sum of weights,
     and `factors` the factor by which the last tile's maximum scales the output so far. Weights are at most 2**shift:
     8-bit types have few exponents below 1.
+    With `slack`, a maximum is kept until a score exceeds it by a factor of 2**slack: then weights are at most
+    2**(shift + slack), and most tiles do not rescale the output.
     """
 
-    def __init__(self, scores: Any, output: Any, scale: Any, cap: Any, shift: int = 0) -> None:
-        self.scores, self.output, self.scale, self.cap, self.shift = scores, output, scale, cap, shift
+    def __init__(self, scores: Any, output: Any, scale: Any, cap: Any, shift: int = 0, slack: int = 0) -> None:
+        self.scores, self.output, self.scale, self.cap = scores, output, scale, cap
+        self.shift, self.slack = shift, slack
         self.rows = scores.rows()
         self.maxima = [pd.var(f32, -math.inf) for _ in self.rows]
         self.totals = [pd.var(f32, 0.0) for _ in self.rows]
@@ -43,7 +47,10 @@ class Softmax:
         """Replace the scores by their weights 2^(scale·(score - maximum)), and add these to the totals."""
         for row, maximum, total, factor in zip(self.rows, self.maxima, self.totals, self.factors, strict=True):
             before = maximum.value
-            maximum.set(row.reduce(pd.max, pd.max(before, *row.registers)))
+            greatest = row.reduce(pd.max, pd.max(before, *row.registers))
+            if self.slack:
+                greatest = pd.select((greatest - before) * self.scale <= self.slack, before, greatest)
+            maximum.set(greatest)
             top = self._factor(before, maximum, factor)
             added = total * factor
             top = top - self.shift if self.shift else top
@@ -68,6 +75,14 @@ class Softmax:
 
     def rescale(self) -> None:
         """Scale the output so far to the new maxima."""
+        if not self.slack:
+            self._rescale()
+            return
+        grows = reduce(or_, [factor != 1.0 for factor in self.factors])
+        with pd.if_(pd.ptx.vote.sync.any.pred(grows, ALL_LANES)):
+            self._rescale()
+
+    def _rescale(self) -> None:
         for row, factor in zip(self.output.rows(), self.factors, strict=True):
             for value in row.registers:
                 value *= factor

@@ -387,9 +387,16 @@ def attention_section() -> str:
         f"{2e-6 * 64 * length * 8 * 2 * int(d) / p.ours['rest']:.1f} TB/s (D = {d})"
         for (d, _, length, _), p in of_attention("decode").items()
     )
+    latent = {heads: p for (_, heads, length, _), p in of_attention("mla").items() if length == 8192}
+    moved, products = 2e-6 * 128 * 8192 * 576, 2e-6 * 128 * 128 * 8192 * (576 + 512)
+    rates = [f"{moved / latent['16/1'].ours[t]:.1f}" for t in ("rest", "held")]
+    speeds = [digits(products / latent["128/1"].ours[t]) for t in ("rest", "held")]
+    e4m3 = [digits(speed(p)) for p in of_attention("fp8").values()]
     return f"""bf16, 16,384 queries: TFLOP/s of `attention()` at rest, then its speed relative to cuDNN. Causal
 FLOPs are half. Gradients, deterministic, reach {min(gradients):.2f} to {max(gradients):.2f} of cuDNN's.
-Decoding (64 × 8,192 keys, 64 / 8 heads): {decoded}.
+Decoding (64 × 8,192 keys, 64 / 8 heads): {decoded}. MLA decoding (128 × 8,192 keys), at rest / held:
+{" / ".join(rates)} TB/s with 16 heads, {" / ".join(speeds)} TFLOP/s with 128.
+e4m3 (`attention_fp8`, D = 128, 16 heads, 16,384): {e4m3[0]} TFLOP/s, {e4m3[1]} causal.
 
 {table(head, rows)}
 {origins(runs("attention"))}"""

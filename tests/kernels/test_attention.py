@@ -260,6 +260,14 @@ def test_refusals_of_decoding(case):
     assert error.value.message == message
 
 
+def test_lengths_beyond_the_pages_are_refused():
+    q, pages, table = np.ones((2, 4, 64), BF16), np.ones((3, 16, 2, 64), BF16), np.zeros((2, 3), np.int32)
+    with pytest.raises(pd.LaunchError) as error:
+        attention_decode(q, pages, pages, table, np.array([48, 49], np.int32))
+    assert error.value.message == "`lengths[1]` is 49; the pages of a sequence have 48 rows"
+    assert error.value.help == "pass lengths of 0 to 48, or a page table with more columns"
+
+
 def arrays(shape=(1, 2, 8, 64), kv=(1, 2, 8, 64), dtype=BF16):
     return np.ones(shape, dtype), np.ones(kv, dtype), np.ones(kv, dtype)
 

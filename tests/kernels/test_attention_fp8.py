@@ -37,7 +37,9 @@ def check(where, rng, q_shape, kv_heads, n, dtype=BF16, **options):
     found, lse = map(where.values, result)
     exact = [x.astype(np.float64) * s[:, :, None, None] for x, s in ((q, scale_q), (k, scale_k), (v, scale_v))]
     wanted, sums = reference(*exact, **options)
-    np.testing.assert_allclose(lse, sums, atol=5e-3)  # tensor cores add 8-bit products with fewer bits than float32 has
+    np.testing.assert_allclose(
+        lse, sums, rtol=1e-3, atol=5e-3
+    )  # tensor cores add 8-bit products with fewer bits than float32 has
     within, _ = reference(*exact[:2], np.abs(exact[2]), **options)  # the weights times the absolute values
     error = np.abs(found - wanted)
     assert (error <= ROUNDING * within + 2.0**-8 * np.abs(wanted) + 1e-6).all()
@@ -51,6 +53,7 @@ CASES = {
     "groups of heads": ((2, 4, 70, D), 2, 129, {"dtype": np.float16, "scale": 0.2}),
     "window": ((1, 1, 140, D), 1, 400, {"window": (130, 20)}),
     "long": ((1, 1, 64, D), 1, 1000, {}),
+    "maxima that grow by more than 2**4": ((1, 1, 64, D), 1, 600, {"scale": 0.5}),
     "no keys": ((1, 1, 20, D), 1, 0, {}),
 }
 

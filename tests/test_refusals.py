@@ -56,7 +56,7 @@ HONEST = {
     "a tuple that is read in the end": "d = m[0], m[1]\na, b = d\na += 1.0\nb += 1.0\nx[0] = d[0] + d[1]",
     "a tuple for a helper": "def f(d):\n    a, b = d\n    a.set(b)\nf((m[0], m[1]))\nx[0] = m[0]",
     "all pairs": PAIRS,
-    "all pairs by numbers": "a = m[:2]\nm[0] += 1.0\nfor i in range(2):\n    for j in range(2):\n        if i != j:\n            x[0] = a[i] * m[j]",
+    "all pairs by numbers": "a = m\nm[0] += 1.0\nfor i in range(2):\n    for j in range(2):\n        if i != j:\n            x[0] = a[i] * m[j]",
     "a square in a helper": "def dot(a, b):\n    return a[0] * b[0]\nm[0] += 1.0\nx[0] = dot(m, m)",
     "a square of two parameters": "def product(a, b):\n    return a * b\nm[0] += 1.0\nx[0] = product(m[0], m[0])",
     "zip of one list": "d = m\nm[0] += 1.0\nx[0] = sum([a * b for a, b in zip(m, d)])",

@@ -1,9 +1,9 @@
 """Detect two Python names for one variable, where a write through one name changes the other.
 
 `old = m` copies nothing: both names refer to the same variable object. A write is therefore refused if an assignment
-has bound another name to the variable, or copied a list that holds it, and that name is read later. An operator is
-refused if it gets one variable that was written twice, through two different paths: with `old = (m, l)`, `m - old[0]`
-is 0.
+has bound another name to the variable, or to a second container of the same variables, and that name is read later. An
+operator is refused if it gets one variable that was written twice, through two different paths: with `old = (m, l)`,
+`m - old[0]` is 0.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import dis
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import lru_cache
+from itertools import pairwise
 from types import CodeType, SimpleNamespace
 from typing import Any, NoReturn
 
@@ -28,11 +29,7 @@ from ptxdsl.trace.targets import target_of
 
 _COPYING = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "BINARY_SUBSCR", "COPY", "SWAP")
 _MEMBERS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_CONST")
-_COPIERS = {"list", "tuple", "dict", "copy", "replace"}
-_STEPS = ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "LOAD_METHOD", "PUSH_NULL", "PRECALL")
-_NAMED = _STEPS[:-2]
-_FILLS = ("LIST_EXTEND", "DICT_UPDATE", "DICT_MERGE")
-_LOOP_ENDS = ("END_FOR", "POP_ITER", "POP_TOP", "SWAP", "JUMP_BACKWARD")  # instructions of an inlined comprehension
+_PLAIN = {int, float, bool, str, type(None)}
 _TARGET = re.compile(r"([\w.\[\]'\"]+?)\s*(?:\.set\b|[-+*/%&|^<>]+=)|.*\bout=(\w[\w.\[\]]*)")
 
 
@@ -98,23 +95,25 @@ def _live_names(names: Names, builder: Builder) -> frozenset[str]:
 
 
 def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
-    """Refuse a write if a copied list, tuple, dict or object that holds the variable is read later."""
-    root = re.split(r"\W", written)[0] if written else None
-    live = _live_names(names, builder)
-    for copy in sorted(copied_names(names.code) & live - {root}):
-        held = _held_in(names.values.get(copy))
-        if not any(_is_variable(value, variable) for value in held):
-            continue
-        attributes = getattr(names.values.get(root or ""), "__dict__", {})
-        for original, container in [
-            *names.values.items(),
-            *((f"{root}.{n}", value) for n, value in attributes.items()),
-        ]:
-            if isinstance(names.values[copy], list | tuple) and _is_object(container):
-                continue
-            is_read = original.partition(".")[0] in {root, *live}
-            if is_read and container is not names.values[copy] and [*map(id, _held_in(container))] == [*map(id, held)]:
-                _refuse_copied(copy, original, container)
+    """Refuse a write if a list, tuple, dict or object that holds the variables of an earlier one is read later."""
+    root = re.split(r"\W", written)[0] if written else ""
+    bound, live = _first_bound(names.code), _live_names(names, builder)
+    for copy in sorted(bound.keys() & live - {root}):
+        if any(_is_variable(value, variable) for value in _held_in(names.values.get(copy))):
+            attributes = getattr(names.values.get(root), "__dict__", {})
+            others = {**names.values, **{f"{root}.{name}": value for name, value in attributes.items()}}
+            for original, container in others.items():
+                name = original.partition(".")[0]
+                is_earlier = name in {root, *live} and bound.get(name, -1) < bound[copy]
+                if is_earlier and _is_copy(names.values[copy], container):
+                    _refuse_copied(copy, original, container)
+
+
+def _is_copy(copy: Any, container: Any) -> bool:
+    """True if two containers hold the same variables; a list of an object's fields is made to be used as a list."""
+    is_field = isinstance(copy, list | tuple) and _is_object(container)
+    is_other = copy is not container and not is_field
+    return is_other and [*map(id, _held_in(container))] == [*map(id, _held_in(copy))]
 
 
 def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
@@ -135,6 +134,8 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
 
 def _held_in(container: Any) -> list[Any]:
     """Return the values in a list, tuple, dict or object, including nested lists."""
+    if type(container) in _PLAIN or hasattr(type(container), "traced"):
+        return []
     container = _by_name(container) if _is_object(container) else container
     if not isinstance(container, list | tuple | dict | deque):
         return []
@@ -214,7 +215,7 @@ def _copies_members(code: CodeType) -> bool:
 
 
 def _has_copies(code: CodeType) -> bool:
-    return bool(_copied(code) or copied_names(code) or _copies_members(code))
+    return bool(_copied(code) or len(_first_bound(code)) > 1 or _copies_members(code))
 
 
 def _holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
@@ -282,69 +283,12 @@ def _root(path: ast.expr) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def copied_names(code: CodeType) -> frozenset[str]:
-    """Return the names that are bound to a full copy of a container, which holds the same variables: `list(m)`,
-    `m.copy()`, `m[:]`, `[*m]`, `[v for v in m]`, `copy.copy(m)`, `replace(m)`, `dict(vars(m))`, `C(**vars(m))`.
-    """
-    listing = _without_views([i for i in bytecode(code) if i.opname not in ("CACHE", "NOP", "RESUME")])
-    bound = [names_of(i)[1] for n, i in enumerate(listing) if i.opname.startswith("STORE_") and _copies(listing, n - 1)]
-    return frozenset().union(*bound)
-
-
-def _without_views(listing: list[dis.Instruction]) -> list[dis.Instruction]:
-    """Replace calls of `vars` in a listing by their argument: a copy of one copies the other."""
-    left: list[dis.Instruction] = []
-    for instruction in listing:
-        named = [i for i in left[-4:] if i.opname.startswith(_NAMED)]
-        if instruction.opname == "CALL" and instruction.arg == 1 and [i.argval for i in named[-2:-1]] == ["vars"]:
-            left = [i for i in left if i is not named[-2] and not (i is left[-1] and i.opname == "PRECALL")]
-        else:
-            left.append(instruction)
-    return left
-
-
-def _copies(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """True if the result of an instruction is such a copy."""
-    last, before = listing[n], listing[: max(n, 0)]
-    if last.opname == "CALL":
-        return _calls_copier(before)
-    if last.opname in ("LIST_TO_TUPLE", "CALL_INTRINSIC_1"):
-        return _copies(listing, n - 1)
-    if last.opname == "CALL_FUNCTION_EX":
-        return bool(before) and before[-1].opname == "DICT_MERGE" and _copies(listing, n - 1)
-    if last.opname in _FILLS:
-        first = next((i for i in reversed(before) if not i.opname.startswith(_STEPS)), None)
-        return first is not None and first.opname in ("BUILD_LIST", "BUILD_MAP") and first.arg == 0
-    if last.opname in ("BINARY_SUBSCR", "BINARY_SLICE") or last.argrepr == "[]":
-        bounds = [i for i in before[-3:] if i.opname == "LOAD_CONST"]
-        return bool(bounds) and all(i.argval in (None, slice(None, None, None)) for i in bounds)
-    if last.opname in _LOOP_ENDS or (n > 0 and last.opname == "STORE_FAST" and before[-1].opname == "SWAP"):
-        return _copies(listing, n - 1)
-    return last.opname == "LIST_APPEND" and _takes_each(listing, n - 1)
-
-
-def _calls_copier(before: Sequence[dis.Instruction]) -> bool:
-    """True if the call after these instructions is `list`, a method `copy`, or a comprehension that copies."""
-    for n in reversed(range(len(before))):
-        if not before[n].opname.startswith(_STEPS):
-            return before[n].opname == "GET_ITER" and _comprehends(before[:n])
-        if before[n].opname.startswith(_NAMED) and before[n].argval in _COPIERS:
-            return True
-    return False
-
-
-def _comprehends(before: Sequence[dis.Instruction]) -> bool:
-    """True if a comprehension compiled as a function takes each element unchanged."""
-    position = next((n for n in reversed(range(len(before))) if before[n].opname == "MAKE_FUNCTION"), 0)
-    code = before[position - 1].argval if position else None
-    listing = bytecode(code) if isinstance(code, CodeType) else []
-    return any(i.opname == "LIST_APPEND" and _takes_each(listing, n - 1) for n, i in enumerate(listing))
-
-
-def _takes_each(listing: Sequence[dis.Instruction], n: int) -> bool:
-    """True if a loop stores its element unchanged, or a copy of it."""
-    last, before = listing[n], listing[n - 1]
-    if last.opname == "STORE_FAST_LOAD_FAST":
-        return len(set(last.argval)) == 1
-    kept = last.opname == "LOAD_FAST" and before.opname == "STORE_FAST" and last.argval == before.argval
-    return kept or _copies(listing, n)
+def _first_bound(code: CodeType) -> dict[str, int]:
+    """Return where each name is bound first, other than by a loop."""
+    listing = [i for i in bytecode(code) if i.opname not in ("CACHE", "NOP")]
+    bound: dict[str, int] = {}
+    for before, instruction in pairwise(listing):
+        if instruction.opname.startswith("STORE_") and before.opname not in ("FOR_ITER", "UNPACK_SEQUENCE"):
+            for name in names_of(instruction)[1]:
+                bound.setdefault(name, instruction.offset)
+    return bound

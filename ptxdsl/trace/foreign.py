@@ -176,10 +176,9 @@ class Foreign:
         refuse(f"`{symbol}` is not supported for `{self.name}`, which is {self._noun}", help or self._instead)
 
     def __getattr__(self, name: str) -> NoReturn:
-        known = [attribute for attribute in dir(type(self)) if not attribute.startswith("_")]
-        if name.startswith("_") or name in known or name == "name":
+        if name.startswith("_") or hasattr(type(self), name) or name == "name":
             raise AttributeError(name)
-        near = difflib.get_close_matches(name, known, 1)
+        near = difflib.get_close_matches(name, [known for known in dir(type(self)) if not known.startswith("_")], 1)
         help = _INSTEAD.get(name) or (f"did you mean `{near[0]}`?" if near else self._instead)
         refuse(f"`{self.name}` has no `{name}`", help, UnknownName)
 

@@ -13,7 +13,6 @@ import dis
 import re
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
 from dataclasses import is_dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -42,14 +41,14 @@ def check_aliases(builder: Builder, site: Site, variable: Any) -> None:
             f"`[{text}] * …` ({declared}) is one variable several times: writing one element changes all of them",
             f"make a variable for each: `[pd.var({variable.type}, …) for _ in range(…)]`",
         )
-    if not _may_alias(site.codes):
-        return
-    for depth, names in enumerate(names_of_calls(builder.code, _has_copies)):
+    for depth, names in enumerate(names_of_calls(builder.code, lambda code: True)):
         if names is not None:
             written = _written_name(site) if depth == 0 else None
-            _check(names, variable, written, builder)
-            _check_lists(names, variable, written, builder)
-            _check_members(names, variable, written, builder)
+            live = live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
+            _check(names, variable, written, live)
+            _check_lists(names, variable, written, live)
+            if written:
+                _check_members(names, variable, written)
 
 
 def _written_name(site: Site) -> str | None:
@@ -74,13 +73,12 @@ def _begins(instruction: dis.Instruction) -> tuple[int | None, int | None]:
     return (location.lineno, location.col_offset) if location else (None, None)
 
 
-def _check(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+def _check(names: Names, variable: Any, written: str | None, live: frozenset[str]) -> None:
     """Refuse a write if another local name of the variable is read later. `written` is the name written through, None
     if unknown."""
     bound = [name for name, value in names.values.items() if _is_variable(value, variable)]
     if not bound or (len(bound) == 1 and written in (None, bound[0])):
         return
-    live = _live_names(names, builder)
     others = [name for name in bound if name in live and name != written]
     both = [written, *others] if written else others
     copies = [name for name in both if _is_copied(names, name)]
@@ -89,15 +87,10 @@ def _check(names: Names, variable: Any, written: str | None, builder: Builder) -
         _refuse(copies[-1], original, names.values[others[0]])
 
 
-def _live_names(names: Names, builder: Builder) -> frozenset[str]:
-    """Return the names that are read later, including by loop conditions."""
-    return live_after(names.code, names.offset).union(*(region.condition for region in builder.regions))
-
-
-def _check_lists(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+def _check_lists(names: Names, variable: Any, written: str | None, live: frozenset[str]) -> None:
     """Refuse a write if a list, tuple, dict or object that holds the variables of an earlier one is read later."""
     root = re.split(r"\W", written)[0] if written else ""
-    bound, live = _first_bound(names.code), _live_names(names, builder)
+    bound = _first_bound(names.code)
     for copy in sorted(bound.keys() & live - {root}):
         if any(_is_variable(value, variable) for value in _held_in(names.values.get(copy))):
             attributes = getattr(names.values.get(root), "__dict__", {})
@@ -116,9 +109,9 @@ def _is_copy(copy: Any, container: Any) -> bool:
     return is_other and [*map(id, _held_in(container))] == [*map(id, _held_in(copy))]
 
 
-def _check_members(names: Names, variable: Any, written: str | None, builder: Builder) -> None:
+def _check_members(names: Names, variable: Any, written: str) -> None:
     """Refuse a write if another attribute or dict entry that holds the variable is read later."""
-    root, *path = re.findall(r"\w+", written or "")[:2] or [""]
+    root, *path = re.findall(r"\w+", written)[:2]
     holder = names.values.get(root)
     members = holder if isinstance(holder, dict) else getattr(holder, "__dict__", {})
     others = (
@@ -129,7 +122,7 @@ def _check_members(names: Names, variable: Any, written: str | None, builder: Bu
     behind = {str(i.argval) for i in bytecode(names.code) if i.offset > names.offset and i.opname in _MEMBERS}
     for name in behind.intersection(map(str, others)):
         copy = f"{root}[{name!r}]" if holder is members else f"{root}.{name}"
-        _refuse(copy, str(written), members[name])
+        _refuse(copy, written, members[name])
 
 
 def _held_in(container: Any) -> list[Any]:
@@ -203,38 +196,6 @@ def _copied(code: CodeType) -> dict[str, list[int]]:
 def _is_subscript(instruction: dis.Instruction) -> bool:
     """True for an element access as Python 3.14 spells it."""
     return instruction.opname == "BINARY_OP" and instruction.argrepr == "[]"
-
-
-@lru_cache(maxsize=256)
-def _copies_members(code: CodeType) -> bool:
-    """True if an attribute or entry is bound to another one: `state.old = state.m`."""
-    listing = bytecode(code)
-    stores = ((n, {"STORE_ATTR": 2, "STORE_SUBSCR": 3}.get(i.opname, 0)) for n, i in enumerate(listing))
-    sources = [listing[n - back] for n, back in stores if back and n >= back]
-    return any(i.opname in ("LOAD_ATTR", "BINARY_SUBSCR") or _is_subscript(i) for i in sources)
-
-
-def _has_copies(code: CodeType) -> bool:
-    return bool(_copied(code) or len(_first_bound(code)) > 1 or _copies_members(code))
-
-
-def _holds_of_any(question: Callable[[CodeType], object]) -> Callable[[tuple[CodeType, ...]], bool]:
-    """Return a function that is True if `question` holds for any code object of a site.
-
-    Results are cached by identity, and the code objects are kept alive: hashing code takes longer than examining it.
-    """
-    answers: dict[int, tuple[tuple[CodeType, ...], bool]] = {}
-
-    def holds(codes: tuple[CodeType, ...]) -> bool:
-        known = answers.get(id(codes))
-        if known is None:
-            known = answers[id(codes)] = codes, any(map(question, codes))
-        return known[1]
-
-    return holds
-
-
-_may_alias = _holds_of_any(_has_copies)
 
 
 def check_two_ways(variable: Any) -> None:

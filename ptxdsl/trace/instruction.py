@@ -191,14 +191,14 @@ class Scalar(Source, metaclass=ScalarType):
     if TYPE_CHECKING:  # the operators of `value.Value`, which all scalars are
 
         def _binary(self, other: ScalarLike) -> Scalar: ...
-        def _equal(self, other: object) -> Scalar: ...
 
         __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _binary
         __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = _binary
         __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = _binary
         __lt__ = __le__ = __gt__ = __ge__ = _binary
-        __eq__ = __ne__ = _equal  # type: ignore[assignment]
 
+        def __eq__(self, other: object) -> Scalar: ...  # type: ignore[override]
+        def __ne__(self, other: object) -> Scalar: ...  # type: ignore[override]
         def __invert__(self) -> Scalar: ...
         def __neg__(self) -> Scalar: ...
         def __abs__(self) -> Scalar: ...

@@ -193,7 +193,21 @@ OF_KERNELS = (
         r"attention",
     ),
     (
-        r"attention(_mla)?\.py|latent\.py",
+        r"latent\.py",
+        r"bar\.sync 0;",
+        r"removed|behind ld\.global",
+        "the thread that initialises these mbarriers begins the copies that all others wait for first",
+        r"^attention, MLA",
+    ),
+    (
+        r"latent\.py",
+        r"bar\.sync 1, 128;",
+        r"removed|behind stmatrix",
+        "a wgmma ends for all warps at once here; the manual promises wgmma.wait_group to the executing threads alone",
+        r"^attention, MLA",
+    ),
+    (
+        r"attention(_mla)?\.py",
         r"bar\.sync 0;",
         r"removed",
         "the barrier of the next ring orders the initialisation of these mbarriers too",

@@ -20,7 +20,7 @@ from torch.nn.functional import relu
 
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
-from ptxdsl.kernels.choose import candidates
+from ptxdsl.kernels.candidates import candidate
 from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
@@ -126,7 +126,7 @@ def tiles(x: torch.Tensor, w: torch.Tensor, layer: Layer) -> Iterator[tuple[str,
     images, filters = (np.empty(tuple(array.shape), dtype) for array in (x, w))
     problem = convolution_of(images, filters, None, window(layer.pad, layer.stride, 1))
     for _, config in ranked_products(window_facts(problem.sizes, problem.product), rates_of(0)):
-        yield candidates.label(config), config
+        yield candidate.label(config), config
 
 
 def label(case: Case) -> common.Row:

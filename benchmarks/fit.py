@@ -23,19 +23,18 @@ import common
 import numpy as np
 from warpgroup_cases import FACTS, GROUPS, PINGPONG
 
-from ptxdsl.kernels.choose.candidates import (
+from ptxdsl.kernels.candidates.candidate import Candidate, label
+from ptxdsl.kernels.candidates.facts import Facts, ListFacts, ProductFacts, ProductKind, class_name
+from ptxdsl.kernels.candidates.sm80 import (
     LEAST_SCATTERED,
-    Candidate,
     candidate,
     candidates_of_convolutions,
     candidates_of_products,
-    label,
     of_groups,
 )
+from ptxdsl.kernels.candidates.sm90 import candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.choose.estimate import estimate
-from ptxdsl.kernels.choose.facts import Facts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.choose.rates import FOLDER, PathRates, Rates, known, rates_of, write
-from ptxdsl.kernels.choose.warpgroups import candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
 from ptxdsl.kernels.gemm import gemm

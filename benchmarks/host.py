@@ -24,8 +24,8 @@ from ptxdsl import driver
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.candidates import MEDIUM
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm80 import MEDIUM
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig

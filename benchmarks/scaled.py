@@ -21,7 +21,7 @@ import variants
 from protocols import Run
 
 from ptxdsl.errors import Error
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

@@ -15,7 +15,7 @@ import common
 import torch
 from protocols import Run
 
-from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM
+from ptxdsl.kernels.candidates.sm80 import LARGE, MEDIUM
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm
 from ptxdsl.schedule import (

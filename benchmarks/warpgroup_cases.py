@@ -32,8 +32,8 @@ import numpy as np
 from ptxdsl.kernels.call.convolutions.gradients import dgrad_problem, gradient_facts, wgrad_problem
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
-from ptxdsl.kernels.choose.candidates import label
-from ptxdsl.kernels.choose.facts import Facts, GroupFacts, ListFacts, ProductFacts
+from ptxdsl.kernels.candidates.candidate import label
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts
 from ptxdsl.kernels.choose.products import (
     Ranked,
     ranked_convolutions,

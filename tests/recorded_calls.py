@@ -7,8 +7,8 @@ Calls are drawn from `tests.random_calls` and `tests.shipped` by fixed seeds. No
 and their arguments are checked. The record has one line of JSON for each call, with the kernel, grid, block, shared
 memory, arguments and a hash of the PTX of each launch, or the text of the refusal. A change of the structure of
 `ptxdsl/kernels` must leave it identical. With `--plans` kernels are not traced: the record has the constants that they
-are made for, as Python shows them, which takes a twentieth of the time and is for a change of `call/` or `choose/`
-alone."""
+are made for, as Python shows them, which takes a twentieth of the time and is for a change of `call/`, `candidates/`
+or `choose/` alone."""
 
 from __future__ import annotations
 

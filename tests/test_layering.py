@@ -51,6 +51,7 @@ ROOMS = {
         {"store"},
         {"sm80", "sm90"},
         {"reorder", "config"},
+        {"candidates"},
         {"choose"},
         {"call"},
         {"flash"},

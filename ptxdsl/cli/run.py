@@ -9,7 +9,7 @@ from ptxdsl.cli.numbers import number, seed
 from ptxdsl.cli.process import FAILURE, UsageError
 from ptxdsl.cli.targets import override
 from ptxdsl.cli.trial import Trial, default_device
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import ranked_by_warps
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig

@@ -14,7 +14,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, hashable
 from ptxdsl.kernels.call.elsewhere import public_convolution
-from ptxdsl.kernels.choose.candidates import DEEP
+from ptxdsl.kernels.candidates.sm80 import DEEP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.product import Product, Products, View

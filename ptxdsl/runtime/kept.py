@@ -42,7 +42,8 @@ _TRACING = tuple(
         "trace", "types", "verify",
     )
 )  # fmt: skip
-_BESIDE = "ptxdsl.kernels.call", "ptxdsl.kernels.choose"  # they choose the kernel to trace; no trace reads them
+# They choose the kernel to trace; no trace reads them.
+_BESIDE = tuple(f"ptxdsl.kernels.{room}" for room in ("call", "choose", "candidates"))
 
 
 @dataclass(frozen=True, slots=True)

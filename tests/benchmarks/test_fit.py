@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from ptxdsl.kernels.choose.candidates import label
+from ptxdsl.kernels.candidates.candidate import label
+from ptxdsl.kernels.candidates.facts import ProductFacts, class_name
+from ptxdsl.kernels.candidates.sm90 import candidates_of_product
 from ptxdsl.kernels.choose.estimate import estimate
-from ptxdsl.kernels.choose.facts import ProductFacts, class_name
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import candidates_of_product
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.types import bf16
 

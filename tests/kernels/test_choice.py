@@ -7,9 +7,11 @@ from math import inf
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.candidates import ALONE, CONVOLUTIONS, GROUPED, OF_HALVES, candidate, label
+from ptxdsl.kernels.candidates.candidate import ALONE, label
+from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts, ProductFacts, ProductKind, class_name
+from ptxdsl.kernels.candidates.sm80 import CONVOLUTIONS, GROUPED, OF_HALVES, candidate
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.choose.estimate import estimate
-from ptxdsl.kernels.choose.facts import GroupFacts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.choose.products import (
     best,
     choose_groups,
@@ -20,7 +22,6 @@ from ptxdsl.kernels.choose.products import (
     ranked_products,
 )
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.product.operands import Extra, Operands, Scaling
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import bf16, e4m3, f16, f32, s8, s32

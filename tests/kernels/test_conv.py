@@ -11,9 +11,9 @@ import ptxdsl as pd
 from ptxdsl import f16, f32, f64, s8, s32
 from ptxdsl.kernels.call.convolutions.conv import plan_of
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
-from ptxdsl.kernels.choose.candidates import CUBE as SMALL
-from ptxdsl.kernels.choose.candidates import DEEP, NARROW, TALL, of_convolutions
-from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.candidates.sm80 import CUBE as SMALL
+from ptxdsl.kernels.candidates.sm80 import DEEP, NARROW, TALL, of_convolutions
 from ptxdsl.kernels.choose.products import ranked_convolutions
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

@@ -13,10 +13,10 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel

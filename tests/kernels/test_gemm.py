@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
+from ptxdsl.kernels.candidates.sm80 import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.product.operands import Operands

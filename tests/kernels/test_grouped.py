@@ -14,8 +14,8 @@ from ptxdsl.arrays import AddressTable, describe
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.groups.grouped import deal_of, traits_of
 from ptxdsl.kernels.call.groups.table import STRIP, deal
-from ptxdsl.kernels.choose.candidates import GROUPED
-from ptxdsl.kernels.choose.facts import ListFacts
+from ptxdsl.kernels.candidates.facts import ListFacts
+from ptxdsl.kernels.candidates.sm80 import GROUPED
 from ptxdsl.kernels.choose.products import ranked_groups_by_warps
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

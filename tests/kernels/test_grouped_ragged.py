@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
-from ptxdsl.kernels.choose.candidates import GROUPED
+from ptxdsl.kernels.candidates.sm80 import GROUPED
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.product.operands import Operands

@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm90 import WHOLE
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import WHOLE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm

@@ -9,7 +9,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call import gemm as module
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.candidates.sm80 import SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel, warpgroup_gemm_kernel
 from tests.fake_driver import FakeCuda, installed

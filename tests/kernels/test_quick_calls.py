@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.matrix import list_maker, maker
-from ptxdsl.kernels.choose.candidates import SMALL
+from ptxdsl.kernels.candidates.sm80 import SMALL
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.conv import conv2d, warpgroup_conv2d_kernel
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad, wgrad_kernel

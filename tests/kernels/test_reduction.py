@@ -11,7 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import ptr, u32, u64
 from ptxdsl.emulate.run.machine import LANES
-from ptxdsl.kernels.choose.candidates import LARGE
+from ptxdsl.kernels.candidates.sm80 import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm, gemm_kernel

@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled.scales import configured
-from ptxdsl.kernels.choose.facts import GroupFacts
+from ptxdsl.kernels.candidates.facts import GroupFacts
 from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

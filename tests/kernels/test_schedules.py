@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.choose.candidates import LARGE, MEDIUM, SMALL
+from ptxdsl.kernels.candidates.sm80 import LARGE, MEDIUM, SMALL
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import gemm, gemm_kernel
 from ptxdsl.kernels.tiles.persistent import Persistent

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.choose.facts import (
+from ptxdsl.kernels.candidates.facts import (
     GroupFacts,
     ListClass,
     ListFacts,

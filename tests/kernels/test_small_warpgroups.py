@@ -12,10 +12,10 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm90 import MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import DEFAULT, known, rates_of
-from ptxdsl.kernels.choose.warpgroups import MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column, per_row
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel

@@ -12,7 +12,7 @@ from ptxdsl import driver
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.memory import CALLS
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.choose.candidates import LARGE
+from ptxdsl.kernels.candidates.sm80 import LARGE
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, per_column, per_row, relu, scale_rows_and_columns
 from ptxdsl.kernels.gemm import gemm

@@ -12,10 +12,10 @@ import pytest
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm90 import ANY
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import ANY
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands

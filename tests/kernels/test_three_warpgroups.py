@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

@@ -27,8 +27,8 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject
+from ptxdsl.kernels.candidates.sm80 import SMALL
 from ptxdsl.kernels.choose import promising as choice_of_trials
-from ptxdsl.kernels.choose.candidates import SMALL
 from ptxdsl.kernels.choose.promising import MOST, TuningCandidate, promising
 from ptxdsl.kernels.config import NO_OPERANDS, WGMMA, GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d

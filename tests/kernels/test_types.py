@@ -12,8 +12,8 @@ from ptxdsl import config, f16, f32, f64, s8, s32
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.choose.candidates import OF_BYTES, OF_WORDS
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm80 import OF_BYTES, OF_WORDS
 from ptxdsl.kernels.choose.products import ranked_by_warps
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

@@ -10,7 +10,8 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError, ScheduleError
 from ptxdsl.kernels import epilogue
-from ptxdsl.kernels.choose import candidates
+from ptxdsl.kernels.candidates import sm80
+from ptxdsl.kernels.candidates.candidate import labelled
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
 from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
@@ -30,13 +31,13 @@ from tests.machines import NAMES
 from tests.random_calls.drawing import Draw
 
 # Tiles of the sm_80 path: more than are candidates, and some that are no powers of two
-HALVES = candidates.labelled("""
+HALVES = labelled("""
     128x256x64/64x64/3 128x256x64/64x64/4 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4 128x128x64/64x64x32/6
     128x64x128/64x32x64/4 64x128x64/32x64/4 64x128x64/32x64/8 64x64x64/32x32/5 64x64x128/64x32x64/6
     64x32x128/32x32x64/4 32x64x128/32x32x64/8 32x64x64/32x32x32/6 32x32x256/32x32x64/6 16x64x256/16x64x64/4
     16x64x128/16x32x32/5 16x32x256/16x32x64/8 32x16x256/32x16x64/6
 """)
-UNEVEN = candidates.labelled("48x96x32/48x32/3 96x32x32/32x32/2 112x80x32/112x16/3 48x64x64/48x32x32/3")
+UNEVEN = labelled("48x96x32/48x32/3 96x32x32/32x32/2 112x80x32/112x16/3 48x64x64/48x32x32/3")
 
 
 def wgmma_config(draw: Draw, inputs: str, *, groups: bool = False, **fields: Any) -> GemmConfig | None:
@@ -59,11 +60,11 @@ def wgmma_config(draw: Draw, inputs: str, *, groups: bool = False, **fields: Any
 def warp_config(draw: Draw, inputs: str, **fields: Any) -> GemmConfig | None:
     """For the path of all GPUs."""
     if inputs in ("f16", "bf16"):
-        known = draw.one_of(HALVES, candidates.OF_ODD_HALVES, candidates.GROUPED, UNEVEN)
+        known = draw.one_of(HALVES, sm80.OF_ODD_HALVES, sm80.GROUPED, UNEVEN)
     elif inputs in ("f32", "f64"):
-        known = candidates.OF_WORDS[TYPES[inputs]]
+        known = sm80.OF_WORDS[TYPES[inputs]]
     else:
-        known = candidates.OF_BYTES
+        known = sm80.OF_BYTES
     if not draw.large:
         known = [config for config in known if config.tile[0] * config.tile[1] <= 4096] or known
     chosen = draw.one_of(*known)

@@ -13,7 +13,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, common_library, key_of
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned_once, wants_tuning, with_best
-from ptxdsl.kernels.choose.facts import VERSION
+from ptxdsl.kernels.candidates.facts import VERSION
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
 from ptxdsl.kernels.store.function import factors_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from math import ceil, prod
 
-from ptxdsl.kernels.choose.candidates import Candidate
-from ptxdsl.kernels.choose.facts import Facts, GroupFacts, ListFacts, ProductFacts
+from ptxdsl.kernels.candidates.candidate import Candidate
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts
 from ptxdsl.kernels.choose.rates import PathRates, Rates
 from ptxdsl.kernels.config import WGMMA
 from ptxdsl.kernels.product.operands import Operands

@@ -7,20 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
 
-from ptxdsl.kernels.choose.candidates import (
-    IN_COLUMNS,
-    IN_ROWS,
-    Candidate,
-    candidate,
-    candidates_of_convolutions,
-    candidates_of_products,
-    label,
-    of_groups,
-)
+from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, IN_ROWS, Candidate, label
+from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, class_name
+from ptxdsl.kernels.candidates.sm80 import candidate, candidates_of_convolutions, candidates_of_products, of_groups
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.choose.estimate import estimate
-from ptxdsl.kernels.choose.facts import Facts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.choose.rates import Rates
-from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.stages import stages_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from ptxdsl.kernels.choose.candidates import label
+from ptxdsl.kernels.candidates.candidate import label
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 
 CLOSE, MOST = 3.0, 24  # times the least estimate; candidates that are timed

@@ -30,7 +30,7 @@ from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import Ranked, best, choose_product, ranked_convolutions, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of

@@ -49,7 +49,7 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.choose.products import choose_product
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

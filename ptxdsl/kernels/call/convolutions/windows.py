@@ -17,7 +17,7 @@ from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.choose.facts import ProductFacts, ProductKind
+from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
 from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters

@@ -33,7 +33,7 @@ from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

@@ -36,7 +36,7 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
-from ptxdsl.kernels.choose.facts import GroupFacts, class_of_groups
+from ptxdsl.kernels.candidates.facts import GroupFacts, class_of_groups
 from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

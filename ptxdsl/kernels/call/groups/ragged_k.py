@@ -38,7 +38,7 @@ from ptxdsl.kernels.call.products.configure import check_mappable, configure, fa
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
-from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.choose.facts import GroupFacts, ListFacts
+from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts
 from ptxdsl.kernels.choose.products import Ranked
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands

@@ -8,10 +8,10 @@ from ptxdsl.errors import Error
 from ptxdsl.kernels.call.products.configure import configure
 from ptxdsl.kernels.call.products.lines import LineCopies, facts_with, takes_copies, ways_to_copy
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.choose.facts import ProductFacts, class_of
+from ptxdsl.kernels.candidates.facts import ProductFacts, class_of
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
 from ptxdsl.kernels.choose.products import Ranked, best, ranked_by_warps, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import INPUTS
 from ptxdsl.kernels.traits.traits import Traits

@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
 from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, Matrix, matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import time_of_product
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.product.operands import takes_wgmma

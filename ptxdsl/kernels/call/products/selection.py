@@ -27,10 +27,10 @@ from ptxdsl.kernels.call.products.lines import (
 )
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.tma import may_interleave
-from ptxdsl.kernels.choose.facts import ProductFacts
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing
 from ptxdsl.kernels.choose.products import best, choose_product, ranked_by_warps, time_by_warps, usual_tile
 from ptxdsl.kernels.choose.rates import Rates, rates_of
-from ptxdsl.kernels.choose.warpgroups import ANY, WHOLE, Sharing
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
 from ptxdsl.kernels.sm90.tiling import ARCH, INPUTS

@@ -34,7 +34,7 @@ from ptxdsl.kernels.call.scaled.scales import (
     scales_of,
 )
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.facts import ListFacts, class_of_list
+from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

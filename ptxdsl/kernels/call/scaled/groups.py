@@ -23,7 +23,7 @@ from ptxdsl.kernels.call.products.configure import check_mappable, facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads
 from ptxdsl.kernels.call.scaled.scales import ScaleShapes, scales_of, traits_of
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.facts import GroupFacts, class_of_groups
+from ptxdsl.kernels.candidates.facts import GroupFacts, class_of_groups
 from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of

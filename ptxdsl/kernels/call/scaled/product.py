@@ -22,12 +22,12 @@ from ptxdsl.kernels.call.scaled.scales import (
     scales_of,
 )
 from ptxdsl.kernels.call.scales import ScaledOperands
-from ptxdsl.kernels.choose.candidates import PERSISTENT
-from ptxdsl.kernels.choose.facts import ProductFacts, class_of
+from ptxdsl.kernels.candidates.candidate import PERSISTENT
+from ptxdsl.kernels.candidates.facts import ProductFacts, class_of
+from ptxdsl.kernels.candidates.sm90 import BLOCK_SCALED_SWAPPED
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.choose.warpgroups import BLOCK_SCALED_SWAPPED
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK

@@ -12,8 +12,8 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from ptxdsl.kernels.choose.candidates import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
-from ptxdsl.kernels.choose.facts import Facts, ProductFacts, ProductKind, depth_of
+from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
+from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST

@@ -1,4 +1,4 @@
-"""Candidates: configurations with what the estimate needs of their kernels, and the short lists of the sm_80 path.
+"""Candidates of the sm_80 path: short lists of tiles by types, loads and kernels, whole or with K shared by blocks.
 
 No candidate spills, also with the narrowest loads for which its list stands here.
 """
@@ -6,20 +6,17 @@ No candidate spills, also with the narrowest loads for which its list stands her
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from ptxdsl.kernels.choose.facts import ProductFacts
-from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig
+from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, Candidate, labelled
+from ptxdsl.kernels.candidates.facts import ProductFacts
+from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.product.operands import Operands, outputs
 from ptxdsl.kernels.sm80.tiling import MOST_REGISTERS
-from ptxdsl.kernels.tiles.cluster_strips import ClusterStrips
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
-from ptxdsl.kernels.tiles.persistent import Persistent, Strips
+from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import (
-    HorizontalThreadblockSwizzle,
-    IdentityThreadblockSwizzle,
     PersistentScheduler,
     StreamKThreadblockSwizzle,
     blocks_per_multiprocessor,
@@ -27,8 +24,6 @@ from ptxdsl.schedule import (
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32, f64
 
-PERSISTENT, IN_COLUMNS, IN_ROWS = Strips(), IdentityThreadblockSwizzle(1), HorizontalThreadblockSwizzle()
-ALONE = 1, 1  # a cluster of one block
 MOST_SLICES, LEAST_ITERATIONS = 32, 2  # blocks that share the K of a tile, and iterations of each
 LEAST_SCATTERED = 128 * 128  # elements of a tile from which blocks add up a share each, not the last block all
 MOST_CONV_SLICES, LEAST_CONV_ITERATIONS, MOST_CONV_BLOCKS = 8, 4, 4
@@ -36,55 +31,6 @@ LEAST_STREAMED = 8  # bytes of a load: narrower ones leave stream-K too few regi
 MOST_WAVES = 8  # of whole tiles, of which stream-K gains: of more the last wave is little
 # Blocks go down the columns of tiles where these have few rows: the order of ROWS_OF_EIGHT without its divisions
 FEW_ROWS, MOST_COLUMNS = ROWS_OF_EIGHT.rows, 65535
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A configuration. A multiprocessor holds `resident` of its blocks. An iteration loads `loaded` bytes of A and of B
-    through shared memory, and `fragments` bytes from there to registers."""
-
-    config: GemmConfig
-    resident: int
-    loaded: tuple[float, float]
-    fragments: float = 0.0
-
-    @property
-    def cluster(self) -> tuple[int, int]:
-        """The blocks along M and N that share loads."""
-        schedule = self.config.schedule
-        return schedule.blocks if isinstance(schedule, ClusterStrips) else ALONE
-
-
-def label(config: GemmConfig) -> str:
-    """The name of a configuration in tables: "128x256x64/64x64/3 split 2", "swap 16x64/10 cluster 2"."""
-    m, n, k = config.tile
-    if config.atom != WGMMA:
-        how = " stream-k" if isinstance(config.schedule, StreamKThreadblockSwizzle) else ""
-        how = f" split {config.split_k}" if config.split_k > 1 else how
-        return f"{m}x{n}x{k}/{'x'.join(map(str, config.warp))}/{config.stages}{how}"
-    schedule = config.schedule
-    name = f"{'swap ' * config.swap_ab}{'pingpong ' * config.pingpong}{m}x{n}/{config.stages}"
-    if isinstance(schedule, ClusterStrips):
-        kind = "interleaved" if isinstance(schedule, InterleavedStrips) else "clusters"
-        name += f" {kind} {'x'.join(map(str, schedule.blocks))}"
-    elif config.split_k > 1:
-        name += f" {config.reduction} {config.split_k}"
-    elif isinstance(schedule, StreamKThreadblockSwizzle):
-        name += " stream-k"
-    elif schedule in (IN_COLUMNS, IN_ROWS):
-        name += " one tile"
-    return name + f" staggered {config.stagger}" * (config.stagger > 0)
-
-
-def labelled(labels: str) -> tuple[GemmConfig, ...]:
-    """The configurations of the sm_80 path with these labels, separated by spaces."""
-    return tuple(_of_label(*each.split("/")) for each in labels.split())
-
-
-def _of_label(tile: str, warp: str, stages: str) -> GemmConfig:
-    m, n, k = map(int, tile.split("x"))
-    return GemmConfig(tile=(m, n, k), warp=tuple(map(int, warp.split("x"))), stages=int(stages))
-
 
 LARGE, SQUARE, MEDIUM, SMALL = labelled("128x256x64/64x64/3 128x128x64/64x64/3 128x128x32/64x64/4 64x64x32/32x32/4")
 OF_HALVES = labelled("""

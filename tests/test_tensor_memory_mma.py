@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl import b32, bf16, e4m3, e5m2, f16, f32, ptr, s8, s32, tf32, u8
+from ptxdsl import b32, bf16, e4m3, e5m2, f16, f32, ptr, s8, s32, tf32, u8, u32
 from ptxdsl.isa.narrow import scales_of_bytes, values
 from ptxdsl.layout import scale_layout
 from ptxdsl.layout.shared_operand import lines_layout
@@ -196,3 +196,56 @@ def test_stores_are_loaded_at_their_coordinates(rows, columns, first, rng):
     expected = np.hstack([x[:, :first], 2 * x[:, first:]])
     assert pd.emulate(doubled, 1, 128, x, rows=rows, columns=columns, first=first).findings == []
     np.testing.assert_array_equal(x, expected)
+
+
+A, B = (pd.TensorMap(f16, (rows, 64), swizzle=128) for rows in (128, 64))
+
+
+@pd.kernel(arch="sm_100a", reqntid=256)
+def with_epilogue(a: A, b: B, bias: ptr[f32], y: ptr[bf16], tiles: u32, columns: u32, steps: u32):
+    """y = relu(a @ b.T + bias) in bf16, with the epilogue of docs/howto/blackwell.md."""
+    a_tiles, b_tiles, n = a.shared(3), b.shared(3), columns * 64
+    ring = pd.Ring(3, stage_bytes=a.bytes + b.bytes, consumers=1)
+    ready = pd.Ring(2, producers=1, consumers=128, tensor_memory=True)
+    with pd.tensor_memory(128) as memory:
+        mma = pd.TensorMemoryMma(memory, "tcgen05.m128n64k16.f32.f16", a_tiles, b_tiles)
+        accumulators = mma.accumulators(stages=2)
+        with pd.warp(0), pd.elect():
+            for tile in pd.range(tiles):
+                for k in pd.range(steps):
+                    slot = ring.acquire()
+                    a.load(a_tiles.address(slot.index, 0, 0), (tile // columns * 128, k * 64), slot.full)
+                    b.load(b_tiles.address(slot.index, 0, 0), (tile % columns * 64, k * 64), slot.full)
+                    ring.commit()
+        with pd.warp(1), pd.elect():
+            for _ in pd.range(tiles):
+                stage = ready.acquire()
+                for k in pd.range(steps):
+                    slot = ring.wait()
+                    mma(accumulators[stage], slot, slot, accumulate=k > 0)
+                    ring.release(after_mma=True)
+                ready.commit(after_mma=True)
+        with pd.warpgroup(1):
+            for tile in pd.range(tiles):
+                stage = ready.wait()
+                for first in range(0, 64, 32):
+                    for row in accumulators[stage].load(first, 32).rows():
+                        i, column = tile // columns * 128 + row.index, tile % columns * 64 + row.first_column
+                        values = [
+                            pd.max(x + bias[column + k], 0.0) for x, k in zip(row.registers, row.offsets, strict=True)
+                        ]
+                        words = [
+                            pd.pack(low.to(bf16), high.to(bf16))
+                            for low, high in zip(values[::2], values[1::2], strict=True)
+                        ]
+                        for w in range(0, 16, 4):
+                            pd.ptx.st.global_.v4.b32(y + (i * n + column + 2 * w), words[w : w + 4])
+                ready.release()
+
+
+def test_an_epilogue_that_converts(rng):
+    a, b = (rng.integers(-3, 4, (rows, 192)).astype(np.float16) for rows in (256, 128))
+    bias, y = rng.integers(-9, 9, 128).astype(np.float32), np.zeros((256, 128), ml_dtypes.bfloat16)
+    assert pd.emulate(with_epilogue, 1, 256, a, b, bias, y, 4, 2, 3).findings == []
+    expected = np.maximum(a.astype(np.float32) @ b.astype(np.float32).T + bias, 0)
+    np.testing.assert_array_equal(y, expected.astype(ml_dtypes.bfloat16))

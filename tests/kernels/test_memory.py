@@ -105,7 +105,7 @@ def lists(count=3):
 
 def large_lists():
     """That go by wgmma."""
-    return [[Tensor(1024, 1024) for _ in range(4)], [Tensor(1024, 1024) for _ in range(4)]]
+    return [[Tensor(512, 1024) for _ in range(16)], [Tensor(1024, 512) for _ in range(16)]]
 
 
 BY_WGMMA = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
@@ -114,7 +114,7 @@ CASES = {
     "gemm": lambda: (gemm, [Tensor(64, 32), Tensor(32, 96)], Tensor(64, 96)),
     "batched": lambda: (gemm, [Tensor(4, 64, 32), Tensor(4, 32, 96)], Tensor(4, 64, 96)),
     "lists": lambda: (gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
-    "large lists": lambda: (gemm, large_lists(), [Tensor(1024, 1024) for _ in range(4)]),
+    "large lists": lambda: (gemm, large_lists(), [Tensor(512, 512) for _ in range(16)]),
     "grouped": lambda: (grouped_gemm, lists(), [Tensor(64, 96) for _ in range(3)]),
     "ragged": lambda: (grouped_gemm_ragged, [Tensor(90, 32), Tensor(3, 32, 96), int32(3)], Tensor(90, 96)),
     "masked": lambda: (grouped_gemm_masked, [Tensor(3, 64, 32), Tensor(3, 32, 96), int32(3)], Tensor(3, 64, 96)),

@@ -47,7 +47,7 @@ class Operation:
     these phases. An asynchronous memory operation is ordered after what precedes `issued` and before what follows
     `completed`; that of a copy that completes at an mbarrier is an operation on it, and is its own completion. `meeting`
     identifies the instance of a barrier, and `waits` is false for an arrival alone. `fences` are the state spaces of a proxy
-    fence.
+    fence. An asynchronous operation that `releases` passes on what precedes its issue.
     """
 
     thread: Thread
@@ -64,6 +64,7 @@ class Operation:
     waits: bool = True
     is_mbarrier: bool = False
     fences: tuple[str, ...] = ()
+    releases: bool = False
 
 
 def races(execution: list[Operation], observed: bool = True) -> set[tuple[Operation, Operation]]:
@@ -102,6 +103,9 @@ class Execution:
         self.release = self.where(lambda o: o.sem in ("release", "acq_rel", "sc"))
         self.overlap, self.complete_overlap = self.overlaps()
         self.program_order = self.same_thread & np.triu(~self.identity) & ~_either(self.is_async)
+        for n, operation in enumerate(operations):
+            if operation.releases and operation.issued is not None:
+                self.program_order[self.index[operation.issued], n] = True
 
     def where(self, holds) -> np.ndarray:
         """Return the set of operations for which a condition holds, as a boolean vector."""

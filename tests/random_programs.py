@@ -203,13 +203,15 @@ class Generator:
 
     def link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
         same_block = self.threads[source][0] == self.threads[target][0]
-        kinds = {self.flag_link: 4}
+        kinds: dict[Callable[[int, int], tuple[list[Step], list[Step]]], int] = {self.flag_link: 4}
         if same_block and self.threads[source][1] // 32 != self.threads[target][1] // 32 and self.barriers < 14:
             kinds[self.barrier_link] = 1
         if (same_block or self.cluster > 1) and len(self.arrivals) < MOST:
             kinds |= {self.mbarrier_link: 2, self.copy_link: 2}
         if (same_block or self.cluster > 1) and len(self.arrivals) + 2 <= MOST:
             kinds[self.handshake_link] = 1
+        if self.cluster > 1 and len(self.arrivals) < MOST:
+            kinds[self.remote_link] = 1
         if same_block or self.data < 0 or self.data == self.threads[source][0]:
             kinds |= {self.store_link: 1, self.cp_async_link: 1}
         return self.random.choices(list(kinds), list(kinds.values()))[0](source, target)
@@ -276,6 +278,16 @@ class Generator:
         before.append(Step((expect, f"{copy} [{base}+{shared}], [%rd1+{place}], {COPIED}, [{base}+{at}];")))
         self.last[target].append(self.mbarrier_wait(at))
         return before, [self.mbarrier_wait(at, self.random.random() < 0.9)]
+
+    def remote_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
+        """A store by st.async, which completes at an mbarrier of the block of the target."""
+        at, block = self.new_mbarrier(1), self.threads[target][0]
+        place = DATA if self.data == block else COPIES
+        name = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32"
+        store = Step((f"{name} [%q{block}+{place}], {self.next()}, [%q{block}+{at}];",))
+        expect = Step((f"mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+{at}], 4;",))
+        self.last[target].append(self.mbarrier_wait(at))
+        return [store, *self.maybe(0.5, self.weak, source)], [expect, self.mbarrier_wait(at)]
 
     def cp_async_link(self, source: int, target: int) -> tuple[list[Step], list[Step]]:
         """A copy without the async proxy, waited for by its thread, and a flag."""

@@ -34,6 +34,8 @@ class Recorder(Observer):
         self._pending: dict[tuple[Thread, int], list[Operation]] = {}
         self._arrivals: dict[Place, list[list[Operation]]] = {}
         self._arriving: list[Operation] = []
+        self._stores: dict[events.RemoteStores, dict[Thread, list[Operation]]] = {}
+        self._landing: events.RemoteStores | None = None
 
     # As a watcher
 
@@ -76,7 +78,7 @@ class Recorder(Observer):
             events.BarrierArrival: self._come, events.BarrierCompletion: self._part, events.Convergence: self._converge,
             events.ClusterArrival: self._cluster, events.ClusterCompletion: self._end_cluster,
             events.ClusterWait: self._cluster, events.BulkLanding: self._land, events.ReadingEnd: self._end_reading,
-            events.Landing: self._end_copy,
+            events.Landing: self._end_copy, events.RemoteStores: self._send, events.RemoteLanding: self._receive,
         }.items():  # fmt: skip
             if isinstance(event, kind):
                 handle(event, by)
@@ -118,6 +120,10 @@ class Recorder(Observer):
             operation.reads_from = set()
         if kind == model.READ and self._repeats(operation):
             return
+        if self._landing is not None:
+            issued = self._stores[self._landing][thread]
+            operation.issued = issued[0]
+            issued.append(operation)
         self.operations.append(operation)
         if kind != model.READ:
             self._writers |= dict.fromkeys(octets, operation)
@@ -151,6 +157,14 @@ class Recorder(Observer):
                     issued=self._pending[key][0],
                 )
             )
+
+    def _send(self, event: events.RemoteStores, by: Requester) -> None:
+        """Threads issue stores to other blocks."""
+        threads = map(self._thread, by.lanes_now.tolist())
+        self._stores[event] = {thread: [self._add(by, thread, model.ISSUE)] for thread in threads}
+
+    def _receive(self, event: events.RemoteLanding, by: Requester) -> None:
+        self._landing = None if event.ends else event.stores
 
     def _finish(self, key: tuple[Thread, int], completion: Operation, reads_only: bool = False) -> None:
         for operation in self._pending[key][1:]:
@@ -273,6 +287,11 @@ class Recorder(Observer):
                 by, self._thread(lane), model.ATOM, place=place, sem=event.ordering.sem, scope=event.ordering.scope,
                 is_mbarrier=True,
             )  # fmt: skip
+            if self._landing is not None:
+                issued = self._stores[self._landing][arrival.thread]
+                for operation in (*issued[1:], arrival):
+                    operation.completed = arrival
+                arrival.issued, arrival.releases = issued[0], self._landing.releases
             self._phases(place)[-1].append(arrival)
             self._arriving.append(arrival)
 

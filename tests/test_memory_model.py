@@ -200,6 +200,11 @@ LOOK_TOO, PUT, PUT_TOO = (
 FIVE_WARPS = tuple((0, 32 * warp) for warp in range(5))
 REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1+0], [%r3+128], 16;"
 REDUCTION = REDUCE, "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"
+SEND = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%q1+0], 7, [%q1+192];"
+EXPECT, FAR_WEAK = (
+    "mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+192], 4;",
+    "st.weak.shared::cluster.u32 [%q1+0], 8;",
+)
 WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
 COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
 COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
@@ -221,6 +226,8 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (WARPS, [[[FIRST_WIDE], []], [[], [LAST_WIDE, HALF]]], {HALF, FIRST_WIDE}),
         (LANES, [[[WIDE, SMALLER, LAST], [], []], [[], [], [NARROW]]], {NARROW, WIDE}),
         (WARPS, [[[LOAD, READ_X], []], [[], [READ_X, WAIT, WRITE_X]]], {WRITE_X, READ_X}),
+        (CLUSTER, [[[SEND, WRITE_X], [EXPECT, WAIT, READ_X], []]], {WRITE_X, READ_X}),
+        (CLUSTER, [[[SEND, FAR_WEAK], [EXPECT, WAIT], []]], {SEND, FAR_WEAK}),
         (WARPS, [[[REDUCTION, MEET, MEET], [MEET, READ_X, MEET]]], {REDUCE, READ_X}),
         (WARPS, [[[REDUCTION, MEET, MEET], [MEET, WRITE_X, MEET]]], {REDUCE, WRITE_X}),
         (WARPS, [[[READ_STAGE, STORE, DONE, MEET], [MEET, LOAD]]], {READ_STAGE, COPY}),
@@ -230,7 +237,7 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
     ],
     ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
          "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy",
-         "read-reduced", "written-reduced", "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
+         "store-after-a-send", "own-store-after-a-send", "read-reduced", "written-reduced", "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
 )  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""

@@ -225,6 +225,21 @@ class CopyStart:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RemoteStores:
+    """Stores to other blocks are issued. If it `releases`, their completion tells what their threads did before."""
+
+    releases: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class RemoteLanding:
+    """Stores to other blocks are carried out from now on, until the landing `ends`."""
+
+    stores: RemoteStores
+    ends: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Landing:
     """The end of an asynchronous copy: `bytes` at each global offset are read and written to shared memory.
 
@@ -287,7 +302,7 @@ class ProductsEnd:
 
 BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
 ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
-AsyncEvent: TypeAlias = CopyStart | Landing | ReadingEnd | BulkLanding | ProductsEnd
+AsyncEvent: TypeAlias = CopyStart | RemoteStores | RemoteLanding | Landing | ReadingEnd | BulkLanding | ProductsEnd
 Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | AsyncEvent
 
 

@@ -12,7 +12,7 @@ from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Upd
 from ...notes import KernelNotes
 from ...types import Type
 from ..asynchronous.tensor_memory import TensorMemory
-from ..memory.access import Event
+from ..memory.access import Event, RemoteLanding, RemoteStores
 from ..memory.distributed import owners
 from ..memory.spaces import WINDOW
 from ..observe.mistakes import of_arrivals
@@ -106,9 +106,17 @@ class Requests(Results):
     def after_copies(self, action: Callable[[Step], None]) -> None:
         self.copies.notify(self.lanes_now, self._deferred(action))
 
-    def store_async(self, address: np.ndarray, action: Callable[[Step], None]) -> None:
+    def store_async(self, address: np.ndarray, action: Callable[[Step], None], releases: bool) -> None:
         _, _, slots = owners(self.residents, self.lanes_now, address.view(np.int64) & WINDOW)
-        self.remote.issue(self.lanes_now, slots, self._deferred(action), self.origin)
+        stores = RemoteStores(releases)
+        self.memory.order(self, stores)
+
+        def land(m: Step) -> None:
+            self.memory.order(self, RemoteLanding(stores))
+            action(m)
+            self.memory.order(self, RemoteLanding(stores, ends=True))
+
+        self.remote.issue(self.lanes_now, slots, self._deferred(land), self.origin)
 
     def _deferred(self, action: Callable[[Step], None]) -> Callable[[np.ndarray], None]:
         """Return a function that lets lanes run an action later, for the current instruction."""

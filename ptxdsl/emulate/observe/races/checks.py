@@ -17,7 +17,7 @@ from .items import leaves_the_same, stores_the_same
 from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
 from .proxies import Proxies
 from .shadow import GENERIC, Shadow, SharedShadow, each_once
-from .stamps import LANE_MASK, STAMP, TICK, are_crowds
+from .stamps import LANE_MASK, LATEST, STAMP, TICK, are_crowds
 from .telling import Conflict, Told, tell, tell_of_fence
 
 COPIES = (ASYNC, BULK_REDUCTION)  # the data of copies; mbarriers count their bytes with another ordering
@@ -29,7 +29,8 @@ Conflicts: TypeAlias = tuple[Accessors, np.ndarray, np.ndarray, np.ndarray]
 class Checks:
     """Collects the conflicts of an access, in `conflicts` and `unfenced`, until they are reported.
 
-    With `is_strict` those in `unfenced` make a strict finding.
+    With `is_strict` those in `unfenced` make a strict finding. `issued` is the stamp of the issue of stores that are
+    carried out now, after which those of their own threads conflict with them.
     """
 
     def __init__(self, journal: Journal, clocks: Clocks, proxies: Proxies) -> None:
@@ -37,6 +38,7 @@ class Checks:
         self.conflicts: list[Conflicts] = []
         self.unfenced: list[Conflicts] = []
         self.is_strict = False
+        self.issued = LATEST
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
         """Check what the async proxy will do against earlier writes through the generic proxy and, in global memory,
@@ -128,7 +130,8 @@ class Checks:
         late: np.ndarray = stamps > self.clocks.limits(rows, warps)
         if not late.any():
             return None
-        late &= (warps != self.clocks.warp[rows]) | (stamps & LANE_MASK != (who.lanes % WARP)[:, np.newaxis])
+        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
+        late &= ~own | (stamps > self.issued)
         return late if late.any() else None
 
     def _sift(

@@ -31,6 +31,8 @@ from ...memory.access import (
     Observer,
     ProductsEnd,
     ReadingEnd,
+    RemoteLanding,
+    RemoteStores,
     Requester,
 )
 from ...memory.distributed import owners
@@ -221,6 +223,8 @@ class Races(Observer):
         shadow, words = self.shared, who.words
         shadow.newest_write = now | SEVERAL
         stamps, warps = stamps_of(collective, now, who.lanes), self.clocks.warp[who.rows]
+        if self.locations.landing is not None:
+            stamps[:] = now | ASYNC_LANE
         self.behind.write(access, shadow, who)
         shadow.writes.put(words, stamps, warps)
         if shadow.pages is not None:
@@ -297,10 +301,8 @@ class Races(Observer):
     # Other blocks of the cluster
 
     def _home(self, who: Accessors) -> tuple[np.ndarray | int, np.ndarray | None]:
-        """Return, for the block in whose shared memory the words are, its first column in `seen` and its first warp.
-
-        None stands for that of the thread's own block, where there are no others.
-        """
+        """Return, for the block in whose shared memory the words are, its first column in `seen` and its first warp:
+        None for the thread's own block, where there are no others."""
         r = self.residents
         if r.cluster_blocks == 1:
             return 0, None
@@ -340,16 +342,11 @@ class Races(Observer):
     def _end_blocks(self, slots: np.ndarray, by: Requester) -> None:
         """Reports blocks that end while other blocks may not be done with their shared memory."""
         for slot in slots.tolist():
-            for offset, stamp, warp in strangers(self.clocks, self.shared, slot, self._wrote):
+            for offset, stamp, warp in strangers(self.clocks, self.shared, slot, self.journal.wrote):
                 tell_early_exit(
                     by, self.residents, slot, self.shared_region, offset, self.journal.told[stamp // TICK], warp
                 )
                 return
-
-    def _wrote(self, stamp: int) -> bool:
-        """True if the access at a stamp was a plain write."""
-        earlier = self.journal.told[stamp // TICK]
-        return earlier is not None and earlier.kind == WRITES
 
     def _in_global(self, access: Access) -> None:
         if access.asynchronous and access.kind == READS and self._never_written(access.holder):
@@ -440,6 +437,8 @@ class Races(Observer):
             self._complete(event)
         elif isinstance(event, CopyStart):
             self.sources.start(event)
+        elif isinstance(event, RemoteStores | RemoteLanding):
+            self.checks.issued = self.locations.send_stores(event, by.lanes_now, self.tick() | SEVERAL)
         elif isinstance(event, Landing):
             self._land(event, by)
         elif isinstance(event, BulkLanding):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ....isa.step import Ordering
-from ...memory.access import UPDATES
+from ...memory.access import UPDATES, WRITES
 from .stamps import LATEST, TICK
 from .telling import Told
 
@@ -63,6 +63,11 @@ class Journal:
         times = stamps // TICK
         sorts: np.ndarray = self.units[times].astype(np.int16) * (DEVICE + 1) + self.strengths[times]
         return sorts
+
+    def wrote(self, stamp: int) -> bool:
+        """Return True if the access at a stamp was a plain write."""
+        told = self.told[stamp // TICK]
+        return told is not None and told.kind == WRITES
 
     def are_generic(self, stamps: np.ndarray) -> np.ndarray:
         """Return which accesses were through the generic proxy."""

@@ -17,10 +17,11 @@ from typing import TypeAlias
 import numpy as np
 
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
-from ...memory.access import READS, UPDATES, WRITES, Access
+from ...memory.access import READS, UPDATES, WRITES, Access, RemoteLanding, RemoteStores
 from ...run.residents import WARP, Residents
-from .clocks import Clocks, Message, PastKnowledge
+from .clocks import Clocks, Message, PastKnowledge, thread_number
 from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
+from .stamps import ASYNC_LANE, LATEST
 
 _GRAIN = 4  # bytes; flags are not smaller
 Key: TypeAlias = tuple[str, int]  # space and place
@@ -63,6 +64,8 @@ class Locations:
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fences = [np.full(lanes, None, object) for _ in range(DEVICE + 1)]
         self.any_fenced = False
+        self.stores: dict[RemoteStores, PastKnowledge] = {}  # with the knowledge at their issue
+        self.landing: RemoteStores | None = None  # the stores to other blocks that are carried out now
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Move lanes to their places among other residents."""
@@ -271,6 +274,28 @@ class Locations:
 
     # mbarriers
 
+    def send_stores(self, event: RemoteStores | RemoteLanding, lanes: np.ndarray, now: int) -> int:
+        """Let lanes issue stores to other blocks, or carry them out: what they do in between is not released.
+
+        Return the stamp of the issue of those that are carried out from now on, LATEST if there are none.
+        """
+        if isinstance(event, RemoteStores):
+            self.stores[event] = self.clocks.snapshot(lanes, now)
+            return LATEST
+        self.landing = None if event.ends else event.stores
+        if event.ends:
+            self.stores.pop(event.stores, None)
+            return LATEST
+        return self.stores.setdefault(event.stores, self.clocks.snapshot(lanes, now)).now
+
+    def _completion(self, lanes: list[int], now: int) -> Message:
+        """Return what the bytes of stores make known: the stores, and what their lanes knew at the issue."""
+        assert self.landing is not None
+        releases = self.landing.releases
+        message = self.clocks.recall(lanes, self.stores[self.landing]) if releases else self.clocks.blank()
+        message.threads[thread_number(int(self.clocks.warp[lanes[0] // WARP]), ASYNC_LANE)] = now
+        return message
+
     def arrive(
         self, event: PhaseArrival, space: str, flat: np.ndarray, lanes: np.ndarray, homes: np.ndarray, now: int
     ) -> None:
@@ -283,7 +308,8 @@ class Locations:
             if event.ordering.sem == "relaxed":
                 self._arrive_relaxed(event, key, members, home)
             else:
-                message = self.clocks.tell_together(members, now)
+                tell = self._completion if event.asynchronous else self.clocks.tell_together
+                message = tell(members, now)
                 self.arriving.append(JointArrival(key, members, home, event, now, message))
 
     def _arrive_relaxed(self, event: PhaseArrival, key: Key, lanes: list[int], home: int) -> None:
@@ -304,7 +330,8 @@ class Locations:
         block, home, message = self._block(arrival.lanes[0]), arrival.home, arrival.message
         self._leave(self.arrived, arrival.key, block, message, reach)
         if arrival.event.asynchronous:
-            self._leave(self.arrived, arrival.key, home, message, BLOCK)
+            landed = {thread: stamp for thread, stamp in message.threads.items() if thread < 0}
+            self._leave(self.arrived, arrival.key, home, Message(self.clocks.blank().warps, landed), BLOCK)
         elif block != home:
             self._leave(self.arrived, arrival.key, home, message.of_reads(), BLOCK)
 

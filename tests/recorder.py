@@ -34,8 +34,8 @@ class Recorder(Observer):
         self._pending: dict[tuple[Thread, int], list[Operation]] = {}
         self._arrivals: dict[Place, list[list[Operation]]] = {}
         self._arriving: list[Operation] = []
-        self._stores: dict[events.RemoteStores, dict[Thread, list[Operation]]] = {}
-        self._landing: events.RemoteStores | None = None
+        self._stores: dict[events.RemoteIssue, dict[Thread, list[Operation]]] = {}
+        self._landing: events.RemoteIssue | None = None
 
     # As a watcher
 
@@ -78,7 +78,7 @@ class Recorder(Observer):
             events.BarrierArrival: self._come, events.BarrierCompletion: self._part, events.Convergence: self._converge,
             events.ClusterArrival: self._cluster, events.ClusterCompletion: self._end_cluster,
             events.ClusterWait: self._cluster, events.BulkLanding: self._land, events.ReadingEnd: self._end_reading,
-            events.Landing: self._end_copy, events.RemoteStores: self._send, events.RemoteLanding: self._receive,
+            events.Landing: self._end_copy, events.RemoteIssue: self._send, events.RemoteLanding: self._receive,
         }.items():  # fmt: skip
             if isinstance(event, kind):
                 handle(event, by)
@@ -158,7 +158,7 @@ class Recorder(Observer):
                 )
             )
 
-    def _send(self, event: events.RemoteStores, by: Requester) -> None:
+    def _send(self, event: events.RemoteIssue, by: Requester) -> None:
         """Threads issue stores to other blocks."""
         threads = map(self._thread, by.lanes_now.tolist())
         self._stores[event] = {thread: [self._add(by, thread, model.ISSUE)] for thread in threads}

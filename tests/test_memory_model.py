@@ -205,6 +205,7 @@ EXPECT, FAR_WEAK = (
     "mbarrier.arrive.expect_tx.shared::cta.b64 %rd3, [s+192], 4;",
     "st.weak.shared::cluster.u32 [%q1+0], 8;",
 )
+MEET_ALL = "barrier.cluster.arrive;", "barrier.cluster.wait;"
 WARPS, CLUSTER, LANES = ((0, 0), (0, 32)), ((0, 0), (1, 0), (0, 32)), ((0, 0), (0, 1), (0, 2))
 COPY_IN, STAGED = "cp.async.cg.shared.global [s+128], [%rd1+0], 16;", "cp.async.wait_all;"
 COPIED_AND_TOLD = COPY_IN, STAGED, "st.release.cta.shared.u32 [s+64], 1;"
@@ -227,7 +228,7 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (LANES, [[[WIDE, SMALLER, LAST], [], []], [[], [], [NARROW]]], {NARROW, WIDE}),
         (WARPS, [[[LOAD, READ_X], []], [[], [READ_X, WAIT, WRITE_X]]], {WRITE_X, READ_X}),
         (CLUSTER, [[[SEND, WRITE_X], [EXPECT, WAIT, READ_X], []]], {WRITE_X, READ_X}),
-        (CLUSTER, [[[SEND, FAR_WEAK], [EXPECT, WAIT], []]], {SEND, FAR_WEAK}),
+        (CLUSTER, [[[SEND, FAR_WEAK, MEET_ALL], [EXPECT, MEET_ALL, WAIT], [MEET_ALL]]], {SEND, FAR_WEAK}),
         (WARPS, [[[REDUCTION, MEET, MEET], [MEET, READ_X, MEET]]], {REDUCE, READ_X}),
         (WARPS, [[[REDUCTION, MEET, MEET], [MEET, WRITE_X, MEET]]], {REDUCE, WRITE_X}),
         (WARPS, [[[READ_STAGE, STORE, DONE, MEET], [MEET, LOAD]]], {READ_STAGE, COPY}),

@@ -225,7 +225,7 @@ class CopyStart:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class RemoteStores:
+class RemoteIssue:
     """Stores to other blocks are issued. If it `releases`, their completion tells what their threads did before."""
 
     releases: bool
@@ -235,7 +235,7 @@ class RemoteStores:
 class RemoteLanding:
     """Stores to other blocks are carried out from now on, until the landing `ends`."""
 
-    stores: RemoteStores
+    stores: RemoteIssue
     ends: bool = False
 
 
@@ -302,7 +302,7 @@ class ProductsEnd:
 
 BarrierEvent: TypeAlias = BarrierArrival | BarrierCompletion
 ClusterEvent: TypeAlias = ClusterArrival | ClusterCompletion | ClusterWait | BlockExit
-AsyncEvent: TypeAlias = CopyStart | RemoteStores | RemoteLanding | Landing | ReadingEnd | BulkLanding | ProductsEnd
+AsyncEvent: TypeAlias = CopyStart | RemoteIssue | RemoteLanding | Landing | ReadingEnd | BulkLanding | ProductsEnd
 Event: TypeAlias = OrderingEvent | Convergence | BarrierEvent | ClusterEvent | AsyncEvent
 
 

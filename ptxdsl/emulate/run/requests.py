@@ -12,7 +12,7 @@ from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Upd
 from ...notes import KernelNotes
 from ...types import Type
 from ..asynchronous.tensor_memory import TensorMemory
-from ..memory.access import Event, RemoteLanding, RemoteStores
+from ..memory.access import Event, RemoteIssue, RemoteLanding
 from ..memory.distributed import owners
 from ..memory.spaces import WINDOW
 from ..observe.mistakes import of_arrivals
@@ -108,7 +108,7 @@ class Requests(Results):
 
     def store_async(self, address: np.ndarray, action: Callable[[Step], None], releases: bool) -> None:
         _, _, slots = owners(self.residents, self.lanes_now, address.view(np.int64) & WINDOW)
-        stores = RemoteStores(releases)
+        stores = RemoteIssue(releases)
         self.memory.order(self, stores)
 
         def land(m: Step) -> None:

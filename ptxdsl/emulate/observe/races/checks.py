@@ -30,7 +30,7 @@ class Checks:
     """Collects the conflicts of an access, in `conflicts` and `unfenced`, until they are reported.
 
     With `is_strict` those in `unfenced` make a strict finding. `issued` is the stamp of the issue of stores that are
-    carried out now, after which those of their own threads conflict with them.
+    carried out now: later accesses, also by their own threads, do not precede them.
     """
 
     def __init__(self, journal: Journal, clocks: Clocks, proxies: Proxies) -> None:
@@ -38,7 +38,7 @@ class Checks:
         self.conflicts: list[Conflicts] = []
         self.unfenced: list[Conflicts] = []
         self.is_strict = False
-        self.issued = LATEST
+        self.issued = STAMP.type(LATEST)
 
     def fences(self, access: Access, who: Accessors, shadow: Shadow) -> None:
         """Check what the async proxy will do against earlier writes through the generic proxy and, in global memory,
@@ -127,11 +127,11 @@ class Checks:
     def unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray | None:
         """Return which earlier accesses, (entries, words of an entry), the clocks of the warps do not cover."""
         rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
-        late: np.ndarray = stamps > self.clocks.limits(rows, warps)
+        late: np.ndarray = stamps > np.minimum(self.clocks.limits(rows, warps), self.issued)
         if not late.any():
             return None
-        own = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
-        late &= ~own | (stamps > self.issued)
+        same_lane = (warps == self.clocks.warp[rows]) & (stamps & LANE_MASK == (who.lanes % WARP)[:, np.newaxis])
+        late &= ~same_lane | (stamps > self.issued)
         return late if late.any() else None
 
     def _sift(
@@ -149,7 +149,7 @@ class Checks:
             racy &= self.journal.are_updates(stamps) | ~leaves_the_same(access)[who.number[entry]]
         if racy.any():
             entry, stamps, warps = entry[racy], stamps[racy], warps[racy]
-            racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS)
+            racy = self.clocks.unordered(who.lanes[entry], warps, stamps, kind == READS) | (stamps > self.issued)
         if racy.any():
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 

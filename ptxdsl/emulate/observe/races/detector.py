@@ -31,8 +31,8 @@ from ...memory.access import (
     Observer,
     ProductsEnd,
     ReadingEnd,
+    RemoteIssue,
     RemoteLanding,
-    RemoteStores,
     Requester,
 )
 from ...memory.distributed import owners
@@ -280,7 +280,7 @@ class Races(Observer):
 
     def _late(self, who: Accessors, plane: Plane, words: Words) -> Accessors | None:
         """Return the accesses to words with stamps that some warp of the block does not know of."""
-        late = (plane.take(words) > self.clocks.floors[who.rows][:, np.newaxis]).any(1)
+        late = (plane.take(words) > np.minimum(self.clocks.floors[who.rows], self.checks.issued)[:, np.newaxis]).any(1)
         return who.only(late) if late.any() else None
 
     def _check_shared_readers(self, access: Access, everyone: Accessors) -> None:
@@ -292,7 +292,8 @@ class Races(Observer):
         column, first = self._home(who)
         for warp in range(self.residents.warps):
             stamps = self.shared.readers.take(self.shared.reads_of(who.words, warp))
-            if (stamps > self.clocks.seen[who.rows, column + warp][:, np.newaxis]).any():
+            known = np.minimum(self.clocks.seen[who.rows, column + warp], self.checks.issued)
+            if (stamps > known[:, np.newaxis]).any():
                 start = self.clocks.block[who.rows] * self.residents.warps if first is None else first
                 number = (start + warp).astype(STAMP)
                 warps = np.broadcast_to(number[:, np.newaxis], stamps.shape)
@@ -437,8 +438,8 @@ class Races(Observer):
             self._complete(event)
         elif isinstance(event, CopyStart):
             self.sources.start(event)
-        elif isinstance(event, RemoteStores | RemoteLanding):
-            self.checks.issued = self.locations.send_stores(event, by.lanes_now, self.tick() | SEVERAL)
+        elif isinstance(event, RemoteIssue | RemoteLanding):
+            self.checks.issued = STAMP.type(self.locations.send_stores(event, by.lanes_now, self.tick() | SEVERAL))
         elif isinstance(event, Landing):
             self._land(event, by)
         elif isinstance(event, BulkLanding):

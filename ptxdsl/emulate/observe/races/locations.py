@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ....isa.step import Fence, Ordering, PhaseArrival, PhaseWait
-from ...memory.access import READS, UPDATES, WRITES, Access, RemoteLanding, RemoteStores
+from ...memory.access import READS, UPDATES, WRITES, Access, RemoteIssue, RemoteLanding
 from ...run.residents import WARP, Residents
 from .clocks import Clocks, Message, PastKnowledge, thread_number
 from .mailboxes import BLOCK, DEVICE, REACH, Mailbox
@@ -64,8 +64,8 @@ class Locations:
         self.latest = [np.zeros(lanes, np.int64), np.zeros(lanes, np.int64)]
         self.fences = [np.full(lanes, None, object) for _ in range(DEVICE + 1)]
         self.any_fenced = False
-        self.stores: dict[RemoteStores, PastKnowledge] = {}  # with the knowledge at their issue
-        self.landing: RemoteStores | None = None  # the stores to other blocks that are carried out now
+        self.stores: dict[RemoteIssue, PastKnowledge] = {}  # with the knowledge at their issue
+        self.landing: RemoteIssue | None = None  # the stores to other blocks that are carried out now
 
     def move(self, residents: Residents, source: np.ndarray, destination: np.ndarray) -> None:
         """Move lanes to their places among other residents."""
@@ -274,12 +274,12 @@ class Locations:
 
     # mbarriers
 
-    def send_stores(self, event: RemoteStores | RemoteLanding, lanes: np.ndarray, now: int) -> int:
+    def send_stores(self, event: RemoteIssue | RemoteLanding, lanes: np.ndarray, now: int) -> int:
         """Let lanes issue stores to other blocks, or carry them out: what they do in between is not released.
 
         Return the stamp of the issue of those that are carried out from now on, LATEST if there are none.
         """
-        if isinstance(event, RemoteStores):
+        if isinstance(event, RemoteIssue):
             self.stores[event] = self.clocks.snapshot(lanes, now)
             return LATEST
         self.landing = None if event.ends else event.stores

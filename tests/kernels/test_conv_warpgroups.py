@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl import config
 from ptxdsl.kernels.call.convolutions.conv import chosen_plan
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
 from ptxdsl.kernels.call.convolutions.windows import window_facts
@@ -517,3 +518,12 @@ def test_tiles_end_one_warpgroup_after_the_other_where_the_next_has_iterations_t
     known = ranked((8, 56, 56, channels), (256, 1, 1))
     shared = [each for each in known if each.tile[:2] == (128, 256) and each.split_k == 1 and not each.swap_ab]
     assert [each.stagger > 0 for each in shared] == [is_staggered]
+
+
+@pytest.mark.parametrize("size", [(2, 9, 8, 16), (8, 28, 28, 64)])
+def test_a_split_of_k_goes_by_mma_sync(size, rng):
+    """Unless a configuration asks for wgmma, and whatever would be chosen without the split."""
+    x, w = (rng.integers(-2, 3, shape).astype(np.float16) for shape in (size, (24, 3, 3, size[3])))
+    with config.using(arch="sm_90a", checks=False):
+        split, whole = conv2d(x, w, pad=1, split_k=2), conv2d(x, w, pad=1)
+    assert (split == whole).all()

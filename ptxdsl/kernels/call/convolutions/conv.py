@@ -171,14 +171,14 @@ def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
     """Return True if wgmma may be chosen for a call that does not ask for it: not for float32 if images are packed,
-    since packing does not round. 8-bit floats have no other path."""
+    since packing does not round, nor if the caller splits K among blocks. 8-bit floats have no other path."""
     product = problem.product
     device, _ = product.device_stream
     if product.a.type in FP8:
         return target(device) == ARCH
     is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
     is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
-    return is_read and Selection(product, choice).may_take_warpgroups
+    return is_read and choice.split_k in (None, 1) and Selection(product, choice).may_take_warpgroups
 
 
 def _check_type(problem: Convolution) -> None:

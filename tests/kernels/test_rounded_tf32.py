@@ -313,8 +313,8 @@ class TestChoice:
         assert [each.constants for each in plan.before] == [{"type": f32, "rounded": True}] * 2
 
     @pytest.mark.parametrize("layout", LAYOUTS)
-    @pytest.mark.parametrize("size", [(256, 256, 256), (64, 64, 64), (4096, 4096, 64), (64, 64, 0)], ids=str)
-    def test_those_that_are_small_or_of_a_short_k_are_not_worth_a_copy(self, size, layout):
+    @pytest.mark.parametrize("size", [(256, 256, 256), (64, 64, 64), (64, 64, 0)], ids=str)
+    def test_those_that_are_small_are_not_worth_a_copy(self, size, layout):
         plan = self.plan(*size, layout)
         assert plan.before == () and not isinstance(plan.constants["traits"], WarpgroupTraits)
 

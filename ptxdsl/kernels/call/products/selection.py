@@ -29,7 +29,14 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.tma import may_interleave
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing
-from ptxdsl.kernels.choose.products import best, choose_product, ranked_by_warps, time_by_warps, usual_tile
+from ptxdsl.kernels.choose.products import (
+    best,
+    choose_product,
+    ranked_by_warps,
+    time_by_warps,
+    time_of_product,
+    usual_tile,
+)
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
@@ -165,6 +172,8 @@ class Selection:
         if self.takes_wgmma:
             return self._with_any_sharing(known)
         without = self._by_warps()[0] - copies.time
+        if time_of_product(known, self.rates) >= without:  # a measured winner was timed without the copies
+            return None
         return choose_product(known, self.rates, without, self.sharing)
 
     def config(self) -> GemmConfig:

@@ -935,6 +935,13 @@ def test_what_hides_its_contents_is_refused_where_it_is_read(case):
     assert refused(kernel) == (f"`hidden` is {name}{UNCOMPARED}", line, BY_CONSTANT)
 
 
+def test_an_import_by_a_call_is_refused():
+    kernel = kernel_of(lambda: __import__(__name__).value)
+    line = "kernel = kernel_of(lambda: __import__(__name__).value)"
+    message = f"`__import__` is a builtin_function_or_method{UNCOMPARED}"
+    assert refused(kernel) == (message, line, BY_CONSTANT)
+
+
 def holder_of(hidden):
     plan = Plan()
     plan.hidden = hidden

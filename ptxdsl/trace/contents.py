@@ -99,6 +99,8 @@ def contents(value: Any, names: AttributeNames) -> ObjectContents | None:
         return _of_module(value, names)
     if isinstance(value, type):
         return _of_class(value, names)
+    if value is __import__:  # what it returns is any module
+        return None
     if kind is BuiltinFunctionType:
         is_bound = not isinstance(value.__self__, ModuleType | type | None)
         return ObjectContents({".__self__": value.__self__} if is_bound else {}, is_fixed=True)

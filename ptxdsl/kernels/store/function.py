@@ -145,7 +145,7 @@ def _instructions(function: Epilogue, count: int) -> Key:
 
 def _text(function: Epilogue, types: tuple[Type, ...]) -> str:
     try:
-        return str(pd.kernel(_applied).ptx(function=function, types=types))
+        return str(pd.kernel(_applied).ptx(function=Known(function), types=types))
     except Exception:  # whatever the caller's function raises
         return ""
 

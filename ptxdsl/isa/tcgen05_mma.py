@@ -122,7 +122,7 @@ class Tcgen05Mma(TensorMemoryProduct):
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        if i.sp or i.ashift:
+        if i.ashift:
             refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
         for which, product in products(m, i, named):
@@ -147,7 +147,5 @@ class Tcgen05MmaWs(TensorMemoryProduct):
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
-        if ".sp." in i.text or named.get("zero_columns") is not None or "a" in named:
-            refuse(i)
         for which, product in products(m, i, named):
             m.tensor.issue(m, "cta_group::1", which, product)

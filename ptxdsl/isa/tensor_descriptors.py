@@ -32,6 +32,8 @@ INPUTS: dict[str, dict[int, Type]] = {
     "kind::f16": F16_INPUTS, "kind::tf32": {2: tf32}, "kind::f8f6f4": F8_INPUTS, "kind::i8": {0: u8, 1: s8},
 }  # fmt: skip
 """The types of D, and of A and B, by their codes in the instruction descriptor."""
+MOST_SELECTOR = {"kind::f16": 1, "kind::tf32": 1}
+"""The largest sparsity selector: the metadata of an instruction fill one of two neighbouring columns."""
 
 
 class InvalidDescriptor(Exception):
@@ -57,25 +59,23 @@ class InstructionFields(NamedTuple):
     n: int
     satfinite: bool
     weight_stationary: bool = False
+    sparse: bool = False
+    selector: int = 0
 
     @property
-    def k(self) -> int:
-        return 8 * K_BYTES // self.atype.bits
+    def b_bytes(self) -> int:
+        """The bytes of K of a column of B: a sparse A stores one of two elements."""
+        return K_BYTES << self.sparse
 
 
 @cache
-def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool = False) -> InstructionFields:
-    """Decode and check the instruction descriptor of a dense product without block scales.
-
-    Raises InvalidDescriptor.
-    """
+def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool, sparse: bool) -> InstructionFields:
+    """Decode and check the instruction descriptor of a product without block scales. Raises InvalidDescriptor."""
     where = f"{kind} of cta_group::{ctas}"
     if bits >> 30 and not weight_stationary:
         raise InvalidDescriptor("bits 30 and 31 of the descriptor are not 0", "clear them, or use tcgen05.mma.ws")
-    if bits & 7:
-        raise InvalidDescriptor(
-            "bits 0 to 2 of the descriptor, of sparse products, are not 0", "clear them, or use tcgen05.mma.sp"
-        )
+    check_sparsity(bits, sparse)
+    _check_selector(kind, bits & 3, sparse)
     if bits & RESERVED:
         raise InvalidDescriptor("a reserved bit of the descriptor (6, 23 or 29) is not 0", "clear bits 6, 23 and 29")
     dtype = coded(SUMS[kind], bits >> 4 & 3, "D", "bits 4 and 5", where)
@@ -90,14 +90,36 @@ def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool = False
         raise InvalidDescriptor(f"the descriptor saturates; {kind} does not", "clear bit 3")
     m, n = (bits >> 24 & 31) << 4, (bits >> 17 & 63) << 3
     if weight_stationary:
-        _check_weight_stationary(kind, m, n)
+        _check_weight_stationary(kind, m, n, sparse)
     else:
         _check_shape(kind, ctas, m, n, bool(bits >> 16 & 1) and btype.bits == 8)
     transposed = bool(bits >> 15 & 1), bool(bits >> 16 & 1)
     check_majors(atype, btype, transposed)
     return InstructionFields(
-        kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE), weight_stationary
-    )
+        kind, ctas, dtype, atype, btype, negated, *transposed, m, n, bool(bits & SATURATE), weight_stationary, sparse,
+        bits & 3,
+    )  # fmt: skip
+
+
+def check_sparsity(bits: int, sparse: bool) -> None:
+    """Refuse a descriptor whose bit 2 does not match the instruction."""
+    if bits >> 2 & 1 and not sparse:
+        raise InvalidDescriptor("bit 2 of the descriptor, of sparse products, is 1", "clear it, or use tcgen05.mma.sp")
+    if sparse and not bits >> 2 & 1:
+        raise InvalidDescriptor("bit 2 of the descriptor, of sparse products, is 0", "set it, or use tcgen05.mma")
+
+
+def _check_selector(kind: str, selector: int, sparse: bool) -> None:
+    if selector and not sparse:
+        raise InvalidDescriptor(
+            "bits 0 and 1 of the descriptor, of sparse products, are not 0", "clear them, or use tcgen05.mma.sp"
+        )
+    most = MOST_SELECTOR.get(kind, 0)
+    if selector > most:
+        raise InvalidDescriptor(
+            f"the sparsity selector, bits 0 and 1 of the descriptor, is {selector}",
+            f"{kind} takes {'0 or 1' if most else '0'}",
+        )
 
 
 def check_majors(atype: Type, btype: Type, transposed: tuple[bool, bool]) -> None:
@@ -137,15 +159,14 @@ def _check_shape(kind: str, ctas: int, m: int, n: int, narrow: bool) -> None:
         )
 
 
-def _check_weight_stationary(kind: str, m: int, n: int) -> None:
+def _check_weight_stationary(kind: str, m: int, n: int, sparse: bool) -> None:
     if m not in (32, 64, 128):
         raise InvalidDescriptor(
             f"M, 16 times bits 24 to 28 of the descriptor, is {m}", f"{kind} of tcgen05.mma.ws takes M = 32, 64 or 128"
         )
-    if n not in (64, 128, 256):
-        raise InvalidDescriptor(
-            f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{kind} of tcgen05.mma.ws takes N = 64, 128 or 256"
-        )
+    if n not in (64, 128) and (sparse or n != 256):
+        takes = "mma.ws.sp takes N = 64 or 128" if sparse else "mma.ws takes N = 64, 128 or 256"
+        raise InvalidDescriptor(f"N, 8 times bits 17 to 22 of the descriptor, is {n}", f"{kind} of tcgen05.{takes}")
 
 
 class OperandLayout(NamedTuple):

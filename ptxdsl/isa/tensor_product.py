@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from .matrix import added, values
 from .narrow import of_bytes
 from .numerics import E2M1, E2M1_PAIR, E2M3, E3M2, canonical
 from .opcode import Opcode
+from .sparse import columns, sparse_product
 from .step import Step
 from .tensor_core import WIDE, Accumulation
 from .tensor_descriptors import (
@@ -43,6 +44,7 @@ from .tensor_descriptors import (
     operand,
 )
 from .tensor_scales import CHUNKS, ScaleFields, factors, scale_columns, scale_region, scaled_instruction
+from .tensor_sparsity import Metadata, metadata_at, nibbles, zeroed_columns
 
 A_COLUMNS = K_BYTES // 4  # of A in tensor memory
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
@@ -64,6 +66,16 @@ class ScaleOperands:
         return replace(self, a=self.a[which], b=self.b[which])
 
 
+class CellOperands(NamedTuple):
+    """The words of the operands in a CTA's tensor memory, (lanes, rows, columns): A, the scale factors of A and of B,
+    and the metadata of a sparse A. Each part of D has its own A, factors of B and metadata, one after the other.
+    """
+
+    a: np.ndarray | None
+    scales: tuple[np.ndarray, np.ndarray] | None
+    metadata: np.ndarray | None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorProduct:
     """Products of one instruction, one for each lane that issues it; `form` is the same for all of them.
@@ -72,7 +84,8 @@ class TensorProduct:
     are the addresses of the 16-byte chunks that are read from shared memory, the first `split` of A; in a pair of CTAs
     each half is that of the even CTA, then that of the odd one. `accumulates` (lanes,) is true where D is an addend,
     scaled by 2^-`scale`. `enabled` (lanes,) are the lanes of tensor memory that may be written, as Python integers with
-    128 bits for each CTA. `described` are the shared memory operands, as in `LateInputs`.
+    128 bits for each CTA. `zeroed` (lanes, N) are the columns of B that count as zeros. `described` are the shared
+    memory operands, as in `LateInputs`.
     """
 
     form: InstructionFields
@@ -84,12 +97,15 @@ class TensorProduct:
     scale: int
     enabled: np.ndarray
     scales: ScaleOperands | None
+    metadata: Metadata | None
+    zeroed: np.ndarray | None
     described: tuple[tuple[str, int, np.ndarray], ...]
 
     @property
     def placement(self) -> RowPlacement:
         """The placement in each CTA of the rows of D, and of A in tensor memory."""
-        return LAYOUTS[layout_of(self.form.m, self.form.ctas, False, self.form.weight_stationary)]
+        form = self.form
+        return LAYOUTS[layout_of(form.m, form.ctas, form.sparse, form.weight_stationary)]
 
     @property
     def rows(self) -> int:
@@ -104,10 +120,12 @@ class TensorProduct:
         """Select some of the lanes."""
         described = tuple((name, count, descriptors[which]) for name, count, descriptors in self.described)
         scales = None if self.scales is None else self.scales.part(which)
-        a, arrays = None if self.a is None else self.a[which], (self.accumulates[which], self.enabled[which])
+        metadata = None if self.metadata is None else self.metadata._replace(address=self.metadata.address[which])
+        a, zeroed = (None if x is None else x[which] for x in (self.a, self.zeroed))
+        arrays = self.accumulates[which], self.enabled[which]
         return replace(
             self, d=self.d[which], a=a, chunks=self.chunks[:, which], accumulates=arrays[0], enabled=arrays[1],
-            scales=scales, described=described,
+            scales=scales, metadata=metadata, zeroed=zeroed, described=described,
         )  # fmt: skip
 
     def chains(self, other: TensorProduct) -> bool:
@@ -117,10 +135,16 @@ class TensorProduct:
 
     def reads(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
         """Return the regions of a CTA's tensor memory that a lane's product reads and does not write."""
-        regions: tuple[TensorRegion, ...] = ()
-        if self.a is not None:  # the lanes of each part of D have a copy of A
-            regions = matrix_regions(self.placement, int(self.a[lane]), A_COLUMNS * self.placement.parts)
+        regions: list[TensorRegion] = []
+        for _, address, width in self.row_operands:
+            regions += matrix_regions(self.placement, int(address[lane]), width * self.placement.parts)
         return (*regions, *(scale_region(int(address[lane]), rows) for address, rows in self.scale_places))
+
+    @property
+    def row_operands(self) -> list[tuple[str, np.ndarray, int]]:
+        """The operands that are placed as the rows of D: names, addresses, and columns in the lanes of each part."""
+        of_a = [] if self.a is None else [("A", self.a, A_COLUMNS)]
+        return of_a if self.metadata is None else [*of_a, ("metadata", *self.metadata)]
 
     @property
     def scale_places(self) -> list[tuple[np.ndarray, int]]:
@@ -158,22 +182,17 @@ class TensorProduct:
         form, ctas = self.form, self.form.ctas
         of_a = np.split(chunks[: self.split], ctas) if self.split else ()
         of_b = np.split(chunks[self.split :], ctas)
-        a = [_matrix(part, self.rows, form.atype, form.transposed_a) for part in of_a]
-        b = [_matrix(part, form.n // ctas, form.btype, form.transposed_b) for part in of_b]
+        a = [_matrix(part, self.rows, form.atype, form.transposed_a, K_BYTES) for part in of_a]
+        b = [_matrix(part, form.n // ctas, form.btype, form.transposed_b, form.b_bytes) for part in of_b]
         return a, b[0] if ctas == 1 else np.concatenate(b, axis=1)
 
     def multiply_add(
-        self,
-        numerics: str,
-        total: np.ndarray,
-        a: np.ndarray,
-        b: np.ndarray,
-        scales: tuple[np.ndarray, np.ndarray] | None,
+        self, numerics: str, total: np.ndarray, a: np.ndarray | None, b: np.ndarray, cells: CellOperands
     ) -> np.ndarray:
         """Return a CTA's accumulators (lanes, rows, N) after the product.
 
-        `a` (lanes, rows, K) are its factors, or the words of A in tensor memory, (lanes, rows, parts * 8), and
-        `b` (lanes, N, K) those of the whole group. `scales` are the words of the scale factors of A and B.
+        `a` (lanes, rows, K) are its factors, None if A is in tensor memory, and `b` (lanes, N, K) those of the whole
+        group.
         """
         form: Any = self.form
         accumulation = None if self.scales is not None else ACCUMULATION.get(numerics, {}).get(form.atype)
@@ -182,21 +201,30 @@ class TensorProduct:
             total = total * total.dtype.type(2.0**-self.scale)
         if not self.accumulates.all():
             total = np.where(self.accumulates[:, np.newaxis, np.newaxis], total, total.dtype.type(0))
-        parts = 1 if self.a is None and scales is None else self.placement.parts
-        columns, sums = form.n // parts, []
+        if self.zeroed is not None:
+            b = np.where(self.zeroed[..., np.newaxis], 0.0, b)
+        parts = 1 if all(words is None for words in cells) else self.placement.parts
+        width, sums = form.n // parts, []
         for part in range(parts):
-            here = slice(part * columns, (part + 1) * columns)
-            left, right = self._scaled(self._of_part(a, part), b[:, here], part, scales)
-            sums.append(add_up(-left if form.negated else left, right, total[..., here]))
+            here = slice(part * width, (part + 1) * width)
+            left, right = self._scaled(self._of_part(a, cells.a, part), b[:, here], part, cells.scales)
+            if form.negated:
+                left = -left
+            if cells.metadata is None:
+                sums.append(add_up(left, right, total[..., here]))
+            else:
+                fours = nibbles(np.split(cells.metadata, parts, axis=2)[part], form.atype)
+                sums.append(sparse_product(left, columns(form.atype, fours), right, total[..., here], add_up))
         result = sums[0] if parts == 1 else np.concatenate(sums, axis=2)
         return result if form.dtype is s32 else canonical(result)
 
-    def _of_part(self, a: np.ndarray, part: int) -> np.ndarray:
-        """Return the factors of A for a part of the columns of D; in tensor memory each part has its own."""
-        if self.a is None:
+    def _of_part(self, a: np.ndarray | None, words: np.ndarray | None, part: int) -> np.ndarray:
+        """Return the factors of A, those in shared memory, or in tensor memory for a part of the columns of D."""
+        if words is None:
+            assert a is not None
             return a
-        words = np.ascontiguousarray(a[..., part * A_COLUMNS : (part + 1) * A_COLUMNS])
-        return _numbers(words.view(np.uint8), self.form.atype).reshape(len(a), self.rows, -1)
+        here = np.ascontiguousarray(words[..., part * A_COLUMNS : (part + 1) * A_COLUMNS])
+        return _numbers(here.view(np.uint8), self.form.atype).reshape(len(words), self.rows, -1)
 
     def _scaled(
         self, a: np.ndarray, b: np.ndarray, part: int, scales: tuple[np.ndarray, np.ndarray] | None
@@ -212,7 +240,7 @@ class TensorProduct:
         return left, right
 
 
-def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.ndarray:
+def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool, k_bytes: int) -> np.ndarray:
     """Return an operand as f64 matrices (lanes, rows, K), from the chunks read for it."""
     octets = np.ascontiguousarray(chunks.transpose(1, 0, 2)).reshape(chunks.shape[1], -1)
     if type is E2M1_PAIR:
@@ -221,7 +249,7 @@ def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool) -> np.n
         octets = unpacked(octets, NARROW[type])
     if not transposed:
         return _numbers(octets.reshape(len(octets), rows, -1), type).reshape(len(octets), rows, -1)
-    k = 8 * K_BYTES // type.bits
+    k = 8 * k_bytes // type.bits
     by_k = values(octets.reshape(len(octets), k, -1), type)
     return by_k.reshape(len(octets), k, -1)[..., :rows].transpose(0, 2, 1)
 
@@ -258,6 +286,12 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
             if fields is not None:
                 addresses = (_at(m, named[name], which) for name in ("scale_a", "scale_b"))
                 product = replace(product, scales=ScaleOperands(fields, *addresses))
+            if form.sparse:
+                metadata = metadata_at(_at(m, named["metadata"], which), form.atype, form.selector)
+                product = replace(product, metadata=metadata)
+            if (zeroed := named.get("zero_columns")) is not None:
+                masks = np.broadcast_to(zeroed, m.shape)[which].tolist()
+                product = replace(product, zeroed=np.stack([zeroed_columns(mask, form.m, form.n) for mask in masks]))
         except InvalidDescriptor as invalid:
             m.fail("tensor-memory", f"{i.text}: {invalid.message}", which, invalid.help)
             continue
@@ -272,8 +306,8 @@ def _form(i: Opcode, bits: int) -> tuple[InstructionFields, ScaleFields | None]:
     """Decode an instruction descriptor."""
     if "block_scale" in i.text:
         size = next((name for name in (*CHUNKS, "block32") if f".{name}" in i.text), None)
-        return scaled_instruction(i.kind, size, ctas_of(i), bits)
-    return instruction(i.kind, ctas_of(i), bits, ".ws." in i.text), None
+        return scaled_instruction(i.kind, size, ctas_of(i), bits, ".sp." in i.text)
+    return instruction(i.kind, ctas_of(i), bits, ".ws." in i.text, ".sp." in i.text), None
 
 
 def ctas_of(i: Opcode) -> int:
@@ -291,15 +325,18 @@ def of_group(m: Step, which: np.ndarray, chunks: np.ndarray, ctas: int) -> np.nd
 
 def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
     read, described, split, wide, ctas = [], [], 0, False, form.ctas
-    sides = ("A", form.m, form.atype, form.transposed_a), ("B", form.n, form.btype, form.transposed_b)
-    for matrix, rows, type, transposed in sides:
+    sides = (
+        ("A", form.m, form.atype, form.transposed_a, K_BYTES),
+        ("B", form.n, form.btype, form.transposed_b, form.b_bytes),
+    )
+    for matrix, rows, type, transposed, k_bytes in sides:
         values_of = named.get(f"{matrix.lower()}_desc")
         if values_of is None:
             if transposed:
                 raise InvalidDescriptor("A is in tensor memory and M-major; it is K-major there", "clear bit 15")
             continue
         descriptors = np.broadcast_to(values_of, m.shape)[which]
-        each = _chunks(descriptors, matrix, rows // ctas, type, transposed)
+        each = _chunks(descriptors, matrix, rows // ctas, type, transposed, k_bytes)
         read.append(of_group(m, which, each, ctas))
         described += [(matrix, len(each), descriptors)] * ctas
         wide |= transposed and type.bits == 32  # a swizzle that no tensor map of the emulator has
@@ -313,7 +350,7 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
     return TensorProduct(
         form, _at(m, named["d"], which), None if a is None else _at(m, a, which), np.concatenate(read), split,
         np.broadcast_to(named["enable_input_d"], m.shape)[which].astype(bool), int(named.get("scale_input_d") or 0),
-        enabled, None, () if wide else tuple(described),
+        enabled, None, None, None, () if wide else tuple(described),
     )  # fmt: skip
 
 
@@ -321,14 +358,14 @@ def _at(m: Step, addresses: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.broadcast_to(addresses, m.shape)[which].astype(np.int64)
 
 
-def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transposed: bool) -> np.ndarray:
+def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transposed: bool, k_bytes: int) -> np.ndarray:
     """Return the chunk addresses, (chunks, lanes), of an operand in shared memory."""
     layouts, parts = descriptors & ~START_MASK, []
     if (layouts == layouts[0]).all():
         layout = operand(int(layouts[0]), matrix, type.bits, transposed)
-        return chunk_addresses(descriptors, layout, rows, type.bits, transposed)
+        return chunk_addresses(descriptors, layout, rows, type.bits, transposed, k_bytes)
     for one in descriptors:
-        parts.append(_chunks(one[np.newaxis], matrix, rows, type, transposed))
+        parts.append(_chunks(one[np.newaxis], matrix, rows, type, transposed, k_bytes))
     return np.concatenate(parts, axis=1)
 
 
@@ -343,9 +380,10 @@ def _misplaced(product: TensorProduct) -> tuple[str, str] | None:
                 f"D, of M = {product.form.m}, begins in lane {address}",
                 f"its first lane is {wanted}: an address is lane << 16 | column",
             )
-    if product.a is not None:
-        for a, d in zip(product.a.tolist(), product.d.tolist(), strict=True):
-            if lane_of(a) != lane_of(d):
-                message = f"A begins in lane {lane_of(a)} of tensor memory, and D in lane {lane_of(d)}"
+    for name, addresses, _ in product.row_operands:
+        for at, d in zip(addresses.tolist(), product.d.tolist(), strict=True):
+            if lane_of(at) != lane_of(d):
+                begins = f"{name} begins" if name == "A" else f"the {name} begin"
+                message = f"{begins} in lane {lane_of(at)} of tensor memory, and D in lane {lane_of(d)}"
                 return message, "place both in the same lanes"
     return None

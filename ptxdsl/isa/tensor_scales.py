@@ -15,7 +15,7 @@ from ..layout.tensor_memory import ALL_LANES, RowPlacement, TensorRegion, column
 from ..types import Type, f32
 from .narrow import scales_of_bytes
 from .numerics import E2M1_PAIR
-from .tensor_descriptors import F8_INPUTS, InstructionFields, InvalidDescriptor, check_majors, coded
+from .tensor_descriptors import F8_INPUTS, InstructionFields, InvalidDescriptor, check_majors, check_sparsity, coded
 
 QUARTERS = {1: RowPlacement(np.arange(32)), 2: RowPlacement(np.arange(32), 2, 64)}
 """The lanes of scale factors of B, by the number of parts of the columns of D; those of A are as for one part."""
@@ -24,8 +24,8 @@ PAIRS: dict[int, Type] = {1: E2M1_PAIR}
 IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 """The first byte of the factors of an instruction, by their number."""
 CHUNKS = {"scale_vec::1X": 1, "scale_vec::2X": 2, "scale_vec::4X": 4, "block16": 4}
-SCALED_M = {1: (128,), 2: (128, 256)}
-"""The rows of D, by the number of CTAs."""
+SCALED_M = {(1, False): (128,), (2, False): (128, 256), (1, True): (128,), (2, True): (256,)}
+"""The rows of D, by the number of CTAs, and if A is sparse."""
 
 
 class ScaleFields(NamedTuple):
@@ -38,13 +38,14 @@ class ScaleFields(NamedTuple):
 
 
 @cache
-def scaled_instruction(kind: str, size: str | None, ctas: int, bits: int) -> tuple[InstructionFields, ScaleFields]:
-    """Decode and check the instruction descriptor of a dense product with block scales. Raises InvalidDescriptor."""
+def scaled_instruction(
+    kind: str, size: str | None, ctas: int, bits: int, sparse: bool
+) -> tuple[InstructionFields, ScaleFields]:
+    """Decode and check the instruction descriptor of a product with block scales. Raises InvalidDescriptor."""
     wide = kind == "kind::mxf8f6f4"
     chunks = CHUNKS.get(size or "", 1 if wide else 2)
     reserved = 0b1011 | 1 << 6 | 7 << 24 | (1 << 31 if wide else 1 << 12 | 3 << 15)
-    if bits & 4:
-        raise InvalidDescriptor("bit 2 of the descriptor, of sparse products, is 1", "clear it")
+    check_sparsity(bits, sparse)
     if not wide and bits >> 31:
         raise InvalidDescriptor("bit 31 of the descriptor is 1: K = 96 is not emulated", "clear it, for K = 64")
     if bits & reserved:
@@ -58,8 +59,8 @@ def scaled_instruction(kind: str, size: str | None, ctas: int, bits: int) -> tup
     check_majors(atype, btype, transposed)
     m, n, is_ue8m0 = (bits >> 27 & 3) << 7, (bits >> 17 & 63) << 3, bool(bits >> 23 & 1)
     where, step = f"{kind} of cta_group::{ctas}", (16 if transposed[1] else 8) * ctas
-    if m not in SCALED_M[ctas]:
-        takes = " or ".join(map(str, SCALED_M[ctas]))
+    if m not in SCALED_M[ctas, sparse]:
+        takes = " or ".join(map(str, SCALED_M[ctas, sparse]))
         raise InvalidDescriptor(f"M, 128 times bits 27 and 28 of the descriptor, is {m}", f"{where} takes M = {takes}")
     if n % step or not step <= n <= 256:
         raise InvalidDescriptor(
@@ -75,7 +76,7 @@ def scaled_instruction(kind: str, size: str | None, ctas: int, bits: int) -> tup
                 f"the scale factor ID of {matrix} is {first}", f"with {chunks} factors a row it can be {known}"
             )
     negated = bool((bits >> 13 ^ bits >> 14) & 1)
-    form = InstructionFields(kind, ctas, f32, atype, btype, negated, *transposed, m, n, False)
+    form = InstructionFields(kind, ctas, f32, atype, btype, negated, *transposed, m, n, False, sparse=sparse)
     return form, ScaleFields("ue8m0" if is_ue8m0 else "ue4m3", chunks, *firsts)
 
 

@@ -41,8 +41,12 @@ class PairProduct(Product):
 
     @property
     def parts(self):
-        """The parts of the columns of D, each in lanes of its own."""
-        return 128 // (self.m // 2)
+        return 1 if self.sparse else 128 // (self.m // 2)
+
+    def lanes(self):
+        """The lane of each row of D that a block has."""
+        row = np.arange(self.m // 2)
+        return row % 16 + row // 16 * 32 if self.sparse and self.m == 128 else row
 
     def text(self):
         width, a_at = self.n // self.parts, 256
@@ -55,7 +59,13 @@ class PairProduct(Product):
             body += f"add.u32 %r9, %r8, {a_at + 8 * step}; add.u64 %rd4, %rd1, {BLOCK_BYTES + step * 4096};\n"
             body += global_words("ld", 8, "%rd4")
             body += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9], {registers(8)};\n"
-        body += self.prepare() + "tcgen05.wait::st.sync.aligned; " + BEFORE + "fence.proxy.async.shared::cta;\n"
+        body += (
+            self.prepare()
+            + self.prepare_metadata()
+            + "tcgen05.wait::st.sync.aligned; "
+            + BEFORE
+            + "fence.proxy.async.shared::cta;\n"
+        )
         body += "@%p1 mbarrier.init.shared::cta.b64 [%r4], 1; fence.mbarrier_init.release.cluster;\n" + MEET + AFTER
         body += f"setp.eq.u32 %p6, %r30, {self.issuer}; @!%p6 bra W; @!%p1 bra W; add.u32 %r11, %r7, 0;\n"
         for step in range(self.steps):
@@ -85,24 +95,23 @@ class PairProduct(Product):
 
     @property
     def input_bytes(self):
-        return BLOCK_BYTES + self.steps * 4096 + len(self.others(0))
+        return BLOCK_BYTES + self.steps * 4096 + len(self.others(0)) + len(self.metadata(None))
 
     def others(self, block=0):
         return np.zeros(0, np.uint8)
 
     def placed(self, rows):
         """The words, (columns, 128 lanes), of a block's rows of D, (rows, N), and back with `taken`."""
-        width, count = self.n // self.parts, self.m // 2
+        width = self.n // self.parts
         cells = np.zeros((width, 128), np.uint32)
         for part in range(self.parts):
-            cells[:, part * count : (part + 1) * count] = rows[:, part * width : (part + 1) * width].T
+            cells[:, self.lanes() + part * len(rows)] = rows[:, part * width : (part + 1) * width].T
         return cells
 
     def taken(self, cells):
-        count = self.m // 2
-        return np.concatenate([cells[:, p * count : (p + 1) * count].T for p in range(self.parts)], axis=1)
+        return np.concatenate([cells[:, self.lanes() + p * self.m // 2].T for p in range(self.parts)], axis=1)
 
-    def run(self, a, b, c, **options):
+    def run(self, a, b, c, fours=None, **options):
         rows, half, inputs = self.m // 2, self.half, []
         bits = c.view(f"u{c.itemsize}").astype(np.uint32)
         for block in (0, 1):
@@ -111,6 +120,7 @@ class PairProduct(Product):
                 slice(block * self.n // 2, (block + 1) * self.n // 2),
             )
             inputs += [half.image(0, a[mine]), half.image(1, b[columns]), self.packed(a[mine]), self.others(block)]
+            inputs += [self.metadata(None if fours is None else fours[mine])]
         cells = np.stack([self.placed(bits[block * rows : (block + 1) * rows]) for block in (0, 1)])
         report = launch(self.text(), np.concatenate(inputs), cells, grid=2, **options)
         d = np.concatenate([self.taken(each) for each in cells]).astype(f"u{c.itemsize}")
@@ -122,5 +132,5 @@ class PairProduct(Product):
         a = a << 2 if self.a == "e2m1" else a
         each = np.ascontiguousarray(a).view(np.uint32).T
         for part in range(self.parts):
-            words[:, part * len(a) : (part + 1) * len(a)] = each
+            words[:, self.lanes() + part * len(a)] = each
         return words.reshape(-1).view(np.uint8)

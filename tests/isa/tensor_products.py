@@ -21,6 +21,7 @@ CODES = {
 KINDS = {"f16": "f16", "bf16": "f16", "tf32": "tf32", "u8": "i8", "s8": "i8"}
 NARROW = {"e2m1": 4, "e2m3": 6, "e3m2": 6}
 K_BYTES = 32
+METADATA_AT, METADATA_COLUMNS = 448, 8  # columns; those of a product
 B_AT = 32768  # of the shared memory, after A
 NUMPY = {"f32": np.float32, "f16": np.float16, "s32": np.int32}
 
@@ -52,6 +53,9 @@ class Product:
     saturates: bool = False
     upper: bool = False
     weight_stationary: bool = False
+    sparse: bool = False
+    selector: int = 0
+    zero_columns: int | None = None
 
     @property
     def names(self):
@@ -71,28 +75,48 @@ class Product:
         """Of one product."""
         return 8 * K_BYTES // self.bits
 
+    def k_bytes(self, side):
+        """The bytes of K of a row of an operand in one product: a sparse A stores half of its elements."""
+        return K_BYTES << (self.sparse and side == 1)
+
+    def depth(self, side):
+        """The elements of K of a row of an operand in one product."""
+        return self.k << (self.sparse and side == 1)
+
+    @property
+    def parts(self):
+        """The parts of the columns of D, each in lanes of its own."""
+        return 128 // self.m if self.weight_stationary else 1
+
     @property
     def name(self):
         majors = "".join("KM"[t] for t in self.transposed)
-        extra = f"{'-ws' * self.weight_stationary}{'-cells' * self.from_cells}{self.negated if any(self.negated) else ''}{'-up' * self.upper}"
+        extra = f"{'-ws' * self.weight_stationary}{'-cells' * self.from_cells}{self.negated if any(self.negated) else ''}{'-up' * self.upper}{f'-sp{self.selector}' * self.sparse}"
         return f"{self.m}x{self.n}-{self.a}.{self.b or self.a}.{self.sums}-{majors}{self.modes}{extra}"
 
     @property
     def idesc(self):
-        code = CODES[self.a] << 7 | CODES[self.b or self.a] << 10 | self.saturates << 3 | SUM_CODES[self.sums] << 4
+        sparse = self.sparse << 2 | self.selector
+        code = (
+            sparse
+            | CODES[self.a] << 7
+            | CODES[self.b or self.a] << 10
+            | self.saturates << 3
+            | SUM_CODES[self.sums] << 4
+        )
         flags = self.negated[0] << 13 | self.negated[1] << 14 | self.transposed[0] << 15 | self.transposed[1] << 16
         return code | flags | self.n // 8 << 17 | self.m // 16 << 24
 
     def strides(self, side):
         """The leading and the stride byte offset of an operand, and the bytes of one of its tiles."""
-        rows, span = (self.m, self.n)[side], SPANS[self.modes[side]]
+        rows, span, k_bytes, k = (self.m, self.n)[side], SPANS[self.modes[side]], self.k_bytes(side), self.depth(side)
         if not self.transposed[side]:
-            return (-(-rows // 8) * 128, 128, rows * K_BYTES) if not span else (16, 8 * span, rows * max(span, K_BYTES))
+            return (-(-rows // 8) * 128, 128, rows * k_bytes) if not span else (16, 8 * span, rows * max(span, k_bytes))
         line = rows * self.bits // 8
         if not span:
-            return -(-line // 16) * 128, 128, -(-line // 16) * 16 * -(-self.k // 8) * 8
+            return -(-line // 16) * 128, 128, -(-line // 16) * 16 * -(-k // 8) * 8
         group = 4 if self.modes[side] == 1 else 8
-        return -(-self.k // group) * group * span, group * span, -(-line // span) * span * -(-self.k // group) * group
+        return -(-k // group) * group * span, group * span, -(-line // span) * span * -(-k // group) * group
 
     def place(self, side, row, k):
         """The byte of element (row, k) of a tile."""
@@ -111,19 +135,19 @@ class Product:
     def start(self, side, step):
         """The start of the operand of a step: a slice of 32 bytes of the tile's rows, or a tile of its own."""
         span, bytes = SPANS[self.modes[side]], -(-self.strides(side)[2] // 1024) * 1024
-        if span > K_BYTES and not self.transposed[side]:
-            each = span // K_BYTES
-            return step // each * bytes + step % each * K_BYTES
+        if span > self.k_bytes(side) and not self.transposed[side]:
+            each = span // self.k_bytes(side)
+            return step // each * bytes + step % each * self.k_bytes(side)
         return step * bytes
 
     def image(self, side, elements):
         """The bytes of an operand, (rows, steps * k), in shared memory."""
-        image = np.zeros(B_AT, np.uint8)
+        image, depth = np.zeros(B_AT, np.uint8), self.depth(side)
         for step in range(self.steps):
             for row in range(len(elements)):
-                for k in range(self.k):
+                for k in range(depth):
                     offset = swizzled(self.start(side, step) + self.place(side, row, k), self.modes[side])
-                    value = elements[row : row + 1, step * self.k + k]
+                    value = elements[row : row + 1, step * depth + k]
                     image[offset : offset + value.itemsize] = value.view(np.uint8)
         return packed(image, NARROW[self.names[side]]) if self.names[side] in NARROW else image
 
@@ -135,8 +159,8 @@ class Product:
     def random(self, rng):
         """A, B and C as bits, with numbers between 1/2 and 2, or any integers."""
         a, b = (
-            rng.integers(0, 2 ** min(32, t.bits), (rows, self.steps * self.k)).astype(f"u{t.bits // 8}")
-            for rows, t in zip((self.m, self.n), self.types, strict=True)
+            rng.integers(0, 2 ** min(32, t.bits), (rows, self.steps * self.depth(side))).astype(f"u{t.bits // 8}")
+            for side, (rows, t) in enumerate(zip((self.m, self.n), self.types, strict=True))
         )
         keep = [
             (2 ** NARROW[name] - 1, 0) if name in NARROW else TAME.get(t.name, (2**t.bits - 1, 0))
@@ -166,7 +190,7 @@ class Product:
                 body += f"add.u32 %r9, %r8, {a_at + 8 * step}; add.u64 %rd4, %rd1, {2 * B_AT + step * 4096};\n"
                 body += global_words("ld", 8, "%rd4")
                 body += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9], {registers(8)};\n"
-        body += self.prepare()
+        body += self.prepare() + self.prepare_metadata()
         body += "tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; fence.proxy.async.shared::cta;\n"
         body += "@%p1 mbarrier.init.shared::cta.b64 [%r4], 1;\nbar.sync 0; tcgen05.fence::after_thread_sync;\n@!%p1 bra W;\n"
         body += f"add.u32 %r11, %r7, {lane};\n"
@@ -184,6 +208,51 @@ class Product:
         """Store more to tensor memory."""
         return ""
 
+    def prepare_metadata(self):
+        """Store the metadata of a sparse A to tensor memory."""
+        if not self.sparse:
+            return ""
+        body = ""
+        for first in range(0, METADATA_COLUMNS * self.steps, 8):
+            at = f"{2 * B_AT + self.steps * 4096 + len(self.others()) + first * 512}"
+            body += f"add.u64 %rd4, %rd1, {at};\n{global_words('ld', 8, '%rd4')}"
+            body += f"add.u32 %r9, %r8, {METADATA_AT + first};\n"
+            body += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r9], {registers(8)};\n"
+        return body
+
+    def positions(self, rng):
+        """Random positions of the elements that A stores: (m, steps * k) along the whole K, and the four bits of each
+        group of neighbours."""
+        shape = self.m, self.steps * self.k // (1 if self.bits == 32 else 2)
+        if self.bits == 32:
+            fours = rng.choice([0b0100, 0b1110], shape)
+            return 2 * np.arange(shape[1]) + (fours == 0b1110), fours
+        fours = rng.choice([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], shape)
+        both = np.stack([fours & 3, fours >> 2], axis=-1) + 4 * np.arange(shape[1])[:, np.newaxis]
+        return both.reshape(self.m, -1), fours
+
+    def metadata(self, fours):
+        """The bytes of the metadata of some rows, in words, (8 * steps, 128 lanes), of which each step has its own."""
+        words = np.zeros((METADATA_COLUMNS * self.steps * self.sparse, 128), np.uint32)
+        if fours is None:
+            return words.reshape(-1).view(np.uint8)
+        lanes, groups = self.lanes(), fours.shape[1] // self.steps
+        for row, step, group in np.ndindex(len(fours), self.steps, groups):
+            lane, column, shift = lanes[row], METADATA_COLUMNS * step + group // 8, 4 * (group % 8)
+            if self.bits > 8:
+                lane = lanes[row // 16 * 16 + row % 8 + group // 4 * 8]
+                column, shift = METADATA_COLUMNS * step + self.selector, row // 8 % 2 * 16 + 4 * (group % 4)
+            for part in range(self.parts):
+                word = np.uint32(int(fours[row, step * groups + group]) << shift)
+                words[column, lane + part * len(lanes) * (self.parts > 1)] |= word
+        return words.reshape(-1).view(np.uint8)
+
+    def dense(self, a, positions):
+        """A with the elements that it does not store."""
+        whole = np.zeros((len(a), 2 * a.shape[1]), a.dtype)
+        np.put_along_axis(whole, positions, a, axis=1)
+        return whole
+
     def others(self):
         """More bytes of the input, after A in cells."""
         return np.zeros(0, np.uint8)
@@ -198,29 +267,36 @@ class Product:
         if self.from_cells:
             a, operand = f"add.u32 %r12, %r11, {a_at + 8 * step};\n", "[%r12]"
         text = a + f"mov.b64 %rd6, {self.descriptor(1, step)}; mov.b32 %r13, {self.idesc};\n"
-        mask = ""
+        mask, metadata = "", ""
+        if self.sparse:
+            text += f"add.u32 %r16, %r11, {METADATA_AT + METADATA_COLUMNS * step};\n"
+            metadata = ", [%r16]"
         if self.disabled is not None:
             text += "".join(f"mov.b32 %r{20 + n}, {self.disabled >> 32 * n & 0xFFFFFFFF};\n" for n in range(4))
             mask = ", {%r20, %r21, %r22, %r23}"
         scale = f", {self.scale}" if self.scale is not None else ""
         text += f"setp.ne.u32 %p4, {int(self.accumulates or step > 0)}, 0;\n"
-        kind = f"tcgen05.mma{'.ws' * self.weight_stationary}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
+        if self.zero_columns is not None:
+            text += f"mov.b64 %rd7, {self.zero_columns};\n"
+            scale = ", %rd7"
+        name = f"tcgen05.mma{'.ws' * self.weight_stationary}{'.sp' * self.sparse}"
+        kind = f"{name}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
         modifiers, operands = self.suffix()
         if modifiers:
-            kind = f"tcgen05.mma.cta_group::1.{modifiers}"
-        return text + f"{kind} [%r11], {operand}, %rd6, %r13{mask}{operands}, %p4{scale};\n"
+            kind = f"{name}.cta_group::1.{modifiers}"
+        return text + f"{kind} [%r11], {operand}, %rd6{metadata}, %r13{mask}{operands}, %p4{scale};\n"
 
-    def run(self, a, b, c, **options):
-        """The report and D; lanes that the product leaves alone keep zeros."""
+    def run(self, a, b, c, fours=None, **options):
+        """The report and D; lanes that the product leaves alone keep zeros. `fours` are the metadata."""
         cells = np.zeros((self.n, 128), np.uint32)
         bits = c.view(f"u{c.itemsize}").astype(np.uint32)
-        parts = 128 // self.m if self.weight_stationary else 1  # of N, each in other lanes
+        parts = self.parts
         width = self.n // parts
         for part in range(parts):
             lanes = self.lanes() + part * self.m * (parts > 1)
             cells[:width, lanes] = bits[:, part * width : (part + 1) * width].T
-        x = np.concatenate([self.image(0, a), self.image(1, b), self.packed(a), self.others()])
-        report = launch(self.text(), x, cells, **options)
+        x = [self.image(0, a), self.image(1, b), self.packed(a), self.others(), self.metadata(fours)]
+        report = launch(self.text(), np.concatenate(x), cells, **options)
         columns = [cells[:width, self.lanes() + part * self.m * (parts > 1)].T for part in range(parts)]
         d = np.concatenate(columns, axis=1).astype(f"u{c.itemsize}")
         return report, np.ascontiguousarray(d).view(c.dtype)
@@ -229,7 +305,9 @@ class Product:
         """A in cells: eight words of each row for each step, in the lanes of the rows."""
         words = np.zeros((self.steps * 8, 128), np.uint32)
         a = a << 2 if self.a == "e2m1" else a
-        words[:, self.lanes()] = np.ascontiguousarray(a).view(np.uint32).T
+        for part in range(self.parts):
+            lanes = self.lanes() + part * self.m * (self.parts > 1)
+            words[:, lanes] = np.ascontiguousarray(a).view(np.uint32).T
         return words.reshape(-1).view(np.uint8)
 
     def numbers(self, bits, side):
@@ -247,7 +325,7 @@ class Product:
         start = c.astype(np.float64) * (scale**self.steps) if self.accumulates else 0.0
         total = start
         for step in range(self.steps):
-            part = np.s_[:, step * self.k : (step + 1) * self.k]
+            part = np.s_[:, step * self.depth(1) : (step + 1) * self.depth(1)]
             each = sign * (left[part] @ right[part].T)
             total = total + each * scale ** (self.steps - 1 - step)
         return total

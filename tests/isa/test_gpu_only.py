@@ -31,10 +31,6 @@ def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
 
 
 @pytest.mark.parametrize("instruction", [
-    "tcgen05.mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd1, [%r1], %r1, %p1;",
-    "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd1, %r1, %p1, %rd1;",
-    "tcgen05.mma.ws.cta_group::1.kind::f16 [%r1], [%r1], %rd1, %r1, %p1;",
-    "tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale [%r1], %rd1, %rd1, [%r1], %r1, [%r1], [%r1], %p1;",
     "tcgen05.mma.cta_group::1.kind::f16.ashift [%r1], [%r1], %rd1, %r1, %p1;",
 ])  # fmt: skip
 def test_forms_of_tcgen05_that_are_not_emulated_are_refused(instruction):

@@ -41,6 +41,8 @@ WEIGHT_STATIONARY = [
     Product(64, 64, a="tf32", weight_stationary=True),
     Product(64, 128, sums="f16", weight_stationary=True),
     Product(128, 64, a="s8", sums="s32", weight_stationary=True),
+    *(Product(m, 64, weight_stationary=True, from_cells=True) for m in (32, 64, 128)),
+    Product(32, 128, a="e2m1", b="e5m2", weight_stationary=True, from_cells=True),
 ]
 CELLS = [
     Product(from_cells=True),
@@ -91,6 +93,45 @@ def test_disabled_lanes_keep_what_they_had(m, rng):
     disabled = np.array([case.disabled >> int(lane) & 1 for lane in case.lanes()], bool)
     np.testing.assert_array_equal(d[disabled], c[disabled])
     np.testing.assert_allclose(d[~disabled], case.expected(a, b, c)[~disabled], rtol=1e-5, atol=1e-4)
+
+
+def mask_of(m, n, skip, use, starts, firsts):
+    """The zero-column mask, bit by bit: runs of `use` zeros and `skip` ones, the first of them skipped up to start."""
+    bits = []
+    for start, first in zip(starts, firsts, strict=True):
+        pattern = ([1] * skip + [0] * use) if first else ([0] * use + [1] * skip)
+        bits += (pattern * n)[start : start + n * m // 128]
+    return np.array(bits, bool)
+
+
+EXAMPLES = {
+    "1": (128, 5, 4, (0,), (0,), 0), "2": (128, 3, 4, (0,), (0,), 1), "3": (64, 3, 4, (0, 0), (1, 0), 1),
+    "4": (32, 3, 4, (0, 1, 2, 1), (1, 1, 0, 0), 1), "wide": (128, 256, 1, (7,), (1,), 1),
+}  # fmt: skip
+"""M, columns skipped and used, starts, first values, and if there is a mask: 1 to 4 are the examples of the manual."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_columns_of_b_that_are_zeroed(name, rng):
+    m, skip, use, starts, firsts, is_mask = EXAMPLES[name]
+    fields = skip - 1 << 40 | use - 1 << 48 | is_mask << 39
+    for n, (start, first) in enumerate(zip(starts, firsts, strict=True)):
+        fields |= start << 8 * n | first << 32 + n
+    case = Product(m, 64, weight_stationary=True, zero_columns=fields)
+    a, b, c = case.random(rng)
+    report, d = case.run(a, b, c)
+    clean(report)
+    b[mask_of(m, 64, skip, use, starts, firsts) & bool(is_mask)] = 0
+    np.testing.assert_allclose(d, case.expected(a, b, c), rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("bits, message, help", [
+    (1 << 37, "bits 36 to 38 of `zero_columns` are not 0", "clear them"),
+    (2 << 56, "`zero_columns` shifts columns by 2; the emulator has no shift", "clear bits 56 to 61"),
+])  # fmt: skip
+def test_fields_of_the_zero_column_mask(bits, message, help, rng):
+    case = Product(64, 64, weight_stationary=True, zero_columns=bits, steps=1)
+    assert refusal(case, rng, {}) == (KIND.replace("mma.", "mma.ws.") + "f16: " + message, help)
 
 
 def test_numbers_that_are_not_finite(rng):
@@ -162,8 +203,8 @@ REFUSED = {
     ),
     "sparsity": (
         {"or": 4},
-        "f16: bits 0 to 2 of the descriptor, of sparse products, are not 0",
-        "clear them, or use tcgen05.mma.sp",
+        "f16: bit 2 of the descriptor, of sparse products, is 1",
+        "clear it, or use tcgen05.mma.sp",
     ),
     "saturation": ({"or": 8}, "f16: the descriptor saturates; kind::f16 does not", "clear bit 3"),
     "a reserved bit": (

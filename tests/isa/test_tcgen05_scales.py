@@ -38,7 +38,15 @@ class Scaled(Product):
         codes = (1, 1) if self.pairs else (CODES[self.a], CODES[self.b or self.a])
         flags = self.negated[0] << 13 | self.negated[1] << 14 | self.transposed[0] << 15 | self.transposed[1] << 16
         shape = self.n // 8 << 17 | (self.scale_type == "ue8m0") << 23 | self.m // 128 << 27
-        return codes[0] << 7 | codes[1] << 10 | flags | shape | self.firsts[0] << 29 | self.firsts[1] << 4
+        return (
+            self.sparse << 2
+            | codes[0] << 7
+            | codes[1] << 10
+            | flags
+            | shape
+            | self.firsts[0] << 29
+            | self.firsts[1] << 4
+        )
 
     def suffix(self):
         size = f".{self.size}" if self.size else ""
@@ -81,11 +89,15 @@ class Scaled(Product):
         factors = scales_of_bytes(self.scale_type)[self.scale_bytes[side][:rows, first : first + self.chunks]]
         return numbers * factors.repeat(numbers.shape[1] // self.chunks, axis=1)
 
+    def part(self, step):
+        """The bytes of K of a step."""
+        return np.s_[:, step * self.depth(1) : (step + 1) * self.depth(1)]
+
     def bound(self, a, b, c):
         """The errors of the sums of its steps."""
         total = np.abs(c.astype(np.float64))
         for step in range(self.steps):
-            part = np.s_[:, step * 32 : (step + 1) * 32]
+            part = self.part(step)
             total = total + np.abs(self.scaled(a[part], 0)) @ np.abs(self.scaled(b[part], 1)).T
         return self.steps * 2.0**-22 * total
 
@@ -93,7 +105,7 @@ class Scaled(Product):
         sign = -1 if self.negated[0] != self.negated[1] else 1
         total = c.astype(np.float64) if self.accumulates else np.zeros(c.shape)
         for step in range(self.steps):
-            part = np.s_[:, step * 32 : (step + 1) * 32]  # bytes
+            part = self.part(step)
             total = total + sign * (self.scaled(a[part], 0) @ self.scaled(b[part], 1).T)
         return total
 

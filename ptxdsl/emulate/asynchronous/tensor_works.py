@@ -15,10 +15,11 @@ import numpy as np
 from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
 from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
-from ...isa.tensor_product import A_COLUMNS, TensorProduct
+from ...isa.tensor_product import CellOperands, TensorProduct
 from ...isa.tensor_scales import QUARTERS, scale_columns
 from ...isa.tensor_shift import COLUMNS as SHIFTED_COLUMNS
 from ...isa.tensor_shift import TensorMemoryShift
+from ...isa.tensor_sparsity import nibbles, undefined, undefined_text
 from ...layout.tensor_memory import ALL_LANES, FULL, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.distributed import ended
@@ -284,19 +285,35 @@ class Works:
                 a, b = each.factors(self._read(work))
                 for cta, slots in enumerate(first.slots):
                     origins[cta] = self._origins(work, each, origins[cta], cta)
-                    of_a = a[cta] if each.a is None else self._cells_of_a(slots, each)
-                    scales = self._scales(slots, each)
-                    totals[cta] = each.multiply_add(x.numerics, totals[cta], of_a, b, scales)
+                    cells = self._operands(slots, each)
+                    self._check_metadata(x, each, cells.metadata, origins[cta])
+                    totals[cta] = each.multiply_add(x.numerics, totals[cta], a[cta] if a else None, b, cells)
             for cta, slots in enumerate(first.slots):
                 words, enabled = product.cells(totals[cta]), product.enabled_in(cta)
                 self.cells.put_matrix(slots, product.d, placement, enabled, words, origins[cta])
 
-    def _cells_of_a(self, slots: np.ndarray, product: TensorProduct, origins: bool = False) -> np.ndarray:
-        """Return the words of A in tensor memory, (lanes, rows, parts * 8), or their origins."""
-        assert product.a is not None
-        columns = A_COLUMNS * product.placement.parts  # each part of D has a copy
-        read = self.cells.matrix_origins if origins else self.cells.matrix
-        return read(slots, product.a, product.placement, columns)
+    def _operands(self, slots: np.ndarray, product: TensorProduct) -> CellOperands:
+        """Return the operands of a product in tensor memory."""
+        placement = product.placement
+        read = {
+            name: self.cells.matrix(slots, address, placement, columns * placement.parts)
+            for name, address, columns in product.row_operands
+        }
+        return CellOperands(read.get("A"), self._scales(slots, product), read.get("metadata"))
+
+    def _check_metadata(
+        self, x: Executor, product: TensorProduct, words: np.ndarray | None, origins: np.ndarray
+    ) -> None:
+        """Report metadata without meaning; those that were never written are reported where D is read."""
+        if words is None:
+            return
+        type = product.form.atype
+        for each in np.split(words, product.placement.parts, axis=2):
+            fours = nibbles(each, type)
+            wrong = undefined(fours, type) & (origins == 0)[..., np.newaxis]
+            if wrong.any():
+                help = "write the positions of the elements that A stores, the smaller one in the low bits"
+                x.finding("sparse-metadata", undefined_text(int(fours[wrong][0]), type), wrong.any((1, 2)), help=help)
 
     def _scales(self, slots: np.ndarray, product: TensorProduct) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the cells of the scale factors of A and of B, in one quarter of the lanes of each part of D."""
@@ -324,12 +341,13 @@ class Works:
             at = int(product.d[lane])
             cell = f"lane {int(product.placement.lanes[row]) + lane_of(at)} from column {at & 0xFFFF} on"
             origins[fresh] = self.cells.origin(f"{name} adds to {cell} of tensor memory, which was never written")
-        if product.a is not None:
-            a = self._cells_of_a(slots, product, origins=True).max(2)
-            if (a == NEVER_WRITTEN).any():
-                text = f"{name} reads A in tensor memory, of which some cells were never written"
-                a = np.where(a == NEVER_WRITTEN, self.cells.origin(text), a)
-            origins = np.maximum(origins, a)
+        for operand, address, columns in product.row_operands:
+            placement = product.placement
+            stale = self.cells.matrix_origins(slots, address, placement, columns * placement.parts).max(2)
+            if (stale == NEVER_WRITTEN).any():
+                text = f"{name} reads {operand} in tensor memory, of which some cells were never written"
+                stale = np.where(stale == NEVER_WRITTEN, self.cells.origin(text), stale)
+            origins = np.maximum(origins, stale)
         for address, rows in product.scale_places:
             stale = self.cells.matrix_origins(slots, address, FULL, scale_columns(rows)).any((1, 2))
             text = f"{name} reads scale factors in tensor memory, of which some cells were never written"

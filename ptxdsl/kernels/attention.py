@@ -20,6 +20,7 @@ from ptxdsl.kernels.flash.tile import AttentionTile
 from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP, AttentionConfig, AttentionTraits, parameters
 
 DEFAULT = AttentionTraits()
+PADDING = 8  # elements after a row of a staged output that is wider than the queries, against bank conflicts
 ELSEWHERE = {
     "is_causal": "use `causal=`",
     "attn_mask": "use `causal=` or `window=`; other masks are not supported",
@@ -36,6 +37,9 @@ def attention_kernel(p: parameters(traits), *, traits: AttentionTraits = DEFAULT
     """Compute one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
     stages, consumers = traits.config.stages, traits.consumers * WARPGROUP
     queries, keys, values = p.q.shared(), p.k.shared(stages), p.v.shared(stages)
+    staging = queries  # of the output
+    if traits.is_scaled:
+        staging = pd.dynamic_shared(traits.out_type, (traits.config.queries, traits.value_head + PADDING), align=16)
     with pd.if_(pd.tid.x == 0):
         for tensor in (p.q, p.k, p.v):
             tensor.prefetch()
@@ -51,10 +55,15 @@ def attention_kernel(p: parameters(traits), *, traits: AttentionTraits = DEFAULT
     with pd.warpgroup(*range(1, 1 + traits.consumers), registers=multiplying) as consumer:
         tile, row = AttentionTile(p, traits), consumer.index * ROWS
         qk = pd.WarpgroupMma(traits.scores_atom, queries, keys, first_row=row)
-        pv = pd.WarpgroupMma(traits.output_atom, b=values, b_transposed=True, first_row=row)
-        softmax = Softmax(qk.accumulators(), pv.accumulators(), p.scale, p.cap if traits.is_capped else None)
+        pv = pd.WarpgroupMma(traits.output_atom, b=values, b_transposed=not traits.is_scaled, first_row=row)
+        scale = p.scale
+        if traits.is_scaled:
+            head, kv_head = heads_of(p, tile)
+            scale = scale * p.scale_q[head] * p.scale_k[kv_head]
+        cap = p.cap if traits.is_capped else None
+        softmax = Softmax(qk.accumulators(), pv.accumulators(), scale, cap, *traits.headroom)
         attend(tile, qk, pv, softmax, rings, Turns(consumer.index, traits.consumers))
-        store(p, tile, softmax, queries, consumer)
+        store(p, tile, softmax, staging, consumer)
 
 
 def load(p: Any, tile: AttentionTile, arrays: Sequence[Any], rings: Sequence[pd.Ring]) -> None:
@@ -65,10 +74,16 @@ def load(p: Any, tile: AttentionTile, arrays: Sequence[Any], rings: Sequence[pd.
     q_ring.commit()
     for i in pd.range(tile.count, unroll=1):
         row = tile.k_start + (tile.end - 1 - i) * tile.traits.config.keys
-        for tensor, array, ring in ((p.k, keys, k_ring), (p.v, values, v_ring)):
+        at_values = (0, row) if tile.traits.is_scaled else (row, 0)
+        for tensor, array, ring, at in ((p.k, keys, k_ring, (row, 0)), (p.v, values, v_ring, at_values)):
             slot = ring.acquire()
-            tensor.load(array.address(slot.index, 0, 0, 0, 0), (batch, tile.kv_head, row, 0), slot.full)
+            tensor.load(array.address(slot.index, 0, 0, 0, 0), (batch, tile.kv_head, *at), slot.full)
             ring.commit()
+
+
+def heads_of(p: Any, tile: AttentionTile) -> tuple[Any, Any]:
+    """Return the numbers of the head and of its key head among those of all batches."""
+    return pd.ctaid.z * pd.nctaid.y + tile.head, pd.ctaid.z * (pd.nctaid.y // p.group) + tile.kv_head
 
 
 def attend(
@@ -122,15 +137,19 @@ def attend(
 
 
 def store(p: Any, tile: AttentionTile, softmax: Softmax, staging: Any, consumer: pd.warpgroup) -> None:
-    """Store the log-sum-exp of each row, and the output through the shared memory of the queries."""
+    """Store the log-sum-exp of each row, and the output through shared memory."""
     outer = 0 if tile.traits.is_packed else tile.batch, tile.head
     for row, lse in softmax.finish():
         query = row.index.to(pd.s32) + tile.first
         with pd.if_((query < tile.m) & (row.first_column == 0)):
             p.lse[offset(p.lse_strides, *outer) + (tile.q_start + query).to(pd.s64)] = lse
+    if tile.traits.is_scaled:
+        factor = p.scale_v[heads_of(p, tile)[1]]
+        for value in softmax.output.registers:
+            value *= factor
     out = p.out + offset(p.out_strides, *outer)
     rows = tile.q_start + tile.first, tile.q_start + tile.m
-    store_tile(softmax.output, staging, consumer.index * ROWS, tile.traits.dtype, out, p.out_strides[2], rows)
+    store_tile(softmax.output, staging, consumer.index * ROWS, tile.traits.out_type, out, p.out_strides[2], rows)
 
 
 @public
@@ -193,8 +212,8 @@ def attention_varlen(
     """Compute attention of sequences of different lengths, packed along the rows.
 
     q (M, H, D), k (N, Hkv, D), v (N, Hkv, Dv): the rows of all sequences in order; otherwise as in `attention`.
-    q_offsets, k_offsets (S + 1,): int32; the rows of sequence s are q_offsets[s] to q_offsets[s + 1], ascending. They
-        are not read on the host: offsets outside of the arrays give wrong results.
+    q_offsets, k_offsets (S + 1,): int32; the rows of sequence s are q_offsets[s] to q_offsets[s + 1], ascending. On a
+        GPU, they are not read on the host: offsets outside of the arrays give wrong results.
     out (M, H, Dv) and lse (H, M) are packed alike; the other arguments are those of `attention`.
 
     >>> out = attention_varlen(q, k, v, offsets, offsets, causal=True)

@@ -22,9 +22,9 @@ from ptxdsl.kernels.flash.backward import (
     RowStrides,
     backward_parameters,
 )
-from ptxdsl.kernels.flash.call import window_of
 from ptxdsl.kernels.flash.gradients import run_backward
 from ptxdsl.kernels.flash.output import offset, store_tile
+from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.kernels.flash.softmax import hide
 from ptxdsl.kernels.flash.tile import AttentionTile
 from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP

@@ -1,6 +1,6 @@
 """Attention of 8-bit q, k and v (e4m3) on sm_90a, with one scale a head: out = softmax(scale · q @ kᵀ) @ v.
 
-The loop over keys is that of `attention`. The weights become e4m3 in registers: they are 2**8 at most, so that small
+The kernel is that of `attention`. The weights become e4m3 in registers: they are 2**8 at most, so that small
 ones keep their bits. wgmma reads 8-bit operands along K only, which are the keys, so a first kernel transposes V. It
 also puts the keys in the order of the weights, which then need no exchange between lanes.
 """
@@ -12,47 +12,15 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import b32, e4m3, ptr, s64, u32
 from ptxdsl.errors import public
-from ptxdsl.kernels.attention import attend
-from ptxdsl.kernels.flash.fp8 import HEAD, PADDED, SHIFT, SLACK, Fp8Traits, fp8_parameters, run_fp8
-from ptxdsl.kernels.flash.output import offset, store_tile
-from ptxdsl.kernels.flash.softmax import Softmax, Turns
-from ptxdsl.kernels.flash.tile import AttentionTile
-from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
+from ptxdsl.kernels.attention import attention_kernel
+from ptxdsl.kernels.flash.fp8 import PADDED, run_fp8
+from ptxdsl.kernels.flash.output import offset
+from ptxdsl.kernels.flash.traits import WARP, WARPGROUP
 
+HEAD = 128  # columns of q, k and v
 COLUMNS, UNIT_KEYS = 4, 16  # of a word, and of 16 bytes, in which `Accumulators.as_a(in_order=False)` permutes keys
 UNITS = PADDED // UNIT_KEYS
 KEYS_OF_WORDS = [[2 * t + 8 * h + b for h in range(2) for b in range(2)] for t in range(4)]
-PADDING = 8  # elements after a row of the staged output, against bank conflicts
-DEFAULT = Fp8Traits()
-
-
-@pd.kernel(arch="sm_90a", reqntid=lambda traits: traits.threads)
-def fp8_kernel(p: fp8_parameters(traits), *, traits: Fp8Traits = DEFAULT) -> None:
-    """Compute one tile of queries of one head; the grid is (tiles of queries, heads, batches)."""
-    stages, consumers = traits.config.stages, traits.consumers * WARPGROUP
-    queries, keys, values = p.q.shared(), p.k.shared(stages), p.v.shared(stages)
-    staging = pd.dynamic_shared(traits.out_type, (traits.config.queries, HEAD + PADDING), align=16)
-    with pd.if_(pd.tid.x == 0):
-        for tensor in (p.q, p.k, p.v):
-            tensor.prefetch()
-    rings = tuple(
-        pd.Ring(count, stage_bytes=tensor.bytes, consumers=consumers, each="warpgroup")
-        for count, tensor in ((1, p.q), (stages, p.k), (stages, p.v))
-    )
-    loading, multiplying = traits.registers
-    with pd.warpgroup(0, registers=loading), pd.warp(0):
-        tile = AttentionTile(p, traits)
-        with pd.elect():
-            load(p, tile, (queries, keys, values), rings)
-    with pd.warpgroup(*range(1, 1 + traits.consumers), registers=multiplying) as consumer:
-        tile, row = AttentionTile(p, traits), consumer.index * ROWS
-        qk = pd.WarpgroupMma(traits.scores_atom, queries, keys, first_row=row)
-        pv = pd.WarpgroupMma(traits.output_atom, b=values, first_row=row)
-        head, kv_head = pd.ctaid.z * pd.nctaid.y + tile.head, pd.ctaid.z * (pd.nctaid.y // p.group) + tile.kv_head
-        scale = p.scale * p.scale_q[head] * p.scale_k[kv_head]
-        softmax = Softmax(qk.accumulators(), pv.accumulators(), scale, None, SHIFT, SLACK)
-        attend(tile, qk, pv, softmax, rings, Turns(consumer.index, traits.consumers))
-        store(p, tile, softmax, staging, row, p.scale_v[kv_head])
 
 
 @pd.kernel(reqntid=WARPGROUP)
@@ -94,34 +62,6 @@ def transposed(rows: list[Any]) -> list[Any]:
     return [pd.ptx.prmt.b32(upper, lower, bytes_) for upper, lower in halves for bytes_ in (0x5410, 0x7632)]
 
 
-def load(p: Any, tile: AttentionTile, arrays: Any, rings: Any) -> None:
-    """Load the queries, then the tiles of keys and transposed values from the last to the first."""
-    (queries, keys, values), (q_ring, k_ring, v_ring) = arrays, rings
-    p.q.load(queries, (tile.batch, tile.head, tile.first, 0), q_ring.acquire().full)
-    q_ring.commit()
-    for i in pd.range(tile.count, unroll=1):
-        row = (tile.end - 1 - i) * tile.traits.config.keys
-        slot = k_ring.acquire()
-        p.k.load(keys.address(slot.index, 0, 0, 0, 0), (tile.batch, tile.kv_head, row, 0), slot.full)
-        k_ring.commit()
-        slot = v_ring.acquire()
-        p.v.load(values.address(slot.index, 0, 0, 0, 0), (tile.batch, tile.kv_head, 0, row), slot.full)
-        v_ring.commit()
-
-
-def store(p: Any, tile: Any, softmax: Softmax, staging: Any, row: Any, scale: Any) -> None:
-    """Store the log-sum-exp of each row, and the output times the scale of the values."""
-    for held, lse in softmax.finish():
-        query = held.index.to(pd.s32) + tile.first
-        with pd.if_((query < tile.m) & (held.first_column == 0)):
-            p.lse[offset(p.lse_strides, tile.batch, tile.head) + query.to(pd.s64)] = lse
-    for value in softmax.output.registers:
-        value *= scale
-    out = p.out + offset(p.out_strides, tile.batch, tile.head)
-    rows = tile.first, tile.m
-    store_tile(softmax.output, staging, row, tile.traits.out_type, out, p.out_strides[2], rows)
-
-
 @public
 def attention_fp8(
     q: Any,
@@ -152,6 +92,5 @@ def attention_fp8(
 
     >>> out = attention_fp8(q, k, v, scale_q, scale_k, scale_v, causal=True)
     """
-    return run_fp8(
-        (transpose_kernel, fp8_kernel), (q, k, v), (scale_q, scale_k, scale_v), causal, window, scale, out, return_lse
-    )
+    kernels, scales = (transpose_kernel, attention_kernel), (scale_q, scale_k, scale_v)
+    return run_fp8(kernels, (q, k, v), scales, causal, window, scale, out, return_lse)

@@ -154,9 +154,7 @@ def attention_decode_mla(
     q (B, H, 576): float16 or bfloat16, absorbed queries: 512 latent columns, then 64 rotary ones. H is 16 to 128.
     kv_pages (P, page, 1, 576): the one key head that all query heads share, in pages of 16, 32, 64, 128 or 256 rows.
         Its first 512 columns are the values.
-    page_table (B, pages): int32, the pages of each sequence in order. Entries past the last page are not read.
-    lengths (B,): int32, the number of keys of each sequence, up to pages · page. On a GPU, they are not read on the
-        host: entries outside of the pages give wrong results.
+    page_table, lengths: as in `attention_decode`.
     scale: 1/√576 by default; positive. Models scale by the columns before absorption: 1/√192 for heads of 128 + 64.
     out (B, H, 512): the output, allocated row-major by default.
     return_lse: return (out, lse), where lse (B, H) is the logarithm of the sum of exp(score), in float32.

@@ -11,7 +11,7 @@ from torch import Tensor
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels import attention as forward
 from ptxdsl.kernels.attention_backward import attention_backward
-from ptxdsl.kernels.flash.call import window_of
+from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.torch.operator import op
 
 UNBOUNDED = -1  # a side of the window without a bound, in the operators

@@ -236,6 +236,12 @@ def test_decoding(name, case, rng):
         np.testing.assert_allclose(where.values(result[1])[i], lse[:, 0], atol=2e-3)
 
 
+def test_an_output_of_decoding_inside_of_the_pages_is_refused():
+    pages, table, lengths = np.ones((3, 64, 4, 64), BF16), np.zeros((1, 1), np.int32), np.ones(1, np.int32)
+    with pytest.raises(pd.LaunchError, match="`out` shares memory with `k_pages`, which is still read"):
+        attention_decode(np.ones((1, 4, 64), BF16), pages, pages, table, lengths, out=pages[:1, 0])
+
+
 DECODE_REFUSED = {
     "page": (
         {"k": (3, 48, 2, 64), "v": (3, 48, 2, 64)},
@@ -330,7 +336,34 @@ def test_arguments_of_other_libraries_are_named():
     assert error.value.help == "use `causal=`"
 
 
-def test_offsets_of_another_type_are_refused():
+OFFSETS_REFUSED = {
+    "type": (
+        np.array([0, 8]), [0, 8],
+        "`q_offsets` is a numpy array of s64 with shape (2,)",
+        "pass a contiguous int32 array of the first row of each sequence, and the end",
+    ),
+    "falling": (
+        [0, 5, 4, 8], [0, 8, 8, 8],
+        "`q_offsets[2]` is 4, after 5; `q` has 8 rows",
+        "pass offsets that never fall, from 0 to 8",
+    ),
+    "past the rows": (
+        [0, 8], [0, 9],
+        "`k_offsets[1]` is 9, after 0; `k` has 8 rows",
+        "pass offsets that never fall, from 0 to 8",
+    ),
+    "of other sequences": (
+        [0, 8], [0, 4, 8],
+        "`q_offsets` has 2 elements and `k_offsets` 3",
+        "both have one more than there are sequences",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OFFSETS_REFUSED)
+def test_refusals_of_offsets(case):
+    *offsets, message, help = OFFSETS_REFUSED[case]
     q, k, v = (np.ones((8, 1, 64), BF16) for _ in range(3))
-    with pytest.raises(pd.LaunchError, match="`q_offsets` is a numpy array of s64 with shape"):
-        attention_varlen(q, k, v, np.array([0, 8]), np.array([0, 8]))
+    with pytest.raises(pd.LaunchError) as error:
+        attention_varlen(q, k, v, *(np.array(x, np.int32) if isinstance(x, list) else x for x in offsets))
+    assert (error.value.message, error.value.help) == (message, help)

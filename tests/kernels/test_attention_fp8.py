@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.attention_fp8 import attention_fp8, fp8_kernel
-from ptxdsl.kernels.flash.fp8 import Fp8Traits
+from ptxdsl.kernels.attention import attention_kernel
+from ptxdsl.kernels.attention_fp8 import attention_fp8
+from ptxdsl.kernels.flash.traits import SCALED_CONFIGS, AttentionTraits
+from ptxdsl.types import bf16, e4m3
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_attention import reference
 from tests.machines import BF16, MACHINES, machine
@@ -68,9 +70,9 @@ def test_attention(name, case, rng):
 
 @pytest.mark.parametrize("bounds", [(False, False), (True, True)])
 def test_all_stays_in_registers(bounds):
-    traits = Fp8Traits(is_bounded=bounds)
-    check_no_spill(fp8_kernel, traits)
-    assert fp8_kernel.cubin("sm_90a", traits=traits).warnings == ()
+    traits = AttentionTraits(e4m3, config=SCALED_CONFIGS[D, D], is_bounded=bounds, out=bf16)
+    check_no_spill(attention_kernel, traits)
+    assert attention_kernel.cubin("sm_90a", traits=traits).warnings == ()
 
 
 def arrays():
@@ -85,12 +87,17 @@ REFUSED = {
     "type": (
         {"k": np.ones((1, 2, 32, D), BF16)},
         "`q`, `k` and `v` have elements of float8_e4m3fn, bfloat16 and float8_e4m3fn",
-        "quantise all three to float8_e4m3fn, or call attention() for float16 and bfloat16",
+        "convert all three to float8_e4m3fn",
     ),
-    "head dimension": (
+    "columns of q": (
         {"q": np.ones((1, 2, 8, 64), E4M3)},
         "`q` has the shape (1, 2, 8, 64), `k` (1, 2, 32, 128) and `v` (1, 2, 32, 128)",
-        "q is (B, H, M, 128), k and v are (B, Hkv, N, 128)",
+        "q is (B, H, M, D), k (B, Hkv, N, D) and v (B, Hkv, N, Dv)",
+    ),
+    "head dimension": (
+        {name: np.ones((1, 2, 8, 64), E4M3) for name in "qkv"},
+        "`q` has the shape (1, 2, 8, 64), `k` (1, 2, 8, 64) and `v` (1, 2, 8, 64): a head dimension of 64 with values of 64",
+        "D is 128; pad with zeros",
     ),
     "heads": (
         {"q": np.ones((1, 3, 8, D), E4M3)},

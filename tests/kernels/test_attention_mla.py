@@ -113,7 +113,7 @@ REFUSED = {
     "rank": (
         {"q": np.ones((16, 576), BF16)},
         "`q` has the shape (16, 576); it is (B, H, 576)",
-        "reshape it",
+        "reshape it, or permute its axes",
     ),
     "type": (
         {"q": np.ones((2, 16, 576), np.float32)},
@@ -160,8 +160,8 @@ REFUSED = {
     "scale": ({"scale": -1.0}, "`scale` is -1.0", "pass a finite number above 0"),
     "out": (
         {"out": np.ones((2, 16, 576), BF16)},
-        "`out` is a numpy array of bf16 with shape (2, 16, 576); the output has the shape (2, 16, 512), elements of "
-        "bfloat16 and columns without gaps",
+        "`out` is a numpy array of bf16 with shape (2, 16, 576); the output has the shape (2, 16, 512) and elements "
+        "of bfloat16",
         "pass an array like this",
     ),
     "out of rows that are not aligned": (

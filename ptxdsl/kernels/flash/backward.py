@@ -30,7 +30,7 @@ class BackwardTraits(AttentionTraits):
     @property
     def atom(self) -> str:
         """The wgmma of a tile of scores."""
-        return f"wgmma.m64n{min(self.config.queries, self.config.keys)}k16.f32.{self.dtype}"
+        return self.wgmma(min(self.config.queries, self.config.keys))
 
 
 @lru_cache(maxsize=256)

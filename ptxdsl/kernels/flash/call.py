@@ -1,163 +1,33 @@
-"""The arguments of attention: checked arrays, the configuration, and the launch."""
+"""A call of attention: the configuration, and the launch, which is kept for later calls."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ptxdsl.arrays import Array, strided
+from ptxdsl.arrays import strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall, launch
 from ptxdsl.kernels.call.launching.memory import CALLS, common_library
-from ptxdsl.kernels.call.launching.residency import stream_of
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
+from ptxdsl.kernels.call.matrix import array_argument, empty
+from ptxdsl.kernels.flash.problem import (
+    LOG2_E,
+    TMA_BYTES,
+    AttentionProblem,
+    bounds_of,
+    check_number,
+    output_of,
+    problem_of,
+    scale_of,
+    strides,
+    window_of,
+)
 from ptxdsl.kernels.flash.traits import CONFIGS, ROWS, AttentionConfig, AttentionTraits, parameters
-from ptxdsl.types import Type, bf16, f16, f32, s32
+from ptxdsl.types import Type, f32
 
-LOG2_E = math.log2(math.e)
-TMA_BYTES = 16  # alignment of a tensor map's address and strides
-LARGEST = 2**31 - 1
 OFFSETS = ("q_offsets", "k_offsets")
-DENSE = "q is (B, H, M, D), k (B, Hkv, N, D) and v (B, Hkv, N, Dv)"
-PACKED = "q is (M, H, D), k (N, Hkv, D) and v (N, Hkv, Dv), with the rows of all sequences one after another"
-
-
-@dataclass(frozen=True)
-class AttentionProblem:
-    """Checked operands of attention, as four-dimensional arrays (batch, head, row, column)."""
-
-    q: ArrayArgument
-    k: ArrayArgument
-    v: ArrayArgument
-    offsets: tuple[ArrayArgument, ArrayArgument] | None
-
-    @property
-    def device_stream(self) -> tuple[int | None, int]:
-        """The GPU of the arrays, None for host memory, and the stream on which their library works."""
-        return stream_of(self.q.array, self.k.array, self.v.array)
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        """The batches, heads, rows and columns of the output."""
-        batch, heads, rows, _ = _dense(self.q.array)
-        return batch, heads, rows, _dense(self.v.array)[3]
-
-    @property
-    def head(self) -> int:
-        """The columns of q and k."""
-        return self.q.array.shape[-1]
-
-    @property
-    def out_shape(self) -> tuple[int, ...]:
-        batch, heads, rows, columns = self.shape
-        return (rows, heads, columns) if self.offsets else (batch, heads, rows, columns)
-
-    @property
-    def lse_shape(self) -> tuple[int, ...]:
-        batch, heads, rows, _ = self.shape
-        return (heads, rows) if self.offsets else (batch, heads, rows)
-
-
-def _dense(array: Array) -> tuple[int, ...]:
-    """Return the extents (batch, head, row, column) of a dense or packed array."""
-    return array.shape if len(array.shape) == 4 else (1, array.shape[1], array.shape[0], array.shape[2])
-
-
-def _strides(array: Array) -> tuple[int, ...]:
-    return array.strides if len(array.shape) == 4 else (0, array.strides[1], array.strides[0], array.strides[2])
-
-
-def problem_of(q: object, k: object, v: object, offsets: tuple[object, object] | None) -> AttentionProblem:
-    """Check q, k and v. Raises LaunchError for arrays that do not fit each other or the kernel."""
-    rank, rule = (4, DENSE) if offsets is None else (3, PACKED)
-    of_q, of_k, of_v = (
-        array_argument(name, owner, rank, rule, "reshape it, or permute its axes", "float16 or bfloat16")
-        for name, owner in (("q", q), ("k", k), ("v", v))
-    )
-    checked = None
-    if offsets is not None:
-        checked = _offsets("q_offsets", offsets[0]), _offsets("k_offsets", offsets[1])
-        if checked[0].array.shape != checked[1].array.shape:
-            raise LaunchError(
-                f"`q_offsets` has {checked[0].array.size} elements and `k_offsets` {checked[1].array.size}",
-                help="both have one more than there are sequences",
-            )
-    problem = AttentionProblem(of_q, of_k, of_v, checked)
-    _check_types(of_q, of_k, of_v)
-    _check_shapes(problem)
-    for operand in (of_q, of_k, of_v):
-        check_strides(operand)
-    return problem
-
-
-def _offsets(name: str, owner: object) -> ArrayArgument:
-    offsets = array_argument(
-        name, owner, 1, "it has one axis", "pass the first row of each sequence, and the end", "int32"
-    )
-    if offsets.type is not s32 or offsets.array.size < 2 or not offsets.array.contiguous:
-        raise LaunchError(
-            f"`{name}` is {offsets.array}",
-            help="pass a contiguous int32 array of the first row of each sequence, and the end",
-        )
-    return offsets
-
-
-def _check_types(q: ArrayArgument, k: ArrayArgument, v: ArrayArgument) -> None:
-    if q.type not in (f16, bf16) or not q.type is k.type is v.type:
-        raise LaunchError(
-            f"`q`, `k` and `v` have elements of {q.array.dtype}, {k.array.dtype} and {v.array.dtype}",
-            help="convert all three to float16 or bfloat16",
-        )
-
-
-def _check_shapes(problem: AttentionProblem) -> None:
-    q, k, v = (_dense(operand.array) for operand in (problem.q, problem.k, problem.v))
-    shown = f"`q` has the shape {problem.q.array.shape}, `k` {problem.k.array.shape} and `v` {problem.v.array.shape}"
-    if q[0] != k[0] or k[:3] != v[:3] or q[3] != k[3]:
-        raise LaunchError(shown, help=PACKED if problem.offsets else DENSE)
-    if not k[1] or q[1] % k[1]:
-        raise LaunchError(
-            f"{shown}: {q[1]} query heads do not divide among {k[1]} key heads", help="H is a multiple of Hkv"
-        )
-    if (q[3], v[3]) not in CONFIGS:
-        heads = ", ".join(str(d) if d == dv else f"{d} with Dv {dv}" for d, dv in CONFIGS)
-        raise LaunchError(
-            f"{shown}: a head dimension of {q[3]} with values of {v[3]}", help=f"D is {heads}; pad with zeros"
-        )
-    if max(q[2], k[2]) > LARGEST:
-        raise LaunchError(f"{shown}: rows are counted by 32 bits", help=None)
-
-
-def check_strides(operand: ArrayArgument) -> None:
-    """Refuse strides that TMA does not take: columns are contiguous, other strides positive multiples of 16 bytes."""
-    extents, strides = _dense(operand.array), _strides(operand.array)
-    if not operand.array.size:
-        return
-    outer = [stride * operand.type.bytes for stride, extent in zip(strides[:3], extents[:3], strict=True) if extent > 1]
-    if strides[3] != 1 or operand.array.pointer % TMA_BYTES or any(s % TMA_BYTES or s <= 0 for s in outer):
-        raise LaunchError(
-            f"`{operand.name}` has strides of {operand.array.strides} elements and the address "
-            f"{operand.array.pointer:#x}; TMA reads columns without gaps, and rows {TMA_BYTES} bytes aligned",
-            help="make a contiguous copy of it",
-        )
-
-
-def traits_of(
-    problem: AttentionProblem,
-    window: tuple[int | None, int | None],
-    softcap: float,
-    config: AttentionConfig | None,
-) -> AttentionTraits:
-    """Return the traits of a problem. Raises LaunchError for a configuration that does not fit it."""
-    dims = _dense(problem.q.array)[3], problem.shape[3]
-    left, right = (side is not None for side in window)
-    return AttentionTraits(
-        problem.q.type, *dims, _checked(config) if config is not None else CONFIGS[dims],
-        (left, right), softcap > 0, problem.offsets is not None,
-    )  # fmt: skip
 
 
 def _checked(config: Any) -> AttentionConfig:
@@ -173,30 +43,6 @@ def _checked(config: Any) -> AttentionConfig:
             f"{config} has no kernel", help="queries is 128 or 192, keys a multiple of 16 up to 256, stages 2 or more"
         )
     return config
-
-
-def check_number(name: str, value: Any, is_positive: bool) -> float:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value < 0 or (is_positive and not value):
-        raise LaunchError(
-            f"`{name}` is {value!r}",
-            help=f"pass a finite number {'above 0' if is_positive else 'that is not negative'}",
-        )
-    return float(value)
-
-
-def window_of(causal: bool, window: Any) -> tuple[int | None, int | None]:
-    """Return the (left, right) window of a call; None for a side without a bound."""
-    if window is None:
-        return (None, 0) if causal else (None, None)
-    sides = tuple(window) if isinstance(window, (tuple, list)) else None
-    if sides is None or len(sides) != 2 or not all(s is None or (type(s) is int and 0 <= s <= LARGEST) for s in sides):
-        raise LaunchError(
-            f"`window` is {window!r}",
-            help="pass (left, right): the keys before and after the aligned one that a query sees, None for all",
-        )
-    left, right = sides
-    return left, 0 if causal else right
 
 
 def run(
@@ -286,11 +132,15 @@ class AttentionCall(CheckedCall):
         causal, window, scale, softcap, config = self.options
         self.kernel = call.kernels
         self.problem = problem = problem_of(q, k, v, (offsets[0], offsets[1]) if offsets else None)
-        self.scale = 1 / math.sqrt(problem.head) if scale is None else check_number("scale", scale, is_positive=True)
+        self.scale = scale_of(scale, problem.head)
         self.softcap = check_number("softcap", softcap, is_positive=False)
-        self.window = window_of(causal, window)
-        self.traits = traits_of(problem, self.window, self.softcap, config)
-        self.output = _output(problem, out)
+        bounds, self.window = bounds_of(window_of(causal, window))
+        dims = problem.head, problem.shape[3]
+        chosen = CONFIGS[dims] if config is None else _checked(config)
+        self.traits = AttentionTraits(
+            problem.q.type, *dims, chosen, bounds, self.softcap > 0, problem.offsets is not None
+        )
+        self.output = output_of((problem.q, problem.k, problem.v), problem.out_shape, out)
         self.makers = partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)
         self.out = self.output.owner, self.makers[1](q)
 
@@ -298,13 +148,12 @@ class AttentionCall(CheckedCall):
         """Return the launch."""
         problem, output = self.problem, self.output
         batch, heads, rows, _ = problem.shape
-        _, kv_heads, keys, _ = _dense(problem.k.array)
-        sequences = problem.offsets[0].array.size - 1 if problem.offsets else 0
-        tiles = -(-rows // self.traits.config.queries) + sequences
+        kv_heads, keys = problem.keys
+        tiles = -(-rows // self.traits.config.queries) + problem.sequences
         fields: dict[str, Any] = {"cap": self.scale / self.softcap} if self.softcap else {}
         fields |= {
-            "out_strides": _strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
-            "extents": (sequences or rows, keys), "window": tuple(side or 0 for side in self.window),
+            "out_strides": strides(output.array)[:3], "lse_strides": (heads * rows, rows), "group": heads // kv_heads,
+            "extents": (problem.sequences or rows, keys), "window": self.window,
             "scale": (self.softcap or self.scale) * LOG2_E,
         }  # fmt: skip
         spans = [(x.array.span, x.array.pointer) for x in (output, problem.q, problem.k, problem.v)]
@@ -316,39 +165,3 @@ class AttentionCall(CheckedCall):
 def _empty(type: Type, shape: tuple[int, ...], like: Any) -> Any:
     """Return a new array of the library and device of another."""
     return empty(array_argument("q", like, len(like.shape), "", ""), shape, type)
-
-
-def _output(problem: AttentionProblem, out: Any) -> ArrayArgument:
-    """Return the output, allocated unless the caller passed one. Raises LaunchError for one that does not fit."""
-    owner = empty(problem.q, problem.out_shape, problem.q.type) if out is None else out
-    rule = f"the output has the shape {problem.out_shape}"
-    output = array_argument("out", owner, len(problem.out_shape), rule, "pass an array of that shape")
-    if output.array.shape != problem.out_shape or output.type is not problem.q.type:
-        raise LaunchError(
-            f"`out` is {output.array}; {rule} and elements of {problem.q.array.dtype}", help="pass an array like this"
-        )
-    check_rows(output)
-    for operand in (problem.k, problem.v, problem.q):
-        check_apart(operand, output)
-    return output
-
-
-def check_rows(output: ArrayArgument) -> None:
-    """Refuse an output whose rows cannot be written in units of 16 bytes."""
-    *outer, columns = output.array.strides
-    aligned = not any(stride * output.type.bytes % TMA_BYTES for stride in outer) and columns == 1
-    if output.array.size and not (aligned and output.array.pointer % TMA_BYTES == 0):
-        raise LaunchError(
-            f"`out` has strides of {output.array.strides} elements; rows are written in {TMA_BYTES}-byte units",
-            help="pass an array whose columns have no gaps and whose rows are aligned to 16 bytes",
-        )
-
-
-def check_apart(operand: ArrayArgument, output: ArrayArgument) -> None:
-    """Refuse an output that shares memory with an operand, except for q itself."""
-    (begin, end), (first, last) = operand.array.span, output.array.span
-    same = operand.name == "q" and (begin, operand.array.strides) == (first, output.array.strides)
-    if begin < last and first < end and not same:
-        raise LaunchError(
-            f"`out` shares memory with `{operand.name}`, which is still read", help="pass an array of its own"
-        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,9 +13,17 @@ import ptxdsl as pd
 from ptxdsl import arrays, driver, f32, ptr, s32, u32
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
-from ptxdsl.kernels.flash.call import LOG2_E, check_number, check_strides
+from ptxdsl.kernels.flash.problem import (
+    LOG2_E,
+    check_dims,
+    check_heads,
+    check_strides,
+    check_types,
+    output_of,
+    scale_of,
+    shapes_of,
+)
 from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig, AttentionTraits
-from ptxdsl.types import bf16, f16
 
 CONFIGS = {64: AttentionConfig(ROWS, 128, 4), 128: AttentionConfig(ROWS, 128, 3), 256: AttentionConfig(ROWS, 64, 3)}
 PAGES = (16, 32, 64, 128, 256)  # rows of a page
@@ -100,8 +107,8 @@ def run_decode(
     q, k, v, table, lengths = _checked(*operands)
     (batch, heads, head), (_, page, kv_heads, _) = q.array.shape, k.array.shape
     dv = v.array.shape[3]
-    factor = 1 / math.sqrt(head) if scale is None else check_number("scale", scale, is_positive=True)
-    output = check_output(q, (batch, heads, dv), out)
+    factor = scale_of(scale, head)
+    output = output_of((q, k, v), (batch, heads, dv), out)
     lse = empty(q, (batch, heads), f32)
     if not output.array.size:
         return (output.owner, lse) if return_lse else output.owner
@@ -132,20 +139,40 @@ def multiprocessors(device: int | None) -> int:
 
 def _checked(q: object, k: object, v: object, table: object, lengths: object) -> list[ArrayArgument]:
     """Check the operands. Raises LaunchError for arrays that do not fit each other or the kernel."""
-    of_q = array_argument("q", q, 3, "it is (B, H, D)", "reshape it", "float16 or bfloat16")
-    of_k, of_v = (
-        array_argument(name, owner, 4, PAGED, "reshape it, or permute its axes", "float16 or bfloat16")
-        for name, owner in (("k_pages", k), ("v_pages", v))
+    of_q, of_k, of_v = operands = check_pages(
+        (("q", q, "it is (B, H, D)"), ("k_pages", k, PAGED), ("v_pages", v, PAGED))
     )
-    _check_shapes(of_q, of_k, of_v)
-    sequences = check_sequences(table, lengths, of_q.array.shape[0], of_k.array.shape[1])
-    for operand in (of_q, of_k, of_v):
+    (_, heads, head), (*pages, kv_heads, columns), shown = of_q.array.shape, of_k.array.shape, shapes_of(operands)
+    if [*pages, kv_heads] != [*of_v.array.shape[:3]] or head != columns:
+        raise LaunchError(shown, help=PAGED)
+    check_heads(shown, heads, kv_heads)
+    check_dims(shown, (head, of_v.array.shape[3]), [(d, d) for d in CONFIGS])
+    return [*operands, *check_sequences(table, lengths, operands)]
+
+
+def check_pages(named: Sequence[tuple[str, object, str]]) -> list[ArrayArgument]:
+    """Check the types of the queries and of the pages of keys, each given as (name, array, rule), and that TMA takes
+    them.
+    """
+    operands = [
+        array_argument(
+            name, owner, 3 if name == "q" else 4, rule, "reshape it, or permute its axes", "float16 or bfloat16"
+        )
+        for name, owner, rule in named
+    ]
+    check_types(operands)
+    for operand in operands:
         check_strides(operand)
-    return [of_q, of_k, of_v, *sequences]
+    return operands
 
 
-def check_sequences(table: object, lengths: object, batch: int, page: int) -> list[ArrayArgument]:
-    """Check the page table and the lengths of a batch of sequences; the values of lengths only in host memory."""
+def check_sequences(table: object, lengths: object, operands: Sequence[ArrayArgument]) -> list[ArrayArgument]:
+    """Check the rows of a page, the page table and the lengths; the values of lengths only in host memory."""
+    batch, page = operands[0].array.shape[0], operands[1].array.shape[1]
+    if page not in PAGES:
+        raise LaunchError(
+            f"{shapes_of(operands)}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows"
+        )
     of_table = array_argument("page_table", table, 2, "it is (B, pages)", "pass the pages of each sequence", "int32")
     of_lengths = array_argument("lengths", lengths, 1, "it is (B,)", "pass the keys of each sequence", "int32")
     for argument in (of_table, of_lengths):
@@ -162,39 +189,3 @@ def check_sequences(table: object, lengths: object, batch: int, page: int) -> li
             help=f"pass lengths of 0 to {rows}, or a page table with more columns",
         )
     return [of_table, of_lengths]
-
-
-def _check_shapes(q: ArrayArgument, k: ArrayArgument, v: ArrayArgument) -> None:
-    (_, heads, head), (_, page, kv_heads, columns) = q.array.shape, k.array.shape
-    shown = f"`q` has the shape {q.array.shape}, `k_pages` {k.array.shape} and `v_pages` {v.array.shape}"
-    if q.type not in (f16, bf16) or not q.type is k.type is v.type:
-        raise LaunchError(
-            f"`q`, `k_pages` and `v_pages` have elements of {q.array.dtype}, {k.array.dtype} and {v.array.dtype}",
-            help="convert all three to float16 or bfloat16",
-        )
-    if k.array.shape[:3] != v.array.shape[:3] or head != columns:
-        raise LaunchError(shown, help=PAGED)
-    if not kv_heads or heads % kv_heads:
-        raise LaunchError(
-            f"{shown}: {heads} query heads do not divide among {kv_heads} key heads", help="H is a multiple of Hkv"
-        )
-    if head not in CONFIGS or v.array.shape[3] != head:
-        raise LaunchError(
-            f"{shown}: a head dimension of {head} with values of {v.array.shape[3]}",
-            help=f"D is {', '.join(map(str, CONFIGS))}, for q, k and v alike",
-        )
-    if page not in PAGES:
-        raise LaunchError(f"{shown}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows")
-
-
-def check_output(q: ArrayArgument, shape: tuple[int, ...], out: Any) -> ArrayArgument:
-    """Return the output, allocated unless it is given."""
-    owner = empty(q, shape, q.type) if out is None else out
-    output = array_argument("out", owner, 3, f"the output has the shape {shape}", "pass an array of that shape")
-    if output.array.shape != shape or output.type is not q.type or (output.array.size and output.array.strides[2] != 1):
-        raise LaunchError(
-            f"`out` is {output.array}; the output has the shape {shape}, elements of {q.array.dtype} and columns "
-            "without gaps",
-            help="pass an array like this",
-        )
-    return output

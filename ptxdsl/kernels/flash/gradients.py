@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,15 @@ from ptxdsl.kernels.flash.backward import (
     RowStrides,
     backward_parameters,
 )
-from ptxdsl.kernels.flash.call import DENSE, LOG2_E, AttentionProblem, check_number, check_strides, problem_of
+from ptxdsl.kernels.flash.problem import (
+    DENSE,
+    LOG2_E,
+    AttentionProblem,
+    bounds_of,
+    check_strides,
+    problem_of,
+    scale_of,
+)
 from ptxdsl.types import f32
 
 HEADS = (64, 128)
@@ -46,7 +53,7 @@ def run_backward(
         )
     output, gradient = (_like_output(name, owner, problem) for name, owner in (("out", out), ("dout", dout)))
     sums = _checked_lse(lse, problem)
-    factor = 1 / math.sqrt(head) if scale is None else check_number("scale", scale, is_positive=True)
+    factor, (bounds, sides) = scale_of(scale, head), bounds_of(window)
     results = [empty(x, x.array.shape, x.type) for x in (problem.q, problem.k, problem.v)]
     if not problem.q.array.size or not problem.k.array.size:
         for result in results:
@@ -63,15 +70,14 @@ def run_backward(
     shared: dict[str, Any] = {
         "q": problem.q.owner, "k": problem.k.owner, "v": problem.v.owner, "dout": gradient.owner, "lse": lse2,
         "delta": delta, "padded": padded, "extents": (m, n), "heads": heads, "group": heads // kv_heads,
-        "window": tuple(side or 0 for side in window), "scale": factor * LOG2_E, "factor": factor,
+        "window": sides, "scale": factor * LOG2_E, "factor": factor,
     }  # fmt: skip
-    bounds = tuple(side is not None for side in window)
     dq, dk, dv_ = results
     for kernel, config, grid, outputs in (
         (dq_kernel, QUERY_TILE, (-(-m // QUERY_TILE.queries), heads, batch), (dq, dq)),
         (dkv_kernel, KEY_TILE, (-(-n // KEY_TILE.keys), kv_heads, batch), (dk, dv_)),
     ):
-        traits = BackwardTraits(problem.q.type, head, head, config, bounds)  # type: ignore[arg-type]
+        traits = BackwardTraits(problem.q.type, head, head, config, bounds)
         described = [arrays.describe(x) for x in outputs]
         steps = [stride for x in described if x is not None for stride in x.strides[:3]]
         launched = backward_parameters(traits)(**shared, outputs=outputs, strides=tuple(steps))

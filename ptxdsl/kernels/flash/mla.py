@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,18 +10,17 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import arrays, f32, ptr, s32, u32
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
-from ptxdsl.kernels.flash.call import LOG2_E, check_number, check_rows, check_strides
+from ptxdsl.kernels.call.matrix import ArrayArgument, empty
 from ptxdsl.kernels.flash.decode import (
     COMBINING,
-    PAGES,
     DecodeTraits,
-    check_output,
+    check_pages,
     check_sequences,
     multiprocessors,
 )
+from ptxdsl.kernels.flash.problem import LOG2_E, output_of, scale_of, shapes_of
 from ptxdsl.kernels.flash.traits import ROWS, AttentionConfig
-from ptxdsl.types import bf16, f16, s64
+from ptxdsl.types import s64
 
 HEAD, VALUES, BOX = 576, 512, 64  # columns of q and of the cache, those that are values too, and those of a TMA box
 HALF = VALUES // 2  # columns of the output that a consumer warpgroup computes
@@ -53,7 +51,7 @@ class MlaTraits(DecodeTraits):
 
     @property
     def output_atom(self) -> str:
-        return f"wgmma.m64n{HALF}k16.f32.{self.dtype}"
+        return self.wgmma(HALF)
 
 
 @lru_cache(maxsize=256)
@@ -84,9 +82,7 @@ def run_mla(kernels: Sequence[Any], operands: Sequence[object], scale: float | N
     """Check a call of attention_decode_mla and launch it. Returns out, or (out, lse)."""
     q, kv, table, lengths = _checked(*operands)
     (batch, heads, _), page = q.array.shape, kv.array.shape[1]
-    factor = 1 / math.sqrt(HEAD) if scale is None else check_number("scale", scale, is_positive=True)
-    output = check_output(q, (batch, heads, VALUES), out)
-    check_rows(output)
+    factor, output = scale_of(scale, HEAD), output_of((q, kv), (batch, heads, VALUES), out)
     lse = empty(q, (batch, heads), f32)
     if not output.array.size:
         return (output.owner, lse) if return_lse else output.owner
@@ -127,22 +123,10 @@ def split_count(blocks: int, tiles: int, processors: int) -> int:
 
 def _checked(q: object, kv: object, table: object, lengths: object) -> list[ArrayArgument]:
     """Check the operands. Raises LaunchError for arrays that do not fit each other or the kernel."""
-    of_q = array_argument("q", q, 3, "it is (B, H, 576)", "reshape it", "float16 or bfloat16")
-    of_kv = array_argument("kv_pages", kv, 4, "it is (P, page, 1, 576)", "reshape it", "float16 or bfloat16")
-    if of_q.type not in (f16, bf16) or of_q.type is not of_kv.type:
-        raise LaunchError(
-            f"`q` and `kv_pages` have elements of {of_q.array.dtype} and {of_kv.array.dtype}",
-            help="convert both to float16 or bfloat16",
-        )
-    (_, heads, head), (_, page, kv_heads, columns) = of_q.array.shape, of_kv.array.shape
-    shown = f"`q` has the shape {of_q.array.shape} and `kv_pages` {of_kv.array.shape}"
-    if (head, columns, kv_heads) != (HEAD, HEAD, 1):
+    of_q, of_kv = operands = check_pages((("q", q, "it is (B, H, 576)"), ("kv_pages", kv, "it is (P, page, 1, 576)")))
+    (_, heads, head), (_, _, *rows), shown = of_q.array.shape, of_kv.array.shape, shapes_of(operands)
+    if (head, *rows) != (HEAD, 1, HEAD):
         raise LaunchError(shown, help=f"{PAGED}: 512 latent columns, which are the values too, and 64 rotary ones")
     if heads not in HEADS:
         raise LaunchError(f"{shown}: {heads} query heads", help=f"H is {HEADS[0]} to {HEADS[-1]}")
-    if page not in PAGES:
-        raise LaunchError(f"{shown}: pages of {page} rows", help=f"a page has {', '.join(map(str, PAGES))} rows")
-    sequences = check_sequences(table, lengths, of_q.array.shape[0], page)
-    for operand in (of_q, of_kv):
-        check_strides(operand)
-    return [of_q, of_kv, *sequences]
+    return [*operands, *check_sequences(table, lengths, operands)]

@@ -8,12 +8,13 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
-from ptxdsl.types import Type, bf16, s32, s64
+from ptxdsl.types import Type, bf16, e4m3, s32, s64
 
 WARPGROUP, WARP = 128, 32
 ROWS = 64  # rows of a warpgroup's tile
 PRODUCER_REGISTERS = {2: 24, 3: 32}
 CONSUMER_REGISTERS = {2: 240, 3: 160}  # a thread, by the number of consumer warpgroups
+A_BITS = 256  # of a row of A in one wgmma
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,17 @@ CONFIGS = {
 }
 """The configuration of each (D, Dv), measured on an H200 at 16,384 queries and keys."""
 
+SCALED_CONFIGS = {(128, 128): AttentionConfig(128, 192)}
+"""The configuration of each (D, Dv) of e4m3 operands."""
+
 
 @dataclass(frozen=True)
 class AttentionTraits:
     """The compile-time properties of an attention kernel.
 
-    `head` and `value_head` are the columns of Q and K, and of V. `is_bounded` says whether keys before and after the
-    window of a query are masked, `is_capped` whether scores go through tanh, and `is_packed` whether sequences are
-    packed along the rows, with offsets.
+    `head` and `value_head` are the columns of Q and K, and of V. `is_bounded` says if keys before and after the window
+    of a query are masked, `is_capped` if scores go through tanh, and `is_packed` if sequences are packed along the
+    rows, with offsets. `out` is the type of the output, by default that of the operands.
     """
 
     dtype: Type = bf16
@@ -53,6 +57,21 @@ class AttentionTraits:
     is_bounded: tuple[bool, bool] = (False, False)
     is_capped: bool = False
     is_packed: bool = False
+    out: Type | None = None
+
+    @property
+    def is_scaled(self) -> bool:
+        """True for e4m3 operands, which have one scale a head, and V transposed."""
+        return self.dtype is e4m3
+
+    @property
+    def out_type(self) -> Type:
+        return self.out or self.dtype
+
+    @property
+    def headroom(self) -> tuple[int, int]:
+        """The `shift` and `slack` of the softmax: weights in e4m3, whose largest number is 448, are 2**8 at most."""
+        return (4, 4) if self.is_scaled else (0, 0)
 
     @property
     def consumers(self) -> int:
@@ -70,15 +89,20 @@ class AttentionTraits:
 
     @property
     def scores_atom(self) -> str:
-        return f"wgmma.m64n{self.config.keys}k16.f32.{self.dtype}"
+        return self.wgmma(self.config.keys)
 
     @property
     def output_atom(self) -> str:
-        return f"wgmma.m64n{self.value_head}k16.f32.{self.dtype}.rs"
+        return f"{self.wgmma(self.value_head)}.rs"
+
+    def wgmma(self, columns: int) -> str:
+        """Return the name of the wgmma with this many columns of B."""
+        return f"wgmma.m{ROWS}n{columns}k{A_BITS // self.dtype.bits}.f32.{self.dtype}"
 
     def map(self, rows: int, columns: int) -> pd.TensorMap:
         """Return the tensor map of a (batch, head, row, column) array with tiles of rows x columns."""
-        return pd.TensorMap.tiled(self.dtype, (1, 1, rows, columns), swizzle=64 if columns % 64 else 128)
+        swizzle = next(n for n in (128, 64, 32) if columns * self.dtype.bytes % n == 0)
+        return pd.TensorMap.tiled(self.dtype, (1, 1, rows, columns), swizzle=swizzle)
 
 
 @lru_cache(maxsize=256)
@@ -88,15 +112,17 @@ def parameters(traits: AttentionTraits) -> Any:
     `out_strides` and `lse_strides` count elements between batches, heads and rows. `extents` are the queries and keys
     of a sequence; packed sequences have `offsets` instead, and `extents[0]` is their number. Query i of M sees the keys
     from i + N - M - left to i + N - M + right, by `window` (left, right). Scores times `scale` are exponents of 2;
-    where they are capped, `scale` is multiplied by the tanh of `cap` times the score.
+    where they are capped, `scale` is multiplied by the tanh of `cap` times the score. e4m3 operands have V as (batch,
+    head, column, key), and `scale_q`, `scale_k` and `scale_v` of each (batch, head).
     """
-    config = traits.config
+    config, values = traits.config, (traits.config.keys, traits.value_head)
     return pd.Parameters.of(
         "Attention",
         q=traits.map(config.queries, traits.head),
         k=traits.map(config.keys, traits.head),
-        v=traits.map(config.keys, traits.value_head),
-        out=ptr[traits.dtype],
+        v=traits.map(*(values[::-1] if traits.is_scaled else values)),
+        **{f"scale_{name}": ptr[f32] for name in "qkv" if traits.is_scaled},
+        out=ptr[traits.out_type],
         lse=ptr[f32],
         out_strides=s64[3],
         lse_strides=s64[2],

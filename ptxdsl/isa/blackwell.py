@@ -13,7 +13,6 @@ from .bulk import BYTES, Bulk
 from .cluster_address import in_block
 from .form import Form
 from .matrix import MatrixAccess
-from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Pieces, Step
@@ -163,11 +162,21 @@ def _expanded(data: np.ndarray, narrow: str | None) -> np.ndarray:
     return np.packbits(bits, axis=-1, bitorder="little")[..., 0]
 
 
-class StMatrixBytes(GpuOnly, BytesOfMatrix):
-    """Store matrices of 8-bit elements to shared memory."""
+class StMatrixBytes(BytesOfMatrix):
+    """Store 16x8 matrices of 8-bit elements to shared memory, transposed: each of 8 addresses takes a column.
+
+    Lane 4g + t holds elements 2t and 2t + 1 of row g, then those of row g + 8.
+    """
 
     stores = "address"
     carries = ("a",)
+    orders_lanes = True  # as in `StMatrix`
     forms = (
         Form("stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [address:space], a:b32*num", num="x1 x2 x4", **SPACE),
     )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, a: np.ndarray) -> None:
+        address, warps = self.rows(i, address), a.shape[1]
+        rows = np.ascontiguousarray(a).view(np.uint8).reshape(-1, warps, 8, 4, 2, 2)  # matrix, g, t, row + 8, column
+        elements = rows.transpose(4, 2, 1, 0, 3, 5).reshape(16, *address.shape)
+        m.store(i.space or "generic", address, b8, elements)

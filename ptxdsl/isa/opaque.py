@@ -16,19 +16,14 @@ from .step import Step
 from .target import NOTHING, Requirement
 
 
-def refuse(i: Opcode) -> NoReturn:
-    """Refuse an instruction, or a form of one, that the emulator does not implement yet."""
-    raise EmulationError(
-        f"`{i.text}` cannot be emulated yet: the table has its forms but no implementation",
-        help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
-    )
-
-
 class GpuOnly(Op):
     """Base of instructions that the emulator does not implement yet."""
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> NoReturn:
-        refuse(i)
+        raise EmulationError(
+            f"`{i.text}` cannot be emulated yet: the table has its forms but no implementation",
+            help="run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere",
+        )
 
 
 class Unknown(Op):

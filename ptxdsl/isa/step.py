@@ -187,6 +187,10 @@ class TensorOperands(Protocol):
         """Return the regions of a CTA's tensor memory that it writes for a lane."""
 
 
+LoadResults: TypeAlias = Callable[[np.ndarray], object]
+"""The results of a load from tensor memory, from the words of its registers, (registers, warps, 32)."""
+
+
 class TensorUnit(Protocol):
     """Tensor memory as tcgen05 instructions use it; `m` are the lanes that execute the instruction.
 
@@ -202,8 +206,8 @@ class TensorUnit(Protocol):
     def relinquish(self, m: Any, group: str) -> None:
         """End the right of the blocks of the warps to allocate."""
 
-    def load(self, m: Any, fragment: TensorFragment, address: np.ndarray) -> None:
-        """Queue a load into the registers that the instruction writes."""
+    def load(self, m: Any, fragment: TensorFragment, address: np.ndarray, results: LoadResults | None = None) -> None:
+        """Queue a load into the registers that the instruction writes; `results` makes its results from their words."""
 
     def store(self, m: Any, fragment: TensorFragment, address: np.ndarray, values: np.ndarray) -> None:
         """Queue a store of registers, (registers, warps, 32)."""

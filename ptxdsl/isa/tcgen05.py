@@ -7,21 +7,23 @@ the column. Copies and products are asynchronous.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .. import ir
 from ..layout.tensor_memory import REGISTERS_OF, fragment
+from ..types import f32
 from .bulk import Bulk
 from .cluster_address import OFFSET, RANK_BITS
 from .form import Form, Values
-from .opaque import GpuOnly
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Awaited, Step
 from .tensor_copy import copies
 from .tensor_shift import shifts
+from .warp import least_or_greatest
 
 FAMILIES = "100f 110f"
 ONE_ARCHITECTURE = "100a 103a 110a"
@@ -120,10 +122,10 @@ REDUCED: dict[str, Any] = {
 }  # fmt: skip
 
 
-class Tcgen05LdRed(GpuOnly):
-    """Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements."""
+class Tcgen05LdRed(TensorAccess):
+    """Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers."""
 
-    collective = True
+    arrives_late = True
     forms = tuple(
         Form(
             f"tcgen05.ld.red.sync.aligned.{front}.type d=type*count, reduced=type, [address:tmem]{back}",
@@ -136,6 +138,19 @@ class Tcgen05LdRed(GpuOnly):
             (f"{shape}.num.operation", "u32 s32"),
         )
     )
+
+    def execute(self, i: Opcode, m: Step, address: np.ndarray, second_half: int = 0) -> None:
+        cells = fragment("16x32bx2" if "16x32bx2" in i.text else "32x32b", int(i.num[1:]), False, second_half)
+        m.tensor.load(m, cells, address, partial(_reduced, i))
+
+
+def _reduced(i: Opcode, words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return registers, (registers, warps, 32), in the type of an instruction, and their minimum or maximum."""
+    numbers = words.view(i.type.dtype)
+    each = np.moveaxis(numbers, 0, -1)
+    if i.type is f32:
+        return numbers, least_or_greatest(i, each, np.ones(each.shape, bool))[..., 0]
+    return numbers, (np.min if i.operation == "min" else np.max)(each, axis=-1)
 
 
 class Tcgen05St(TensorAccess):
@@ -205,7 +220,7 @@ class Tcgen05Cp(Op):
 
 
 class Tcgen05Shift(Op):
-    """Shift 32 bytes of 32 rows of tensor memory down by one row asynchronously: row i moves to row i + 1."""
+    """Shift 32 bytes of 32 rows of tensor memory by one row asynchronously: each row but the last takes the next."""
 
     tensor_memory = True
     forms = (Form("tcgen05.shift.ctas.down [address:tmem]", ctas=GROUPS, ptx="8.6", sm=ONE_ARCHITECTURE),)

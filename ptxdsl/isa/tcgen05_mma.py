@@ -12,7 +12,6 @@ from typing import Any
 from .. import ir
 from ..types import b32
 from .form import Form, Values
-from .opaque import refuse
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem, describe
 from .step import Step
@@ -122,8 +121,6 @@ class Tcgen05Mma(TensorMemoryProduct):
             yield Problem("scale_input_d", f"`scale_input_d` is {scale.value}; it must be 0 to {MOST_SCALE}")
 
     def execute(self, i: Opcode, m: Step, *inputs: Any) -> None:
-        if i.ashift:
-            refuse(i)
         named = dict(zip((operand.name for operand in i.operands), inputs, strict=True))
         for which, product in products(m, i, named):
             m.tensor.issue(m, i.ctas, which, product)

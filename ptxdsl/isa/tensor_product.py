@@ -18,8 +18,11 @@ from ..layout.tensor_memory import (
     HALF,
     LANES,
     LAYOUTS,
+    QUARTER_LANES,
     RowPlacement,
     TensorRegion,
+    column_of,
+    lane_mask,
     lane_of,
     layout_of,
     matrix_regions,
@@ -47,6 +50,8 @@ from .tensor_scales import CHUNKS, ScaleFields, factors, scale_columns, scale_re
 from .tensor_sparsity import Metadata, metadata_at, nibbles, zeroed_columns
 
 A_COLUMNS = K_BYTES // 4  # of A in tensor memory
+SHIFTED_M = (128, 256)
+_SHIFTED_ROWS = sum(lane_mask(quarter, QUARTER_LANES - 1) for quarter in range(0, LANES, QUARTER_LANES))
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
     "b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2, E2M1, E2M3, E3M2), WIDE)
 }
@@ -84,8 +89,9 @@ class TensorProduct:
     are the addresses of the 16-byte chunks that are read from shared memory, the first `split` of A; in a pair of CTAs
     each half is that of the even CTA, then that of the odd one. `accumulates` (lanes,) is true where D is an addend,
     scaled by 2^-`scale`. `enabled` (lanes,) are the lanes of tensor memory that may be written, as Python integers with
-    128 bits for each CTA. `zeroed` (lanes, N) are the columns of B that count as zeros. `described` are the shared
-    memory operands, as in `LateInputs`.
+    128 bits for each CTA. `zeroed` (lanes, N) are the columns of B that count as zeros. A product that `shifts` moves
+    the rows of A in tensor memory afterwards, as tcgen05.shift does. `described` are the shared memory operands, as in
+    `LateInputs`.
     """
 
     form: InstructionFields
@@ -99,6 +105,7 @@ class TensorProduct:
     scales: ScaleOperands | None
     metadata: Metadata | None
     zeroed: np.ndarray | None
+    shifts: bool
     described: tuple[tuple[str, int, np.ndarray], ...]
 
     @property
@@ -155,7 +162,10 @@ class TensorProduct:
     def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
         """Return the regions that a lane's product writes, and reads if it accumulates."""
         regions, enabled = matrix_regions(self.placement, int(self.d[lane]), self.form.n), self.enabled_in(cta)[lane]
-        return tuple(region._replace(lanes=region.lanes & enabled) for region in regions)
+        of_d = tuple(region._replace(lanes=region.lanes & enabled) for region in regions)
+        if not self.shifts or self.a is None:
+            return of_d
+        return *of_d, TensorRegion(_SHIFTED_ROWS, first := column_of(int(self.a[lane])), first + A_COLUMNS)
 
     def enabled_in(self, cta: int) -> np.ndarray:
         """Return, for each lane, the lanes of a CTA's tensor memory that may be written, as a bit mask."""
@@ -282,7 +292,7 @@ def products(m: Step, i: Opcode, named: dict[str, Any]) -> Iterator[tuple[np.nda
         which = descriptors == bits
         try:
             form, fields = _form(i, bits)
-            product = _product(m, form, which, named)
+            product = _product(m, form, which, named, ".ashift" in i.text)
             if fields is not None:
                 addresses = (_at(m, named[name], which) for name in ("scale_a", "scale_b"))
                 product = replace(product, scales=ScaleOperands(fields, *addresses))
@@ -323,7 +333,7 @@ def of_group(m: Step, which: np.ndarray, chunks: np.ndarray, ctas: int) -> np.nd
     return np.concatenate([in_block(chunks, even + np.uint32(cta)) for cta in range(ctas)])
 
 
-def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any]) -> TensorProduct:
+def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any], ashift: bool) -> TensorProduct:
     read, described, split, wide, ctas = [], [], 0, False, form.ctas
     sides = (
         ("A", form.m, form.atype, form.transposed_a, K_BYTES),
@@ -347,10 +357,12 @@ def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[st
             for n, bits in enumerate(np.broadcast_to(mask, m.shape)[which].tolist()):
                 enabled[n] &= ~(int(bits) << 32 * word)
     a = named.get("a")
+    if ashift and form.m not in SHIFTED_M:
+        raise InvalidDescriptor(f".ashift of M = {form.m}", "it takes M = 128 or 256")
     return TensorProduct(
         form, _at(m, named["d"], which), None if a is None else _at(m, a, which), np.concatenate(read), split,
         np.broadcast_to(named["enable_input_d"], m.shape)[which].astype(bool), int(named.get("scale_input_d") or 0),
-        enabled, None, None, None, () if wide else tuple(described),
+        enabled, None, None, None, ashift, () if wide else tuple(described),
     )  # fmt: skip
 
 

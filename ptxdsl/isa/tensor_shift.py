@@ -20,7 +20,8 @@ COLUMNS = 8  # 32 bytes of each row
 class TensorMemoryShift:
     """Shifts of one instruction, one for each lane, of the 32 lanes at `address` (lanes,) in `ctas` CTAs.
 
-    Row i moves to row i + 1; row 0 keeps its data, and the last row is lost.
+    Each row but the last takes the data of the next. The manual says "down"; CUTLASS observed this direction on a B200,
+    with `.ashift` (its example `1cta_mma_a_from_tmem.py`).
     """
 
     address: np.ndarray
@@ -33,12 +34,12 @@ class TensorMemoryShift:
         return replace(self, address=self.address[which], chunks=self.chunks[:, which])
 
     def reads(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
-        """Return the region that a lane's shift reads: all rows but the last."""
-        return self._rows(lane, 0)
+        """Return the region that a lane's shift reads: all rows but the first."""
+        return self._rows(lane, 1)
 
     def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
-        """Return the region that a lane's shift writes: all rows but the first."""
-        return self._rows(lane, 1)
+        """Return the region that a lane's shift writes: all rows but the last."""
+        return self._rows(lane, 0)
 
     def _rows(self, lane: int, first: int) -> tuple[TensorRegion, ...]:
         at = int(self.address[lane])

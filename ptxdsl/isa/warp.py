@@ -181,7 +181,7 @@ class Redux(Exchange):
 
     def execute(self, i: Opcode, m: Step, a: np.ndarray, mask: np.ndarray) -> np.ndarray:
         if i.type is f32:
-            return np.broadcast_to(_least_or_greatest(i, a, m.active), m.shape)
+            return np.broadcast_to(least_or_greatest(i, a, m.active), m.shape)
         info = np.iinfo(a.dtype)
         ufunc, neutral = {
             "add": (np.add, 0),
@@ -195,7 +195,7 @@ class Redux(Exchange):
         return np.broadcast_to(total, m.shape)
 
 
-def _least_or_greatest(i: Opcode, a: np.ndarray, active: np.ndarray) -> np.ndarray:
+def least_or_greatest(i: Opcode, a: np.ndarray, active: np.ndarray) -> np.ndarray:
     """Return the least or greatest number of active lanes, (…, 1), or NaN: if all are NaN, with .NaN if any is."""
     nan = np.float32(np.nan)
     which = {"min": minimum, "max": maximum}[i.operation]

@@ -2778,7 +2778,7 @@ class st_18:
     L1__evict_first: st_8; L1__evict_last: st_8; L1__evict_normal: st_8; L1__evict_unchanged: st_8; L1__no_allocate: st_8; L2__cache_hint: st_4; L2__evict_first: st_7; L2__evict_last: st_7; L2__evict_normal: st_7; async_: st_async_10; b128: st; b16: st; b32: st; b64: st; b8: st; bulk: st_bulk_2; cg: st_9; cs: st_9; f32: st; f64: st; global_: st_10; local: st_13; mmio: st_mmio; param: st_13; param__func: st_13; relaxed: st_17; release: st_17; s16: st; s32: st; s64: st; s8: st; shared: st_13; shared__cluster: st_13; shared__cta: st_13; u16: st; u32: st; u64: st; u8: st; v2: st_2; v4: st_2; v8: st_3; volatile: st_volatile_5; wb: st_9; weak: st_weak; wt: st_9
 class stmatrix_sync_aligned_m16n8:
     def __call__(self, address: In, a: In, /, *, guard: Guard = ...) -> None:
-        "Store matrices of 8-bit elements to shared memory. Requires sm_100f or sm_110f or sm_120f."
+        "Store 16x8 matrices of 8-bit elements to shared memory, transposed: each of 8 addresses takes a column. Requires sm_100f or sm_110f or sm_120f."
 class stmatrix_sync_aligned_m16n8_2:
     b8: stmatrix_sync_aligned_m16n8
 class stmatrix_sync_aligned_m16n8_3:
@@ -2936,7 +2936,7 @@ class tcgen05:
         "Order the thread's tcgen05 instructions before, or after, a thread synchronisation. Requires sm_100f or sm_110f."
 class tcgen05_ld_red_sync_aligned_16x32bx2:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_16x32bx2_2:
     f32: tcgen05_ld_red_sync_aligned_16x32bx2
 class tcgen05_ld_red_sync_aligned_16x32bx2_3:
@@ -2947,7 +2947,7 @@ class tcgen05_ld_red_sync_aligned_16x32bx2_5:
     max: tcgen05_ld_red_sync_aligned_16x32bx2_4; min: tcgen05_ld_red_sync_aligned_16x32bx2_4
 class tcgen05_ld_red_sync_aligned_16x32bx2_x2:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector2, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_16x32bx2_x2_2:
     f32: tcgen05_ld_red_sync_aligned_16x32bx2_x2
 class tcgen05_ld_red_sync_aligned_16x32bx2_x2_3:
@@ -2958,7 +2958,7 @@ class tcgen05_ld_red_sync_aligned_16x32bx2_x2_5:
     max: tcgen05_ld_red_sync_aligned_16x32bx2_x2_4; min: tcgen05_ld_red_sync_aligned_16x32bx2_x2_4
 class tcgen05_ld_red_sync_aligned_16x32bx2_x4:
     def __call__(self, address: In, second_half: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector4, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_16x32bx2_x4_2:
     f32: tcgen05_ld_red_sync_aligned_16x32bx2_x4
 class tcgen05_ld_red_sync_aligned_16x32bx2_x4_3:
@@ -2971,7 +2971,7 @@ class tcgen05_ld_red_sync_aligned_16x32bx2_6:
     x128: tcgen05_ld_red_sync_aligned_16x32bx2_5; x16: tcgen05_ld_red_sync_aligned_16x32bx2_5; x2: tcgen05_ld_red_sync_aligned_16x32bx2_x2_5; x32: tcgen05_ld_red_sync_aligned_16x32bx2_5; x4: tcgen05_ld_red_sync_aligned_16x32bx2_x4_5; x64: tcgen05_ld_red_sync_aligned_16x32bx2_5; x8: tcgen05_ld_red_sync_aligned_16x32bx2_5
 class tcgen05_ld_red_sync_aligned_32x32b:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_32x32b_2:
     f32: tcgen05_ld_red_sync_aligned_32x32b
 class tcgen05_ld_red_sync_aligned_32x32b_3:
@@ -2982,7 +2982,7 @@ class tcgen05_ld_red_sync_aligned_32x32b_5:
     max: tcgen05_ld_red_sync_aligned_32x32b_4; min: tcgen05_ld_red_sync_aligned_32x32b_4
 class tcgen05_ld_red_sync_aligned_32x32b_x2:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector2, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_32x32b_x2_2:
     f32: tcgen05_ld_red_sync_aligned_32x32b_x2
 class tcgen05_ld_red_sync_aligned_32x32b_x2_3:
@@ -2993,7 +2993,7 @@ class tcgen05_ld_red_sync_aligned_32x32b_x2_5:
     max: tcgen05_ld_red_sync_aligned_32x32b_x2_4; min: tcgen05_ld_red_sync_aligned_32x32b_x2_4
 class tcgen05_ld_red_sync_aligned_32x32b_x4:
     def __call__(self, address: In, /, *, out: Out = ..., guard: Guard = ...) -> tuple[Vector4, Scalar]:
-        "Load from tensor memory with a reduction: reduced = the minimum or maximum of each lane's elements. Requires sm_103f or sm_110f."
+        "Load from tensor memory as tcgen05.ld, and reduce: reduced = the minimum or maximum of the thread's registers. Requires sm_103f or sm_110f."
 class tcgen05_ld_red_sync_aligned_32x32b_x4_2:
     f32: tcgen05_ld_red_sync_aligned_32x32b_x4
 class tcgen05_ld_red_sync_aligned_32x32b_x4_3:
@@ -3191,7 +3191,7 @@ class tcgen05_relinquish_alloc_permit_4:
     cta_group__1: tcgen05_relinquish_alloc_permit_3; cta_group__2: tcgen05_relinquish_alloc_permit_3
 class tcgen05_shift:
     def __call__(self, address: In, /, *, guard: Guard = ...) -> None:
-        "Shift 32 bytes of 32 rows of tensor memory down by one row asynchronously: row i moves to row i + 1. Requires sm_100a or sm_103a or sm_110a."
+        "Shift 32 bytes of 32 rows of tensor memory by one row asynchronously: each row but the last takes the next. Requires sm_100a or sm_103a or sm_110a."
 class tcgen05_shift_2:
     down: tcgen05_shift
 class tcgen05_shift_3:

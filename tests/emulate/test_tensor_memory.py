@@ -116,6 +116,49 @@ def test_a_store_is_the_inverse_of_a_load(shape, repeats, packed, rng):
     np.testing.assert_array_equal(result, wanted)
 
 
+REDUCTIONS = [
+    (shape, repeats, f".{operation}{modifiers}", type)
+    for shape in ("32x32b", "16x32bx2") for repeats in (2, 8, 128) for operation in ("min", "max")
+    for type, modifiers in (("u32", ""), ("s32", ""), *(("f32", m) for m in ("", ".abs", ".NaN", ".abs.NaN")))
+]  # fmt: skip
+EDGES = np.array([0, 1 << 31, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x80000001, 0x3F800000], np.uint32)
+
+
+def reduced(numbers, modifiers):
+    """The least or greatest of each thread's registers, of IEEE numbers NaN only if all are, or with .NaN any is."""
+    low, numbers = ".min" in modifiers, np.abs(numbers) if ".abs" in modifiers else numbers
+    if numbers.dtype != np.float32:
+        return (numbers.min if low else numbers.max)(axis=0)
+    result = (np.fmin if low else np.fmax).reduce(numbers)
+    if ".NaN" in modifiers:
+        result[np.isnan(numbers).any(0)] = np.nan
+    zero = result == 0  # -0 is less than 0
+    some = np.where(numbers == 0, np.signbit(numbers), not low)
+    result[zero] = np.where((some.any(0) if low else some.all(0))[zero], -0.0, 0.0)
+    return result
+
+
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("shape, repeats, modifiers, type", REDUCTIONS)
+def test_a_load_with_a_reduction(shape, repeats, modifiers, type, rng):
+    _, half = reach(shape, repeats, False)
+    matrix = np.where(rng.integers(0, 2, (256, 128)), rng.choice(EDGES, (256, 128)), words(rng, 256))
+    matrix[:, 0] = EDGES[4]
+    address, last = ("%r8", f", {half}" if half else "")
+    name = f"tcgen05.ld.red.sync.aligned.{shape}.x{repeats}{modifiers}.{type}"
+    load = f"{name} {registers(repeats)}, %v{repeats}, [{address}]{last};\n" + WAIT["ld"]
+    result = np.zeros((repeats + 1, 128), np.uint32)
+    text = source(fill(256) + load + global_words("st", repeats + 1, "%rd2")).replace("sm_100a", "sm_103a")
+    clean(launch(text, matrix, result))
+    wanted = expected_words(matrix, shape, repeats, False, half, 0)
+    np.testing.assert_array_equal(result[:repeats], wanted)
+    numbers = wanted.view({"u32": np.uint32, "s32": np.int32, "f32": np.float32}[type])
+    expected = reduced(numbers, modifiers)
+    if type == "f32":
+        expected = np.where(np.isnan(expected), np.uint32(0x7FFFFFFF), expected.view(np.uint32))
+    np.testing.assert_array_equal(result[repeats], expected.view(np.uint32))
+
+
 def test_16_lanes_may_be_the_upper_half_of_a_quarter(rng):
     matrix, result = words(rng, 128), np.zeros((2, 128), np.uint32)
     load = "add.u32 %r9, %r8, 0x100000;\n" + access("ld", "16x128b", 1, "%r9") + global_words("st", 2, "%rd2")

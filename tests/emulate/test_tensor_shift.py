@@ -21,7 +21,7 @@ ROWS = f"mov.b64 %rd5, {1 << 46 | 128 // 16 << 32 | 128 // 16 << 16};\n"
 def shifted(cells, lane, column):
     """Cells, (columns, lanes), after a shift of 32 lanes and 8 columns."""
     result, part = cells.copy(), np.s_[column : column + 8]
-    result[part, lane + 1 : lane + 32] = cells[part, lane : lane + 31]
+    result[part, lane : lane + 31] = cells[part, lane + 1 : lane + 32]
     return result
 
 
@@ -34,7 +34,7 @@ def run(work, rng, **options):
     return launch(text, matrix, result, **options), matrix, result
 
 
-def test_rows_move_down(rng):
+def test_each_row_but_the_last_takes_the_next(rng):
     """Lanes 32 to 63, columns 4 to 11."""
     report, matrix, result = run(SHIFT + COMMIT, rng)
     clean(report)
@@ -51,15 +51,18 @@ def test_shifts_that_are_not_pipelined_wait_for_each_other(rng):
 
 
 @pytest.mark.parametrize("shape, is_pipelined", [("4x256b", True), ("128x256b", False)])
-def test_a_copy_of_new_first_rows_follows_a_shift(shape, is_pipelined, rng):
-    copy = ROWS + f"add.u32 %r14, %r7, 4; mov.b32 %r14, %r14; tcgen05.cp.cta_group::1.{shape} [%r14], %rd5;\n"
+def test_a_copy_of_new_last_rows_follows_a_shift(shape, is_pipelined, rng):
+    copy = (
+        ROWS
+        + f"add.u32 %r14, %r7, {0x1F0004 if is_pipelined else 4}; mov.b32 %r14, %r14; tcgen05.cp.cta_group::1.{shape} [%r14], %rd5;\n"
+    )
     zero = "shl.b32 %r10, %r1, 6; add.u32 %r10, %r3, %r10; mov.b32 %r12, 0;\n"
     zero += "Q: st.shared.b32 [%r10], 0; add.u32 %r10, %r10, 4; add.u32 %r12, %r12, 1; setp.lt.u32 %p5, %r12, 16; @%p5 bra Q;\n"
     report, matrix, result = run(SHIFT + copy + COMMIT, rng, setup=zero + PROXY)
     if is_pipelined:
         clean(report)
         wanted = shifted(matrix, 32, 4)
-        wanted[4:12, ::32] = 0
+        wanted[4:12, [31, 63, 95, 127]] = 0
         np.testing.assert_array_equal(result, wanted)
     else:
         assert report.findings[0].kind == "race"

@@ -56,6 +56,7 @@ class Product:
     sparse: bool = False
     selector: int = 0
     zero_columns: int | None = None
+    ashift: bool = False
 
     @property
     def names(self):
@@ -280,7 +281,7 @@ class Product:
             text += f"mov.b64 %rd7, {self.zero_columns};\n"
             scale = ", %rd7"
         name = f"tcgen05.mma{'.ws' * self.weight_stationary}{'.sp' * self.sparse}"
-        kind = f"{name}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}"
+        kind = f"{name}.cta_group::1.kind::{KINDS.get(self.a, 'f8f6f4')}{'.ashift' * self.ashift}"
         modifiers, operands = self.suffix()
         if modifiers:
             kind = f"{name}.cta_group::1.{modifiers}"

@@ -5,7 +5,6 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl import ptr, u32
-from ptxdsl.emulate import emulate
 from ptxdsl.errors import EmulationError, VerifyError
 from ptxdsl.isa.opaque import GpuOnly
 from ptxdsl.isa.opcode import Op
@@ -28,21 +27,6 @@ def test_the_emulator_refuses_what_it_cannot_run(monkeypatch):
     )
     assert "test_gpu_only.py" in line and "pd.ptx.multimem.red" in line
     assert mend == "  help: run this kernel on a GPU; `ptxdsl dump` prints and assembles it anywhere"
-
-
-@pytest.mark.parametrize("instruction", [
-    "tcgen05.mma.cta_group::1.kind::f16.ashift [%r1], [%r1], %rd1, %r1, %p1;",
-])  # fmt: skip
-def test_forms_of_tcgen05_that_are_not_emulated_are_refused(instruction):
-    text = (
-        ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{ .reg .b32 %r<2>; .reg .b64 %rd<2>; "
-        f".reg .pred %p<2>; .reg .b16 %h<2>; mov.b32 %r1, 0; mov.b64 %rd1, 0; setp.eq.u32 %p1, %r1, 0; mov.b16 %h1, 1;\n"
-        f"{instruction}\nret; }}\n"
-    )
-    module, name = parse(text), instruction.partition(" ")[0]
-    with pytest.raises(EmulationError, match="cannot be emulated yet") as refusal:
-        emulate(module.kernels[0], module, (1, 1, 1), (32, 1, 1), ())
-    assert f"`{name}`" in str(refusal.value)
 
 
 def test_every_instruction_has_a_meaning_or_says_that_it_has_none():

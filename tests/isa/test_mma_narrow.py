@@ -206,6 +206,30 @@ def loaded(matrix: ptr[pd.u8], d: ptr[b32], *, text: str, rows: int, count: int)
         d[32 * n + pd.tid.x] = word
 
 
+@pd.kernel(arch="sm_100a")
+def stored(words: ptr[b32], d: ptr[b32], *, num: int):
+    tile = pd.shared(b32, num * 8 * 4)
+    held = [words[32 * n + pd.tid.x] for n in range(num)]
+    pd.ptx(f"stmatrix.sync.aligned.m16n8.x{num}.trans.shared.b8", tile.address(pd.tid.x % (num * 8) * 4), held)
+    pd.ptx.bar.warp.sync(0xFFFFFFFF)
+    for n in range(num):
+        d[32 * n + pd.tid.x] = tile[32 * n + pd.tid.x]
+
+
+@pytest.mark.parametrize("num", [1, 2, 4])
+def test_stored_matrices_of_bytes(num, rng):
+    """Element (row, column) of a 16 x 8 matrix is byte `row` at address `column`; a lane has four of them."""
+    matrix = rng.integers(0, 256, (num, 16, 8), np.uint8)
+    words = np.zeros((num, WARP, 4), np.uint8)
+    for lane in range(WARP):
+        g, t = divmod(lane, 4)
+        for e in range(4):
+            words[:, lane, e] = matrix[:, g + 8 * (e // 2), 2 * t + e % 2]
+    d = np.zeros((num, WARP), np.uint32)
+    stored[1, WARP](words.view(np.uint32)[..., 0].copy(), d, num=num)
+    np.testing.assert_array_equal(d.view(np.uint8).reshape(num, 8, 16), matrix.swapaxes(1, 2))
+
+
 LOADS = [("m8n16", x, "", kind) for x in (2, 4) for kind in ("b4x16_p64", "b6x16_p32")]
 LOADS += [("m16n16", x, ".trans", kind) for x in (1, 2) for kind in ("", "b4x16_p64", "b6x16_p32")]
 

@@ -9,6 +9,7 @@ from ptxdsl import config
 from ptxdsl.assemble import assemble
 from tests.emulate.support import clean
 
+from .pair_products import PairProduct
 from .tensor_products import Product
 
 MAJORS = ((False, False), (False, True), (True, False), (True, True))
@@ -93,6 +94,28 @@ def test_disabled_lanes_keep_what_they_had(m, rng):
     disabled = np.array([case.disabled >> int(lane) & 1 for lane in case.lanes()], bool)
     np.testing.assert_array_equal(d[disabled], c[disabled])
     np.testing.assert_allclose(d[~disabled], case.expected(a, b, c)[~disabled], rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "case", [Product(from_cells=True, ashift=True), PairProduct(256, from_cells=True, ashift=True)]
+)
+def test_rows_of_a_are_shifted_after_a_product(case, rng):
+    """The second product takes the same A, of which each row but the last of 32 is now the next."""
+    a, b, c = case.random(rng)
+    text, depth = case.text(), case.k
+    second = text.replace("add.u32 %r12, %r11, 264;", "add.u32 %r12, %r11, 256;")
+    assert second != text
+    object.__setattr__(case, "text", lambda: second)
+    report, d = case.run(a, b, c)
+    clean(report)
+    next_rows = np.where(np.arange(case.m) % 32 < 31, np.arange(case.m) + 1, np.arange(case.m))
+    a[:, depth:] = a[next_rows, :depth]
+    np.testing.assert_allclose(d, case.expected(a, b, c), rtol=1e-5, atol=1e-4)
+
+
+def test_a_shift_of_64_rows_is_refused(rng):
+    case = Product(64, from_cells=True, ashift=True, steps=1)
+    assert refusal(case, rng, {}) == (KIND + "f16.ashift: .ashift of M = 64", "it takes M = 128 or 256")
 
 
 def mask_of(m, n, skip, use, starts, firsts):

@@ -163,12 +163,12 @@ class TensorCells:
                 self.origins[slot, lanes[rows], first : first + width] = origins[n, rows, np.newaxis]
 
     def shift(self, slots: np.ndarray, address: np.ndarray, columns: int) -> None:
-        """Move all rows but the last of the 32 lanes at each address down by one."""
+        """Copy to each row but the last of the 32 lanes at each address the next row."""
         for slot, at in zip(slots.tolist(), address.tolist(), strict=True):
             first, lane = column_of(at), lane_of(at)
             for cells in self.words, self.origins:
                 rows = cells[slot, lane : lane + QUARTER_LANES, first : first + columns]
-                rows[1:] = rows[:-1].copy()
+                rows[:-1] = rows[1:].copy()
 
     def move(self, slots: np.ndarray, count: int) -> None:
         """Renumber slots; -1 for those that have ended."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import Location
 from ...isa.cluster_address import OFFSET
-from ...isa.step import PhaseWait, TensorOperands
+from ...isa.step import LoadResults, PhaseWait, TensorOperands
 from ...isa.tensor_copy import TensorMemoryCopy
 from ...isa.tensor_product import TensorProduct
 from ...isa.tensor_shift import TensorMemoryShift
@@ -64,8 +64,10 @@ class TensorMemory(Observer):
     def relinquish(self, x: Executor, group: str) -> None:
         self.allocator.relinquish(x, group)
 
-    def load(self, x: Executor, fragment: TensorFragment, address: np.ndarray) -> None:
-        self.transfers.load(x, fragment, address)
+    def load(
+        self, x: Executor, fragment: TensorFragment, address: np.ndarray, results: LoadResults | None = None
+    ) -> None:
+        self.transfers.load(x, fragment, address, results)
 
     def store(self, x: Executor, fragment: TensorFragment, address: np.ndarray, values: np.ndarray) -> None:
         self.transfers.store(x, fragment, address, values)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...isa.step import LoadResults
 from ...layout.tensor_memory import QUARTER_LANES, TensorFragment, TensorRegion, lane_of
 from ..observe.races.tensor import Footprint, Operation, OperationKind, TensorOrder
 from ..run.decode import Decoded
@@ -28,7 +29,8 @@ WRITE = "write it first: tcgen05.st, or tcgen05.mma with a false `enable_input_d
 class Transfer:
     """A load into, or a store from, the registers of the warps `rows`. Loads of `invalid` warps give poison.
 
-    `values` and `origins` are what a store writes. A load has been `delivered` once its registers hold the data.
+    `values` and `origins` are what a store writes. `results` returns the results of a load from its words, None if they
+    are the words.
     """
 
     frame: Frame
@@ -40,13 +42,18 @@ class Transfer:
     operations: list[Operation]
     values: np.ndarray | None = None
     origins: np.ndarray | None = None
+    results: LoadResults | None = None
 
     def part(self, which: np.ndarray) -> Transfer:
         operations = [op for op, chosen in zip(self.operations, which, strict=bool(self.operations)) if chosen]
         values = None if self.values is None else self.values[:, which]
         origins = None if self.origins is None else self.origins[which]
         arrays = self.rows[which], self.slots[which], self.address[which]
-        return Transfer(self.frame, self.step, *arrays, self.cells, operations, values, origins)
+        return Transfer(self.frame, self.step, *arrays, self.cells, operations, values, origins, self.results)
+
+    def result(self, words: np.ndarray) -> object:
+        """Return the results of a load of some words."""
+        return words if self.results is None else self.results(words)
 
 
 class Transfers:
@@ -62,10 +69,11 @@ class Transfers:
         self.stores: list[Transfer] = []
         self.unwaited: dict[tuple[int, bool], list[Operation]] = {}
 
-    def load(self, x: Executor, cells: TensorFragment, address: np.ndarray) -> None:
+    def load(self, x: Executor, cells: TensorFragment, address: np.ndarray, results: LoadResults | None) -> None:
         transfer = self._transfer(x, cells, address, OperationKind.LOAD)
+        transfer.results = results
         if transfer.rows.size < len(x.active):  # refused loads give poison
-            x.deliver(x.step, np.full((len(cells.lanes), *x.shape), POISON_WORD))
+            x.deliver(x.step, transfer.result(np.full((len(cells.lanes), *x.shape), POISON_WORD)))
         if transfer.rows.size:
             self.loads.append(transfer)
 
@@ -148,7 +156,7 @@ class Transfers:
         for load in due:
             words, origins = self.cells.load(load.slots, load.address, load.cells)
             with standing(x, load.frame, load.step, load.rows):
-                x.deliver(load.step, words)
+                x.deliver(load.step, load.result(words))
                 for warp, operation in enumerate(load.operations):
                     if operation.is_racy:  # reported already
                         origins[:, warp] = 0

@@ -20,7 +20,7 @@ from ...isa.tensor_scales import QUARTERS, scale_columns
 from ...isa.tensor_shift import COLUMNS as SHIFTED_COLUMNS
 from ...isa.tensor_shift import TensorMemoryShift
 from ...isa.tensor_sparsity import nibbles, undefined, undefined_text
-from ...layout.tensor_memory import ALL_LANES, FULL, lane_of
+from ...layout.tensor_memory import ALL_LANES, FULL, LANE_AT, LANES, QUARTER_LANES, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.distributed import ended
 from ..memory.spaces import Memory
@@ -288,6 +288,9 @@ class Works:
                     cells = self._operands(slots, each)
                     self._check_metadata(x, each, cells.metadata, origins[cta])
                     totals[cta] = each.multiply_add(x.numerics, totals[cta], a[cta] if a else None, b, cells)
+                    if each.shifts and each.a is not None:
+                        for quarter in range(0, LANES, QUARTER_LANES):
+                            self.cells.shift(slots, each.a + (quarter << LANE_AT), SHIFTED_COLUMNS)
             for cta, slots in enumerate(first.slots):
                 words, enabled = product.cells(totals[cta]), product.enabled_in(cta)
                 self.cells.put_matrix(slots, product.d, placement, enabled, words, origins[cta])

@@ -63,7 +63,7 @@ CASES = {  # heads, rows of a page, keys of each sequence, multiprocessors on th
 }
 
 
-@pytest.mark.cases(len(CASES))
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("case", CASES)
 def test_decoding(name, case, rng, monkeypatch):

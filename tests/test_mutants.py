@@ -1,6 +1,8 @@
 """A sample of the mutants of `tests/mutants`, and what the tool says of kernels whose answers are known."""
 
+import multiprocessing
 import random
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +12,7 @@ import ptxdsl as pd
 from ptxdsl import f32, ptr
 from tests.mutants import racecheck
 from tests.mutants.__main__ import main
+from tests.mutants.cores import Cores, OutOfTime
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
 from tests.mutants.subjects import ROWS, SHARES, SUBJECTS, hopper, shares
@@ -65,7 +68,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:48) has the same effect"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:51) has the same effect"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -124,6 +127,42 @@ def test_processes_judge_as_one_does(capsys):
     told = capsys.readouterr().out
     assert main(["02_reduce", "13_cluster"], kind="barrier", jobs=2) == 0
     assert capsys.readouterr().out == told
+
+
+@pytest.mark.exhaustive
+def test_merged_parts_are_a_whole_run(tmp_path, capsys):
+    files = [tmp_path / f"part{number}" for number in (1, 2)]
+    for number, file in enumerate(files, 1):
+        main(["02_reduce"], part=(number, 2), rows=file)
+    merged = tmp_path / "merged"
+    merged.write_text("".join(file.read_text() for file in files))
+    capsys.readouterr()
+    assert main(["02_reduce"], rows=merged) == main(["02_reduce"]) == 0
+    first, second = capsys.readouterr().out.split("- none\n")[:2]
+    assert first == second
+
+
+def test_a_run_without_time_says_how_to_resume(tmp_path, capsys):
+    page, rows = tmp_path / "page.md", tmp_path / "rows"
+    assert main(["02_reduce", "03_transpose"], seconds=0, rows=rows, page=page) == 3
+    assert capsys.readouterr().out == f"stopped after 0 s with 0 mutants judged; run again with --rows {rows}\n"
+    assert main(["02_reduce"], seconds=0) == 3
+    assert capsys.readouterr().out.endswith("; keep verdicts with --rows FILE to resume\n")
+    assert not page.exists()
+
+
+def test_processes_stop_at_the_time_limit_and_what_they_found_is_kept():
+    found = []
+    with pytest.raises(OutOfTime):
+        for number, square in Cores(2, seconds=1).each(lambda n: time.sleep(60 * (n > 2)) or n * n, range(6)):
+            found.append((number, square))
+    assert sorted(found) == [(0, 0), (1, 1), (2, 4)]
+    assert multiprocessing.active_children() == []
+
+
+def test_an_exception_in_a_process_is_raised():
+    with pytest.raises(ZeroDivisionError):
+        list(Cores(2).each(lambda n: 1 // n, range(2)))
 
 
 @pd.kernel(reqntid=64)

@@ -4,7 +4,7 @@ import ctypes
 import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from unittest.mock import patch
 from weakref import ref
 
@@ -14,6 +14,7 @@ from ptxdsl import config
 from ptxdsl.arrays import AddressTable, Array, Struct
 from ptxdsl.emulate.stream import EndedArray, Stream
 from ptxdsl.errors import Error
+from ptxdsl.ir import PtxModule
 from ptxdsl.lower import lower
 from ptxdsl.parse import parse
 from ptxdsl.runtime import emulation
@@ -57,6 +58,7 @@ class Launch:
         self.text = lower(module)
         self.arrays = list(_arrays(self.arguments))
         self.before = [_bytes(array) for array in self.arrays]
+        self.bytes = sum(map(len, self.before))
         self.dependent, self.owner = "griddepcontrol.wait" in self.text, np.zeros(1)
 
     def run(self, text: str, schedule: str) -> Outcome:
@@ -64,7 +66,7 @@ class Launch:
         for array, content in zip(self.arrays, self.before, strict=True):
             ctypes.memmove(array.span[0], content, len(content))
         try:
-            module = parse(text)
+            module = parsed(text)
             function = next(f for f in module.kernels if f.name == self.kernel)
             with config.using(schedule=schedule, steps=str(STEPS)):
                 importlib.import_module("ptxdsl.emulate").run(
@@ -82,6 +84,12 @@ class Launch:
             written = [EndedArray(ref(self.owner), *array.span, True) for array in self.arrays]
             stream.last = "the kernel before", written
         return stream
+
+
+@lru_cache(maxsize=8)
+def parsed(text: str) -> PtxModule:
+    """Parse a text, which runs on several problems under several schedules."""
+    return parse(text)
 
 
 def is_late(verdict: Verdict) -> bool:
@@ -121,11 +129,12 @@ def launches(run: Callable[[], object]) -> list[list[Launch]]:
 
 
 class Trial:
-    """All mutants of a kernel, each on all problems and under all schedules until something shows."""
+    """All mutants of a kernel, each on all problems and under all schedules until something shows, small problems first."""
 
     def __init__(self, problems: Sequence[Launch], most: int = 1000) -> None:
-        self.problems, self.most, self.kernel = problems, most, Kernel(problems[0].text)
-        self.runs = [(launch, schedule) for schedule in SCHEDULES for launch in problems]
+        self.problems = sorted(problems, key=lambda launch: launch.bytes)
+        self.most, self.kernel = most, Kernel(problems[0].text)
+        self.runs = [(launch, schedule) for schedule in SCHEDULES for launch in self.problems]
 
     @cached_property
     def intact(self) -> list[Outcome]:

@@ -12,12 +12,13 @@ from ..layout.swizzle import Swizzle
 from ..types import Type, bf16, e4m3, e5m2, f16, f32, s8, s32, tf32, u8
 from .numerics import E2M1, E2M3, E3M2
 
-K_BYTES = 32  # of one row of A, or one column of B
+K_BYTES, LONG_K_BYTES = 32, 48  # of one row of A, or one column of B; with K = 96
 START_MASK = np.uint64((1 << 14) - 1)
 VERSION_AT, ABSOLUTE_AT, ZERO_AT, MODE_AT = 46, 52, 53, 61
 SPANS = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}
 """The swizzle span in bytes, by the three highest bits of a shared memory descriptor."""
 WIDE_ATOMS = 1  # the mode of the 128-byte swizzle of 32-byte atoms
+WHOLE_SPAN = 2  # the mode of the 128-byte swizzle of 16-byte atoms
 WIDE_SWIZZLE = Swizzle(2, 5, 2)
 WIDE_ROWS = 4  # of a swizzle atom of 32-byte atoms
 SATURATE, RESERVED = 1 << 3, 1 << 6 | 1 << 23 | 1 << 29
@@ -61,11 +62,12 @@ class InstructionFields(NamedTuple):
     weight_stationary: bool = False
     sparse: bool = False
     selector: int = 0
+    k_bytes: int = K_BYTES
 
     @property
     def b_bytes(self) -> int:
         """The bytes of K of a column of B: a sparse A stores one of two elements."""
-        return K_BYTES << self.sparse
+        return self.k_bytes << self.sparse
 
 
 @cache
@@ -170,14 +172,18 @@ def _check_weight_stationary(kind: str, m: int, n: int, sparse: bool) -> None:
 
 
 class OperandLayout(NamedTuple):
-    """The layout of A or B in shared memory: the fields of its descriptor, and its swizzle mode."""
+    """The layout of A or B in shared memory: the fields of its descriptor, and its swizzle mode.
+
+    With `absolute`, the leading offset is the address where chunks past the end of 128 bytes go on.
+    """
 
     fields: Fields
     mode: int
+    absolute: bool = False
 
 
 @cache
-def operand(bits: int, matrix: str, element_bits: int, transposed: bool) -> OperandLayout:
+def operand(bits: int, matrix: str, element_bits: int, transposed: bool, k_bytes: int = K_BYTES) -> OperandLayout:
     """Decode and check a shared memory descriptor without its start address. Raises InvalidDescriptor."""
     name = f"{matrix.lower()}_desc"
     if bits >> VERSION_AT & 7 != 1:
@@ -185,7 +191,8 @@ def operand(bits: int, matrix: str, element_bits: int, transposed: bool) -> Oper
             f"bits 46 to 48 of `{name}` are {bits >> VERSION_AT & 7}; they must be 0b001",
             "descriptors of tcgen05 have 1 << 46 in addition to the fields of those of wgmma",
         )
-    if bits >> ABSOLUTE_AT & 1:
+    absolute = bool(bits >> ABSOLUTE_AT & 1)
+    if absolute and k_bytes != LONG_K_BYTES:
         raise InvalidDescriptor(
             f"bit 52 of `{name}`, an absolute leading dimension, is 1; only products with K = 96 take it", "clear it"
         )
@@ -204,7 +211,13 @@ def operand(bits: int, matrix: str, element_bits: int, transposed: bool) -> Oper
         raise InvalidDescriptor(
             f"{matrix}, of {element_bits} bits and {major}-major, has swizzle mode {mode}", f"use {wanted}"
         )
-    return OperandLayout(decode(bits)._replace(swizzle_bytes=SPANS[mode]), mode)
+    fields = decode(bits)._replace(swizzle_bytes=SPANS[mode])
+    if absolute and (mode != WHOLE_SPAN or fields.base_offset):
+        raise InvalidDescriptor(
+            f"`{name}` has an absolute leading dimension with swizzle mode {mode} and base offset {fields.base_offset}",
+            "use swizzle mode 2, 128 bytes, and base offset 0",
+        )
+    return OperandLayout(fields, mode, absolute)
 
 
 @cache
@@ -239,6 +252,10 @@ def chunk_addresses(
     """
     starts = (descriptors & START_MASK).astype(np.int64) << 4
     offsets = starts + _offsets(operand, rows, element_bits, transposed, k_bytes)[:, np.newaxis]
+    if operand.absolute:
+        span, chunk = operand.fields.swizzle_bytes, np.arange(len(offsets)) % (k_bytes // CHUNK_BYTES) * CHUNK_BYTES
+        goes_on = starts % span + chunk[:, np.newaxis] >= span
+        offsets += goes_on * (operand.fields.leading_bytes - starts // span * span - span)
     if operand.mode == WIDE_ATOMS:
         offsets = offsets ^ (offsets & WIDE_SWIZZLE.source) >> WIDE_SWIZZLE.shift
     else:

@@ -37,7 +37,6 @@ from .sparse import columns, sparse_product
 from .step import Step
 from .tensor_core import WIDE, Accumulation
 from .tensor_descriptors import (
-    K_BYTES,
     NARROW,
     START_MASK,
     InstructionFields,
@@ -49,7 +48,7 @@ from .tensor_descriptors import (
 from .tensor_scales import CHUNKS, ScaleFields, factors, scale_columns, scale_region, scaled_instruction
 from .tensor_sparsity import Metadata, metadata_at, nibbles, zeroed_columns
 
-A_COLUMNS = K_BYTES // 4  # of A in tensor memory
+CELL_BYTES = 4
 SHIFTED_M = (128, 256)
 _SHIFTED_ROWS = sum(lane_mask(quarter, QUARTER_LANES - 1) for quarter in range(0, LANES, QUARTER_LANES))
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
@@ -145,19 +144,27 @@ class TensorProduct:
         regions: list[TensorRegion] = []
         for _, address, width in self.row_operands:
             regions += matrix_regions(self.placement, int(address[lane]), width * self.placement.parts)
-        return (*regions, *(scale_region(int(address[lane]), rows) for address, rows in self.scale_places))
+        return (*regions, *(scale_region(int(address[lane]), width) for address, width in self.scale_places))
+
+    @property
+    def a_columns(self) -> int:
+        """The columns of A in tensor memory."""
+        return self.form.k_bytes // CELL_BYTES
 
     @property
     def row_operands(self) -> list[tuple[str, np.ndarray, int]]:
         """The operands that are placed as the rows of D: names, addresses, and columns in the lanes of each part."""
-        of_a = [] if self.a is None else [("A", self.a, A_COLUMNS)]
+        of_a = [] if self.a is None else [("A", self.a, self.a_columns)]
         return of_a if self.metadata is None else [*of_a, ("metadata", *self.metadata)]
 
     @property
     def scale_places(self) -> list[tuple[np.ndarray, int]]:
-        """The addresses of the scale factors of A and of B, and the numbers of their rows in each lane quarter."""
-        scales, columns = self.scales, self.form.n // self.placement.parts
-        return [] if scales is None else [(scales.a, self.rows), (scales.b, columns)]
+        """The addresses of the scale factors of A and of B, and the numbers of their columns in each lane quarter."""
+        if self.scales is None:
+            return []
+        fields, width = self.scales.fields, self.form.n // self.placement.parts
+        sides = ((self.scales.a, self.rows, fields.first_a), (self.scales.b, width, fields.first_b))
+        return [(address, scale_columns(rows, first + fields.chunks)) for address, rows, first in sides]
 
     def writes(self, lane: int, cta: int = 0) -> tuple[TensorRegion, ...]:
         """Return the regions that a lane's product writes, and reads if it accumulates."""
@@ -165,7 +172,7 @@ class TensorProduct:
         of_d = tuple(region._replace(lanes=region.lanes & enabled) for region in regions)
         if not self.shifts or self.a is None:
             return of_d
-        return *of_d, TensorRegion(_SHIFTED_ROWS, first := column_of(int(self.a[lane])), first + A_COLUMNS)
+        return *of_d, TensorRegion(_SHIFTED_ROWS, first := column_of(int(self.a[lane])), first + self.a_columns)
 
     def enabled_in(self, cta: int) -> np.ndarray:
         """Return, for each lane, the lanes of a CTA's tensor memory that may be written, as a bit mask."""
@@ -192,7 +199,7 @@ class TensorProduct:
         form, ctas = self.form, self.form.ctas
         of_a = np.split(chunks[: self.split], ctas) if self.split else ()
         of_b = np.split(chunks[self.split :], ctas)
-        a = [_matrix(part, self.rows, form.atype, form.transposed_a, K_BYTES) for part in of_a]
+        a = [_matrix(part, self.rows, form.atype, form.transposed_a, form.k_bytes) for part in of_a]
         b = [_matrix(part, form.n // ctas, form.btype, form.transposed_b, form.b_bytes) for part in of_b]
         return a, b[0] if ctas == 1 else np.concatenate(b, axis=1)
 
@@ -233,7 +240,7 @@ class TensorProduct:
         if words is None:
             assert a is not None
             return a
-        here = np.ascontiguousarray(words[..., part * A_COLUMNS : (part + 1) * A_COLUMNS])
+        here = np.ascontiguousarray(words[..., part * self.a_columns : (part + 1) * self.a_columns])
         return _numbers(here.view(np.uint8), self.form.atype).reshape(len(words), self.rows, -1)
 
     def _scaled(
@@ -242,8 +249,7 @@ class TensorProduct:
         """Return factors multiplied by their scale factors, if they have any."""
         if self.scales is None or scales is None:
             return a, b
-        fields, width = self.scales.fields, scale_columns(b.shape[1])
-        of_b = scales[1][..., part * width : (part + 1) * width]
+        fields, of_b = self.scales.fields, np.split(scales[1], self.placement.parts, axis=2)[part]
         for_a = factors(scales[0], self.rows, fields.type, fields.chunks, fields.first_a)
         for_b = factors(of_b, b.shape[1], fields.type, fields.chunks, fields.first_b)
         left, right = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, for_a), (b, for_b)))
@@ -336,7 +342,7 @@ def of_group(m: Step, which: np.ndarray, chunks: np.ndarray, ctas: int) -> np.nd
 def _product(m: Step, form: InstructionFields, which: np.ndarray, named: dict[str, Any], ashift: bool) -> TensorProduct:
     read, described, split, wide, ctas = [], [], 0, False, form.ctas
     sides = (
-        ("A", form.m, form.atype, form.transposed_a, K_BYTES),
+        ("A", form.m, form.atype, form.transposed_a, form.k_bytes),
         ("B", form.n, form.btype, form.transposed_b, form.b_bytes),
     )
     for matrix, rows, type, transposed, k_bytes in sides:
@@ -374,7 +380,7 @@ def _chunks(descriptors: np.ndarray, matrix: str, rows: int, type: Type, transpo
     """Return the chunk addresses, (chunks, lanes), of an operand in shared memory."""
     layouts, parts = descriptors & ~START_MASK, []
     if (layouts == layouts[0]).all():
-        layout = operand(int(layouts[0]), matrix, type.bits, transposed)
+        layout = operand(int(layouts[0]), matrix, type.bits, transposed, k_bytes)
         return chunk_addresses(descriptors, layout, rows, type.bits, transposed, k_bytes)
     for one in descriptors:
         parts.append(_chunks(one[np.newaxis], matrix, rows, type, transposed, k_bytes))

@@ -129,6 +129,8 @@ class PairProduct(Product):
     def packed(self, a):
         """A block's rows of A in cells, a copy in the lanes of each part of D."""
         words = np.zeros((self.steps * 8, 128), np.uint32)
+        if not self.from_cells:
+            return words.reshape(-1).view(np.uint8)
         a = a << 2 if self.a == "e2m1" else a
         each = np.ascontiguousarray(a).view(np.uint32).T
         for part in range(self.parts):

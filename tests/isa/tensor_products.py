@@ -57,6 +57,7 @@ class Product:
     selector: int = 0
     zero_columns: int | None = None
     ashift: bool = False
+    is_long: bool = False
 
     @property
     def names(self):
@@ -74,11 +75,11 @@ class Product:
     @property
     def k(self):
         """Of one product."""
-        return 8 * K_BYTES // self.bits
+        return 8 * self.k_bytes(0) // self.bits
 
     def k_bytes(self, side):
         """The bytes of K of a row of an operand in one product: a sparse A stores half of its elements."""
-        return K_BYTES << (self.sparse and side == 1)
+        return (48 if self.is_long else K_BYTES) << (self.sparse and side == 1)
 
     def depth(self, side):
         """The elements of K of a row of an operand in one product."""
@@ -141,13 +142,17 @@ class Product:
             return step // each * bytes + step % each * self.k_bytes(side)
         return step * bytes
 
+    def at(self, side, step, row, k):
+        """The byte of element (row, k) of a step, before swizzling."""
+        return self.start(side, step) + self.place(side, row, k)
+
     def image(self, side, elements):
         """The bytes of an operand, (rows, steps * k), in shared memory."""
         image, depth = np.zeros(B_AT, np.uint8), self.depth(side)
         for step in range(self.steps):
             for row in range(len(elements)):
                 for k in range(depth):
-                    offset = swizzled(self.start(side, step) + self.place(side, row, k), self.modes[side])
+                    offset = swizzled(self.at(side, step, row, k), self.modes[side])
                     value = elements[row : row + 1, step * depth + k]
                     image[offset : offset + value.itemsize] = value.view(np.uint8)
         return packed(image, NARROW[self.names[side]]) if self.names[side] in NARROW else image
@@ -305,6 +310,8 @@ class Product:
     def packed(self, a):
         """A in cells: eight words of each row for each step, in the lanes of the rows."""
         words = np.zeros((self.steps * 8, 128), np.uint32)
+        if not self.from_cells:
+            return words.reshape(-1).view(np.uint8)
         a = a << 2 if self.a == "e2m1" else a
         for part in range(self.parts):
             lanes = self.lanes() + part * self.m * (self.parts > 1)

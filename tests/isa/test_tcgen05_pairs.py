@@ -10,7 +10,7 @@ from tests.emulate.support import clean
 
 from .pair_products import PairProduct
 from .test_tcgen05 import label, refusal
-from .test_tcgen05_scales import SCALE_A, SCALE_B, Scaled
+from .test_tcgen05_scales import SCALE_A, SCALE_B, SCALE_COLUMNS, Scaled, put_factors
 
 CASES = [
     *(PairProduct(m, n, issuer=n // 16 % 2) for m in (128, 256) for n in (16, 32, 80, 256)),
@@ -76,22 +76,23 @@ class ScaledPair(PairProduct, Scaled):
         return Scaled(**{**fields, "m": self.m // 2, "n": self.n // 2})
 
     def others(self, block=0):
-        cells, rows, width = np.zeros((16, 128), np.uint32), self.m // 2, self.n // self.parts
+        cells, rows, width = np.zeros((SCALE_COLUMNS, 128), np.uint32), self.m // 2, self.n // self.parts
         of_a, of_b = self.scale_bytes
         for row, line in enumerate(of_a[block * rows : (block + 1) * rows]):
-            cells[row // 32, row % 32 :: 32] = line.view(np.uint32)[0]
+            put_factors(cells, 0, row, line, rows, range(4))
         for column, line in enumerate(of_b[: self.n]):
             part, at = divmod(column, width)  # each part of the columns of D has the factors of its own
-            first = SCALE_B - SCALE_A + at // 32
             quarters = range(4) if self.parts == 1 else (2 * part, 2 * part + 1)
-            cells[first, [32 * quarter + at % 32 for quarter in quarters]] = line.view(np.uint32)[0]
+            put_factors(cells, SCALE_B - SCALE_A, at, line, width, quarters)
         return cells.view(np.uint8).reshape(-1)
 
     def with_scales(self, rng):
         case = Scaled.with_scales(self, rng)
         low, high = (120, 134) if self.scale_type == "ue8m0" else (0x20, 0x60)
         sizes = self.m, self.n
-        object.__setattr__(case, "scale_bytes", tuple(rng.integers(low, high, (rows, 4), np.uint8) for rows in sizes))
+        object.__setattr__(
+            case, "scale_bytes", tuple(rng.integers(low, high, (rows, 4 * self.words), np.uint8) for rows in sizes)
+        )
         return case
 
 
@@ -102,6 +103,7 @@ SCALED = [
     ScaledPair(128, 256, a="e5m2", steps=1, issuer=1),
     ScaledPair(256, 64, kind="mxf4nvf4", chunks=4, size="block16", scale_type="ue4m3"),
     ScaledPair(128, 160, kind="mxf4", chunks=2, from_cells=True, steps=1),
+    ScaledPair(256, 32, kind="mxf4nvf4", chunks=6, size="block16", firsts=(2, 0), is_long=True, steps=1, modes=(0, 0)),
 ]
 
 

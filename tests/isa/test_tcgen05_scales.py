@@ -12,7 +12,14 @@ from tests.emulate.tensor_kernels import global_words, registers
 
 from .tensor_products import B_AT, CODES, Product
 
-A_AT, SCALE_A, SCALE_B = 256, 400, 408  # columns
+A_AT, SCALE_A, SCALE_B, SCALE_COLUMNS = 256, 400, 408, 32  # columns
+
+
+def put_factors(cells, first, row, line, rows, quarters):
+    """Put the bytes of a row, one of `rows`, into cells: four more bytes are in the next blocks of 128 rows."""
+    for n, word in enumerate(line.view(np.uint32)):
+        column = first + row // 32 + n * 4 * -(-rows // 128)
+        cells[column, [32 * quarter + row % 32 for quarter in quarters]] = word
 
 
 @dataclass(frozen=True)
@@ -24,6 +31,11 @@ class Scaled(Product):
     scale_type: str = "ue8m0"
     chunks: int = 1
     firsts: tuple[int, int] = (0, 0)
+
+    @property
+    def words(self):
+        """Words of factors of a row: with K = 96 they may begin in one and end in the next."""
+        return 2 if self.is_long else 1
 
     @property
     def pairs(self):
@@ -38,6 +50,7 @@ class Scaled(Product):
         codes = (1, 1) if self.pairs else (CODES[self.a], CODES[self.b or self.a])
         flags = self.negated[0] << 13 | self.negated[1] << 14 | self.transposed[0] << 15 | self.transposed[1] << 16
         shape = self.n // 8 << 17 | (self.scale_type == "ue8m0") << 23 | self.m // 128 << 27
+        shape |= self.is_long << 31
         return (
             self.sparse << 2
             | codes[0] << 7
@@ -55,9 +68,9 @@ class Scaled(Product):
     def prepare(self):
         """Store the scale factors to all quarters: columns of 32 rows of A, then those of B."""
         at = 2 * B_AT + self.steps * 4096
-        body = f"add.u64 %rd4, %rd1, {at};\n" + global_words("ld", 16, "%rd4")
+        body = f"add.u64 %rd4, %rd1, {at};\n" + global_words("ld", SCALE_COLUMNS, "%rd4")
         body += f"add.u32 %r9, %r8, {SCALE_A};\n"
-        body += f"tcgen05.st.sync.aligned.32x32b.x16.b32 [%r9], {registers(16)};\n"
+        body += f"tcgen05.st.sync.aligned.32x32b.x{SCALE_COLUMNS}.b32 [%r9], {registers(SCALE_COLUMNS)};\n"
         return body + f"add.u32 %r14, %r7, {SCALE_A}; add.u32 %r15, %r7, {SCALE_B};\n"
 
     def others(self):
@@ -67,11 +80,13 @@ class Scaled(Product):
         """A copy with random scale factors: bytes of the rows of A and of B, (rows, 4)."""
         low, high = (120, 134) if self.scale_type == "ue8m0" else (0x20, 0x60)
         case = replace(self)
-        bytes_a, bytes_b = (rng.integers(low, high, (rows, 4), np.uint8) for rows in (128, 256))
-        cells = np.zeros((16, 128), np.uint32)
+        bytes_a, bytes_b = (
+            rng.integers(low, high, (rows, 4 * self.words), np.uint8) for rows in (128, max(self.n, 32))
+        )
+        cells = np.zeros((SCALE_COLUMNS, 128), np.uint32)
         for first, rows in ((0, bytes_a), (SCALE_B - SCALE_A, bytes_b)):
             for row, line in enumerate(rows):
-                cells[first + row // 32, row % 32 :: 32] = line.view(np.uint32)[0]
+                put_factors(cells, first, row, line, len(rows), range(4))
         object.__setattr__(case, "scale_cells", cells)
         object.__setattr__(case, "scale_bytes", (bytes_a, bytes_b))
         return case
@@ -125,12 +140,51 @@ CASES = [
 ]
 
 
+@dataclass(frozen=True)
+class Long(Scaled):
+    """Products of K = 96, of sm_103a: 48 bytes of each row, one after the other in 128 swizzled bytes.
+
+    A row that reaches the end of 128 bytes goes on in the next tile of rows, whose address the descriptor has.
+    """
+
+    is_long: bool = True
+    kind: str = "mxf4nvf4"
+    size: str = "block32"
+    chunks: int = 3
+    n: int = 16
+
+    def start(self, side, step):
+        return self.at(side, step, 0, 0)
+
+    def at(self, side, step, row, k):
+        tile, at = divmod(48 * step + k, 128)
+        return tile * (self.m, self.n)[side] * 128 + row % 8 * 128 + row // 8 * 1024 + at
+
+    def descriptor(self, side, step):
+        rows, place = (self.m, self.n)[side], side * B_AT
+        following = ((48 * step // 128 + 1) * rows * 128 + place) >> 4
+        start = (self.start(side, step) + place) >> 4
+        return start | following << 16 | 1024 // 16 << 32 | 1 << 46 | 1 << 52 | 2 << 61
+
+    def text(self):
+        return super().text().replace("sm_100a", "sm_103a")
+
+
+LONG = [
+    *(Long(firsts=(first, 3 - first), steps=3) for first in range(4)),
+    Long(n=200, firsts=(2, 3), scale_type="ue8m0", steps=1),
+    *(Long(size="block16", chunks=6, firsts=(first, 2 - first), scale_type="ue4m3", steps=3) for first in (0, 2)),
+    Long(size="block16", chunks=6, firsts=(2, 2), n=256, steps=1),
+    Long(kind="mxf4", n=24, firsts=(1, 2)),
+]
+
+
 def label(case):
     return f"{case.kind}-{case.size}-{case.scale_type}-{case.a}-{case.n}-{case.firsts}"
 
 
-@pytest.mark.cases(4)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@pytest.mark.cases(6)
+@pytest.mark.parametrize("case", [*CASES, *LONG], ids=label)
 def test_it_is_the_product_of_numpy(case, rng):
     case = case.with_scales(rng)
     a, b, c = case.random(rng)
@@ -140,10 +194,10 @@ def test_it_is_the_product_of_numpy(case, rng):
 
 
 @pytest.mark.cases(2)
-@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[6], CASES[8]], ids=label)
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[6], CASES[8], LONG[0]], ids=label)
 def test_the_assembler_warns_of_nothing(case, rng):
     text = case.with_scales(rng).text()
-    arch = "sm_100a"
+    arch = "sm_103a" if case.is_long else "sm_100a"
     assert assemble(text, arch).warnings == ()
 
 
@@ -160,6 +214,25 @@ REFUSED = {
         Scaled(kind="mxf4nvf4", chunks=2, size="block32", steps=1, scale_type="ue4m3"),
         "mxf4nvf4.block_scale.block32: the scale factors, bit 23 of the descriptor, are ue4m3", "set it, for ue8m0",
     ),
+    "K = 96 without a block size": (
+        Long(kind="mxf4", size="", steps=1),
+        "mxf4.block_scale: bit 31 of the descriptor, K = 96, is 1 with no block size",
+        "clear it, or use .block16 or .block32",
+    ),
+    "K = 96 of scale vectors": (
+        Long(size="scale_vec::4X", steps=1),
+        "mxf4nvf4.block_scale.scale_vec::4X: bit 31 of the descriptor, K = 96, is 1 with .scale_vec::4X",
+        "clear it, or use .block16 or .block32",
+    ),
+    "K = 96, sparse": (
+        Long(steps=1, sparse=True),
+        "mxf4nvf4.block_scale.block32: bit 31 of the descriptor, K = 96, is 1 with a sparse product",
+        "clear it, or use .block16 or .block32",
+    ),
+    "an ID of six factors": (
+        Long(size="block16", chunks=6, firsts=(0, 1), steps=1),
+        "mxf4nvf4.block_scale.block16: the scale factor ID of B is 1", "with 6 factors a row it can be 0, 2",
+    ),
     "M-major pairs": (
         Scaled(kind="mxf4", chunks=2, steps=1, transposed=(True, False)),
         "mxf4.block_scale: a reserved bit of the descriptor is not 0", "clear it: see the tables of the PTX manual",
@@ -173,8 +246,20 @@ def test_fields_of_the_instruction_descriptor(name, rng):
     case = case.with_scales(rng)
     finding = case.run(*case.random(rng))[0].findings[0]
     assert (finding.kind, finding.message, finding.help) == (
-        "tensor-memory", "tcgen05.mma.cta_group::1.kind::" + message, help,
+        "tensor-memory", f"tcgen05.mma{'.sp' * case.sparse}.cta_group::1.kind::" + message, help,
     )  # fmt: skip
+
+
+def test_an_absolute_leading_dimension_needs_the_whole_swizzle(rng):
+    case = Long(steps=1).with_scales(rng)
+    bits, text = case.descriptor(0, 0), case.text()
+    object.__setattr__(case, "text", lambda: text.replace(f"{bits};", f"{bits ^ 6 << 61};"))
+    finding = case.run(*case.random(rng))[0].findings[0]
+    assert (finding.message, finding.help) == (
+        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block32: `a_desc` has an absolute leading dimension with "
+        "swizzle mode 4 and base offset 0",
+        "use swizzle mode 2, 128 bytes, and base offset 0",
+    )
 
 
 def test_scale_factors_are_not_overwritten_in_flight(rng):

@@ -16,7 +16,7 @@ from ...errors import Location
 from ...isa.mbarrier import COUNT, OBJECT, PHASE, arrive
 from ...isa.tensor_copy import SHAPES, TensorMemoryCopy
 from ...isa.tensor_product import CellOperands, TensorProduct
-from ...isa.tensor_scales import QUARTERS, scale_columns
+from ...isa.tensor_scales import QUARTERS
 from ...isa.tensor_shift import COLUMNS as SHIFTED_COLUMNS
 from ...isa.tensor_shift import TensorMemoryShift
 from ...isa.tensor_sparsity import nibbles, undefined, undefined_text
@@ -322,9 +322,9 @@ class Works:
         """Return the cells of the scale factors of A and of B, in one quarter of the lanes of each part of D."""
         if product.scales is None:
             return None
-        parts, ((a, rows), (b, columns)) = product.placement.parts, product.scale_places
-        of_b = self.cells.matrix(slots, b, QUARTERS[parts], scale_columns(columns) * parts)
-        return self.cells.matrix(slots, a, QUARTERS[1], scale_columns(rows)), of_b
+        parts, ((a, columns_a), (b, columns_b)) = product.placement.parts, product.scale_places
+        of_b = self.cells.matrix(slots, b, QUARTERS[parts], columns_b * parts)
+        return self.cells.matrix(slots, a, QUARTERS[1], columns_a), of_b
 
     def _read(self, work: TensorWork) -> np.ndarray:
         """Return what products read from shared memory, (chunks, lanes, 16)."""
@@ -351,8 +351,8 @@ class Works:
                 text = f"{name} reads {operand} in tensor memory, of which some cells were never written"
                 stale = np.where(stale == NEVER_WRITTEN, self.cells.origin(text), stale)
             origins = np.maximum(origins, stale)
-        for address, rows in product.scale_places:
-            stale = self.cells.matrix_origins(slots, address, FULL, scale_columns(rows)).any((1, 2))
+        for address, columns in product.scale_places:
+            stale = self.cells.matrix_origins(slots, address, FULL, columns).any((1, 2))
             text = f"{name} reads scale factors in tensor memory, of which some cells were never written"
             if stale.any():
                 origins[stale] = self.cells.origin(text)

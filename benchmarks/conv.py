@@ -125,7 +125,7 @@ def tiles(x: torch.Tensor, w: torch.Tensor, layer: Layer) -> Iterator[tuple[str,
     dtype = np.float32 if x.element_size() == 4 else np.float16
     images, filters = (np.empty(tuple(array.shape), dtype) for array in (x, w))
     problem = convolution_of(images, filters, None, window(layer.pad, layer.stride, 1))
-    for _, config in ranked_products(window_facts(problem.sizes, problem.product), rates_of(0)):
+    for _, config in ranked_products(window_facts(problem), rates_of(0)):
         yield candidate.label(config), config
 
 

@@ -29,8 +29,13 @@ from typing import Any
 
 import numpy as np
 
-from ptxdsl.kernels.call.convolutions.gradients import dgrad_problem, gradient_facts, wgrad_problem
-from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.convolutions.problem import (
+    Convolution,
+    convolution_of,
+    dgrad_problem,
+    wgrad_problem,
+    window,
+)
 from ptxdsl.kernels.call.convolutions.windows import window_facts
 from ptxdsl.kernels.candidates.candidate import label
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts
@@ -189,7 +194,7 @@ def along_k_facts(groups: int, rows: int, m: int, n: int) -> ListFacts:
 
 def conv_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> ProductFacts:
     problem = convolution(images, side, channels, filters, width, stride)
-    return window_facts(problem.sizes, problem.product)
+    return window_facts(problem)
 
 
 @cache
@@ -206,13 +211,13 @@ def dgrad_facts(images: int, side: int, channels: int, filters: int, width: int,
         np.empty(shape, np.float16) for shape in ((images, side, side, filters), (filters, width, width, channels))
     )
     problem = dgrad_problem(dy, w, (side, side), None, window(width // 2, 1, 1))
-    return window_facts(problem.sizes, problem.product)
+    return window_facts(problem)
 
 
 def wgrad_facts(images: int, side: int, channels: int, filters: int, width: int, stride: int) -> ProductFacts:
     out = (side + 2 * (width // 2) - width) // stride + 1
     dy, x = (np.empty(shape, np.float16) for shape in ((images, out, out, filters), (images, side, side, channels)))
-    return gradient_facts(wgrad_problem(dy, x, (width, width), None, window(width // 2, stride, 1)))
+    return window_facts(wgrad_problem(dy, x, (width, width), None, window(width // 2, stride, 1)))
 
 
 FACTS: dict[str, Callable[..., Any]] = {

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from ptxdsl.arrays import type_of
-from ptxdsl.errors import called_elsewhere, public
+from ptxdsl.errors import LaunchError, called_elsewhere, public
 from ptxdsl.kernels import conv
-from ptxdsl.kernels.call.convolutions.gradients import takes_dgrad, takes_wgrad
-from ptxdsl.kernels.call.convolutions.problem import Window
 from ptxdsl.kernels.call.convolutions.problem import window as window_of
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.kernels.reorder.dilated import dilate_grid, dilate_kernel
 from ptxdsl.kernels.reorder.lines import THREADS, WORD_BYTES
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.runtime.dispatch import target
 from ptxdsl.torch.operator import op
 from ptxdsl.torch.products import output_dtype
 
@@ -88,11 +89,9 @@ def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Number
     spread = gradient
     if max(stride) > 1:
         spread = _dilated(gradient, stride, [(gradient.shape[1 + n] - 1) * stride[n] + 1 for n in (0, 1)])
-    window = Window(_pairs(pad), (1, 1), (dilation[0], dilation[1]))
-    if _are_plain(spread, w) and takes_dgrad(
-        type_of(w.dtype), tuple(spread.shape), tuple(w.shape), (size[0], size[1]), window, _device(w)
-    ):
-        return conv2d_dgrad(spread, w, (size[0], size[1]), pad=window.pad, dilation=window.dilation)
+    if _may_have_kernel(spread, w):
+        with suppress(LaunchError):  # for shapes that the kernel does not take
+            return conv2d_dgrad(spread, w, tuple(size), pad=_pairs(pad), dilation=tuple(dilation))
     pads = []
     for n in (0, 1):
         before = reach[n] - pad[2 * n]
@@ -128,23 +127,19 @@ def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Number
     Otherwise it is a convolution of the images with the output gradient, in which channels and images trade places, and
     so do stride and dilation.
     """
-    moves = Window(_pairs(pad), (stride[0], stride[1]), (dilation[0], dilation[1]))
-    filters = gradient.shape[3], size[0], size[1], x.shape[3]
-    if _are_plain(gradient, x) and takes_wgrad(type_of(x.dtype), tuple(x.shape), filters, moves, _device(x)):
-        return conv2d_wgrad(gradient, x, (size[0], size[1]), **moves._asdict())
+    if _may_have_kernel(gradient, x):
+        with suppress(LaunchError):  # for shapes that the kernel does not take
+            moves = {"pad": _pairs(pad), "stride": tuple(stride), "dilation": tuple(dilation)}
+            return conv2d_wgrad(gradient, x, tuple(size), **moves)
     images, filters = (_images_last(each) for each in (x, gradient))
     out = _conv2d(images, filters, None, pad, dilation, stride)
     return out[:, : size[0], : size[1]].permute(3, 1, 2, 0).contiguous()
 
 
-def _are_plain(*tensors: Tensor) -> bool:
-    """True if the tensors have the same type and are contiguous."""
-    return all(tensor.is_contiguous() and tensor.dtype is tensors[0].dtype for tensor in tensors)
-
-
-def _device(tensor: Tensor) -> int | None:
-    """Return the number of its GPU; None in host memory."""
-    return tensor.get_device() if tensor.is_cuda else None
+def _may_have_kernel(*tensors: Tensor) -> bool:
+    """Return True if gradients have kernels for the GPU and the layout of the tensors, though not for all shapes."""
+    device = tensors[0].get_device() if tensors[0].is_cuda else None
+    return target(device) == ARCH and all(tensor.is_contiguous() for tensor in tensors)
 
 
 def _images_last(x: Tensor) -> Tensor:

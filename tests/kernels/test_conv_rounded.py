@@ -155,7 +155,7 @@ class TestChoice:
             candidate = next(each for each in timed if each.copied == copied)
             choice = Choice(candidate.config)
             plan = (
-                calls.rounded_plan(CONVOLUTIONS, calls.with_rounded_filters(problem), choice)
+                calls.by_warpgroups(CONVOLUTIONS, *calls.with_rounded_filters(problem), choice)
                 if copied
                 else calls.chosen_plan(CONVOLUTIONS, problem, choice)
             )

@@ -316,7 +316,7 @@ def problem_of(image, filters, dtype=np.float16, **moves):
 def ranked(image, filters, **moves):
     """The configurations of the sm_90a path that are chosen from."""
     problem = problem_of(image, filters, **moves)
-    return [config for _, config in ranked_products(window_facts(problem.sizes, problem.product), rates_of())]
+    return [config for _, config in ranked_products(window_facts(problem), rates_of())]
 
 
 def plain_shape(image, filters, pad=0, stride=1, dilation=1):

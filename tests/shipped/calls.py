@@ -187,8 +187,7 @@ def convolution(draw: Draw) -> object:
         how = {"epilogue": add_relu, "operands": [per_column(draw.array((filters,), "f32"))]}
     if draw.chance(0.5):
         problem = convolution_of(x, w, out, moves(pad, 1, 1), **how)
-        facts = window_facts(problem.sizes, problem.product)
-        how["config"] = draw.candidate(ranked_products(facts, rates_of()))
+        how["config"] = draw.candidate(ranked_products(window_facts(problem), rates_of()))
     return conv2d(x, w, pad=pad, out=out, **how)
 
 

@@ -1,7 +1,8 @@
-"""Calls of conv2d(): their arrays, the choice of their kernel, and their launch."""
+"""Calls of conv2d(): the choice of their kernel, and their launch."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import NamedTuple
@@ -11,15 +12,7 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.packed import packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
-from ptxdsl.kernels.call.convolutions.windows import (
-    as_product,
-    check_windows,
-    misfits,
-    window_facts,
-    window_misfits,
-    window_plan,
-    window_traits,
-)
+from ptxdsl.kernels.call.convolutions.windows import check_windows, misfits, window_facts, window_misfits, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument, describe_type
 from ptxdsl.kernels.call.products import scheduled
@@ -27,13 +20,12 @@ from ptxdsl.kernels.call.products.configure import Choice, check_is_config, is_r
 from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
-from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import Ranked, best, choose_product, ranked_convolutions, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import Rates, rates_of
+from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -43,7 +35,8 @@ from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-# How much longer copies of pixels take: that have one word or less, and as a power of how much narrower they are
+# The factors by which the sm_80 path is slower: with pixels of one word or less, and, to this power, by how much
+# narrower its loads are
 FEW, NARROW = 1.7, 0.7
 ROUNDED_FILTERS = LineCopies.named("b")  # float32 filters are copied, and pixels rounded in registers
 
@@ -80,7 +73,7 @@ class ConvolutionCall(CheckedCall):
         """Return the launch; None if there is nothing to write."""
         choice = self.choice._replace(config=config)
         if copied:
-            return rounded_plan(self.kernels, with_rounded_filters(self.problem), choice)
+            return by_warpgroups(self.kernels, *with_rounded_filters(self.problem), choice)
         return chosen_plan(self.kernels, self.problem, choice)
 
     @property
@@ -98,115 +91,91 @@ class ConvolutionCall(CheckedCall):
 
 def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
     """Return the configurations of both paths with the expected microseconds."""
-    product, (device, _) = problem.product, problem.product.device_stream
+    product, (device, _) = problem.product, problem.device_stream
     if not product.m or not product.n or not product.k:
         return []
-    inputs, timed = product.a.type, []
+    timed = [(time, TuningCandidate(config)) for time, config in _ranked_by_warps(problem, _slices(choice))]
     known = _by_windows(problem) if _is_open(problem, choice) else None
-    if inputs not in FP8:
-        ranked = _ranked_by_warps(problem, _slices(choice))
-        timed += [(_slowness(problem) * time, TuningCandidate(config)) for time, config in ranked]
     if known is not None:
         before, facts = known
-        copied = ROUNDED_FILTERS.names if is_rounded(inputs) else ""
-        timed += [
-            (before + time, TuningCandidate(config, copied))
-            for time, config in ranked_products(facts, rates_of(device))
-        ]
+        copied = ROUNDED_FILTERS.names if is_rounded(product.a.type) else ""
+        ranked = ranked_products(facts, rates_of(device))
+        timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked]
     return timed
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
     """Return the launch of a convolution; None if there is nothing to write."""
     check_is_config(choice.config)
-    config, has_outputs = choice.config, bool(problem.product.m and problem.product.n)
+    product, config = problem.product, choice.config
+    has_outputs = bool(product.m and product.n)
     if config is None and has_outputs and _is_open(problem, choice):
         config = config_by_warpgroups(problem, _time_by_warps(problem))
-        if config is not None and is_rounded(problem.product.a.type):
-            rounded = _rounded(problem)
-            if rounded is not None:
-                return rounded_plan(kernels, rounded, choice._replace(config=config))
+        if config is not None and is_rounded(product.a.type):
+            with suppress(LaunchError):  # a GPU has no memory for the copy, which the sm_80 path does without
+                rounded = with_rounded_filters(problem)
+                return by_warpgroups(kernels, *rounded, choice._replace(config=config))
             config = None
     if config is not None and config.atom == WGMMA:
-        return by_warpgroups(kernels, problem, choice._replace(config=config)) if has_outputs else None
-    _check_type(problem)
-    traits = traits_of(problem.product, _with_tiles(problem, choice))
+        return by_warpgroups(kernels, problem, (), choice._replace(config=config)) if has_outputs else None
+    if product.a.type in FP8:
+        check_windows(problem, *_why_windows(problem))
+        device, _ = problem.device_stream
+        raise LaunchError(
+            f"`x` is {describe_type(product.a.type)}, which conv2d multiplies on {ARCH}; the kernel is for "
+            f"{target(device)}",
+            help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+    traits = traits_of(product, _with_tiles(problem, choice))
     return plan_of(kernels.warps, problem, traits) if has_outputs else None
 
 
-def _rounded(problem: Convolution) -> tuple[Convolution, LaunchPlan] | None:
-    """Return the convolution with a rounded copy of the filters, and the launch that makes the copy; None if a GPU has
-    no memory for it, which the sm_80 path does without."""
-    try:
-        return with_rounded_filters(problem)
-    except LaunchError:
-        return None
-
-
-def rounded_plan(
-    kernels: ConvolutionKernels, rounded: tuple[Convolution, LaunchPlan], choice: Choice
+def by_warpgroups(
+    kernels: ConvolutionKernels, problem: Convolution, before: tuple[LaunchPlan, ...], choice: Choice
 ) -> LaunchPlan | None:
-    """Return the launch of a float32 convolution on the sm_90a path that rounds to tf32 instead of truncating."""
-    problem, before = rounded
-    plan = by_warpgroups(kernels, problem, choice)
-    return plan and replace(plan, before=(before,), stream=before.stream)
-
-
-def by_warpgroups(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
-    """Return the launch on the sm_90a path: as a product, of packed images, or of the images themselves."""
-    product, packing = as_product(problem), packing_of(problem)
+    """Return the launch on the sm_90a path after those that write what it reads: as a product, of packed images, or of
+    the images themselves. Raises LaunchError for images that TMA cannot load."""
+    product, packing = problem.as_product, packing_of(problem)
     if product is not None:
-        return of_product(kernels, product, choice)
-    if packing is None:
-        return window_plan(kernels.warpgroups, problem, window_traits(problem, choice))
-    packed, before = packing.carry_out()
-    plan = window_plan(kernels.warpgroups, packed, window_traits(packed, choice))
-    return replace(plan, before=(before,), stream=before.stream)
+        plan = product_plan(kernels.products, product, choice, UNSCALED)
+        return plan and _after(before, replace(plan, numbers=()))
+    if packing is not None:
+        problem, packs = packing.carry_out()
+        before = (*before, packs)
+    check_windows(problem, *_why_windows(problem))
+    return _after(before, window_plan(kernels.warpgroups, problem, choice))
 
 
-def of_product(kernels: ConvolutionKernels, product: GemmProblem, choice: Choice) -> LaunchPlan | None:
-    plan = product_plan(kernels.products, product, choice, UNSCALED)
-    return plan and replace(plan, numbers=())
+def _after(before: tuple[LaunchPlan, ...], plan: LaunchPlan) -> LaunchPlan:
+    """Return a launch after others, which write to the workspace of a stream."""
+    return replace(plan, before=before, stream=before[-1].stream) if before else plan
+
+
+def _why_windows(problem: Convolution) -> tuple[str, str]:
+    """Return why TMA loads images, and what to do instead."""
+    inputs = problem.product.a.type
+    if inputs in FP8:
+        return f"`x` is {describe_type(inputs)}, which takes wgmma", ""
+    return 'atom is "wgmma"', "leave atom out: then images are loaded without TMA"
 
 
 def _is_open(problem: Convolution, choice: Choice) -> bool:
     """Return True if wgmma may be chosen for a call that does not ask for it: not for float32 if images are packed,
     since packing does not round, nor if the caller splits K among blocks. 8-bit floats have no other path."""
     product = problem.product
-    device, _ = product.device_stream
     if product.a.type in FP8:
-        return target(device) == ARCH
+        return target(problem.device_stream[0]) == ARCH
     is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
     is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
     return is_read and choice.split_k in (None, 1) and Selection(product, choice).may_take_warpgroups
-
-
-def _check_type(problem: Convolution) -> None:
-    """Raise LaunchError for 8-bit floats if there is no wgmma, or if TMA cannot load the images."""
-    inputs, (device, _) = problem.product.a.type, problem.product.device_stream
-    if inputs not in FP8:
-        return
-    check_windows(problem)
-    raise LaunchError(
-        f"`x` is {describe_type(inputs)}, which conv2d multiplies on {ARCH}; the kernel is for {target(device)}",
-        help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
-    )
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
     """Return the choice with tiles of the sm_80 path, and with the split of K that is expected to be fastest."""
     if choice.config is not None:
         return choice
-    ranked, (device, _) = _ranked_by_warps(problem, _slices(choice)), problem.product.device_stream
-    facts = window_facts(problem.sizes, problem.product)
-    return choice._replace(config=best(ranked, facts, rates_of(device))[1])
-
-
-def _ranked_by_warps(problem: Convolution, slices: int | None) -> Ranked:
-    """Return the configurations of the sm_80 path with the expected microseconds."""
-    product, (device, _) = problem.product, problem.product.device_stream
-    facts = window_facts(problem.sizes, product)._replace(k=problem.sizes.implicit_gemm("fprop")[2])
-    return ranked_convolutions(facts, rates_of(device), product.a.widest() == WIDEST, slices)
+    ranked = _ranked_by_warps(problem, _slices(choice))
+    return choice._replace(config=best(ranked, window_facts(problem), rates_of(problem.device_stream[0]))[1])
 
 
 def _slices(choice: Choice) -> int | None:
@@ -214,18 +183,22 @@ def _slices(choice: Choice) -> int | None:
     return 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
 
 
+def _ranked_by_warps(problem: Convolution, slices: int | None) -> Ranked:
+    """Return the configurations of the sm_80 path with the expected microseconds, to which narrow loads of pixels
+    add."""
+    a = problem.product.a
+    if a.type in FP8:
+        return []
+    facts = window_facts(problem)._replace(k=problem.sizes.implicit_gemm("fprop")[2])
+    ranked = ranked_convolutions(facts, rates_of(problem.device_stream[0]), a.widest() == WIDEST, slices)
+    few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
+    slower = max(few, float((WIDEST / a.widest()) ** NARROW))
+    return [(slower * time, config) for time, config in ranked]
+
+
 def _time_by_warps(problem: Convolution) -> float:
     """The microseconds that the sm_80 path should take."""
-    if problem.product.a.type in FP8:
-        return inf
-    return _slowness(problem) * _ranked_by_warps(problem, None)[0][0]
-
-
-def _slowness(problem: Convolution) -> float:
-    """Return the factor by which narrow loads of pixels slow the sm_80 path."""
-    a = problem.product.a
-    few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
-    return max(few, float((WIDEST / a.widest()) ** NARROW))
+    return next((time for time, _ in _ranked_by_warps(problem, None)), inf)
 
 
 def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
@@ -235,42 +208,32 @@ def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig 
     if known is None:
         return None
     before, facts = known
-    return choose_product(facts, rates_of(problem.product.device_stream[0]), other_time - before)
+    return choose_product(facts, rates_of(problem.device_stream[0]), other_time - before)
 
 
 def _by_windows(problem: Convolution) -> tuple[float, ProductFacts] | None:
     """Return the microseconds to pack images or to round filters first, and the facts that the choice of tiles depends
     on; None if TMA cannot load the images."""
-    packing, rates = packing_of(problem), rates_of(problem.product.device_stream[0])
-    sizes, before = problem.sizes, 0.0
+    packing, rates, before = packing_of(problem), rates_of(problem.device_stream[0]), 0.0
     if is_rounded(problem.product.a.type):
-        problem, before = rounding_pixels(problem), time_to_round_filters(problem, rates)
+        before = time_to_copy(problem.product, ROUNDED_FILTERS, rates)
+        problem = replace(problem, product=replace(problem.product, rounded=ROUNDED_FILTERS.left))
     if packing is not None:
-        sizes, before = packing.sizes, rates.copy_time(1, packing.moved_bytes)
-    if any(window_misfits(sizes) if packing else misfits(problem)):
+        problem, before = replace(problem, sizes=packing.sizes), rates.copy_time(1, packing.moved_bytes)
+    if any(window_misfits(problem.sizes) if packing else misfits(problem)):
         return None
-    return before, window_facts(sizes, problem.product)
+    return before, window_facts(problem)
 
 
-def rounding_pixels(problem: Convolution) -> Convolution:
-    """Return the convolution for a kernel that rounds its pixels."""
-    return replace(problem, product=replace(problem.product, rounded=ROUNDED_FILTERS.left))
-
-
-def with_rounded_filters(problem: Convolution) -> tuple[Convolution, LaunchPlan]:
+def with_rounded_filters(problem: Convolution) -> tuple[Convolution, tuple[LaunchPlan, ...]]:
     """Return the convolution for a kernel that rounds its pixels, with a rounded copy of the filters, and the launch
     that makes the copy."""
-    sizes, (product, (before,)) = problem.sizes, ROUNDED_FILTERS.carry_out(problem.product)
+    sizes, (product, before) = problem.sizes, ROUNDED_FILTERS.carry_out(problem.product)
     if product.b.owner is not None:  # in host memory a tensor map is of the array, whose shape says what it has
         filters = product.b.owner.T.reshape(sizes.K, sizes.R, sizes.S, sizes.C)
         seen = array_argument("w", filters, filters.ndim, "", "")
         product = replace(product, b=replace(product.b, owner=seen.owner, array=seen.array))
     return replace(problem, product=product), before
-
-
-def time_to_round_filters(problem: Convolution, rates: Rates) -> float:
-    """Return the expected microseconds of this launch."""
-    return time_to_copy(problem.product, ROUNDED_FILTERS, rates)
 
 
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:

@@ -1,15 +1,15 @@
-"""The arrays of a convolution, checked: images (N, H, W, C), filters (K, R, S, C), an output (N, P, Q, K)."""
+"""The arrays of a convolution and of its gradients, checked: images (N, H, W, C), filters (K, R, S, C), outputs
+(N, P, Q, K)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from typing import Any, NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument, describe_type, describe_types, empty
-from ptxdsl.kernels.call.products.configure import check_is_config
 from ptxdsl.kernels.call.products.problem import (
     EpilogueOperand,
     GemmProblem,
@@ -19,19 +19,19 @@ from ptxdsl.kernels.call.products.problem import (
     types_read,
     vector_operand,
 )
-from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, outputs
 from ptxdsl.kernels.product.words import WIDEST
-from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
 from ptxdsl.kernels.store.function import check_function
-from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import is_int
 from ptxdsl.types import Type
 
 MOST = 1 << 31  # pixels, and products of a sum, that 32 bits count
 MOST_ALONG = 1 << 30  # pixels along a side: two of them are added
+LINE = LINE_BYTES // 2  # channels of a row of a box
 IMAGES = "images have four dimensions, (N, H, W, C)"
 FILTERS = "filters have four dimensions, (K, R, S, C)"
 CHANNELS_LAST = (
@@ -67,7 +67,9 @@ class Pixels(Matrix):
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution and its implicit GEMM: `a` are the Pixels, `b` the filters (R·S·C, K), `out` is (N·P·Q, K)."""
+    """A convolution and its implicit GEMM. `a` are the Pixels (N·P·Q, R·S·C), `b` the filters (R·S·C, K), and `out` is
+    (N·P·Q, K). In the gradient of filters, `a` is the transposed gradient of the output (K, N·P·Q), and `b` the Pixels.
+    """
 
     sizes: Conv2dProblem
     product: GemmProblem
@@ -76,6 +78,37 @@ class Convolution:
     def device_stream(self) -> tuple[int | None, int]:
         """The GPU of the arrays, None for host memory, and the stream on which their library works."""
         return self.product.device_stream
+
+    @property
+    def is_of_filters(self) -> bool:
+        """True for the gradient of filters."""
+        return isinstance(self.product.b, Pixels)
+
+    @property
+    def images(self) -> Matrix:
+        """The operand whose columns of pixels are loaded window by window."""
+        return self.product.b if self.is_of_filters else self.product.a
+
+    @property
+    def rows(self) -> Matrix:
+        """The other operand."""
+        return self.product.a if self.is_of_filters else self.product.b
+
+    @property
+    def as_product(self) -> GemmProblem | None:
+        """The matrix product of windows of one pixel that visit all pixels in order; None for others."""
+        x = self.product.a
+        apart = x.apart if isinstance(x, Pixels) and visits_all_in_order(self.sizes) else None
+        if apart is None or apart < self.sizes.C:
+            return None
+        pixels = Matrix(x.name, x.owner, x.array, x.shape, "row", max(apart, 1))
+        return replace(self.product, a=pixels)
+
+
+def visits_all_in_order(sizes: Conv2dProblem) -> bool:
+    """Return True if windows of one pixel visit all pixels in order."""
+    pads = *sizes.before, *sizes.after
+    return all(move == 1 for move in (sizes.R, sizes.S, *sizes.stride)) and not any(pads)
 
 
 def window(pad: object, stride: object, dilation: object) -> Window:
@@ -119,8 +152,7 @@ def convolution_of(
     operands: Sequence[object] = (),
 ) -> Convolution:
     """Check the arrays of a call; out is allocated if it is None. Raises LaunchError for arrays that do not fit."""
-    images = array_argument("x", x, 4, IMAGES, "one image of (H, W, C) is x[None]")
-    filters = array_argument("w", w, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+    images, filters = _images_of("x", x), _filters_of(w)
     _check_inputs(images, filters)
     sizes = sizes_of(images.array.shape, filters.array.shape, moves)
     shape = sizes.N, sizes.P, sizes.Q, sizes.K
@@ -136,28 +168,47 @@ def convolution_of(
     check_function(epilogue, operands)
     beside = tuple(_operand(f"operands[{n}]", extra, shape, written) for n, extra in enumerate(operands))
     m, _, k = sizes.implicit_gemm("fprop")
-    pixels = Pixels("x", images.owner, images.array, (m, k), "row", max(k, 1))
     packed = rows_of_filters(filters)
     check_devices([images, filters, written, *(operand.argument for operand in beside)])
     apart = [operand.argument for operand in beside if not operand.extra.in_place]
     check_written(written, [images, filters, *apart])
-    return Convolution(sizes, GemmProblem(pixels, packed.transposed, None, written, beside))
+    return Convolution(sizes, GemmProblem(_pixels(images, m, k), packed.transposed, None, written, beside))
+
+
+def _images_of(name: str, owner: object) -> ArrayArgument:
+    return array_argument(name, owner, 4, IMAGES, "one image of (H, W, C) is x[None]")
+
+
+def _filters_of(owner: object) -> ArrayArgument:
+    return array_argument("w", owner, 4, FILTERS, "one filter of (R, S, C) is w[None]")
+
+
+def _pixels(images: ArrayArgument, rows: int, columns: int) -> Pixels:
+    return Pixels(images.name, images.owner, images.array, (rows, columns), "row", max(columns, 1))
 
 
 def _check_inputs(x: ArrayArgument, w: ArrayArgument) -> None:
-    if x.type not in (*INPUTS, *FP8) or x.type is not w.type:
-        raise LaunchError(
-            f"`x` is {describe_type(x.type)} and `w` is {describe_type(w.type)}",
-            help=f"conv2d takes images and filters of one type, {describe_types(INPUTS)}, on {ARCH} also "
-            f"{describe_types(FP8)}; convert them before",
-        )
-    channels, taken = x.array.shape[3], w.array.shape[3]
+    known, (*_, channels), (*_, taken) = (*INPUTS, *FP8), x.array.shape, w.array.shape
+    taken_types = f"images and filters of one type, {describe_types(INPUTS)}, on {ARCH} also {describe_types(FP8)}"
+    _check_types("conv2d", x, w, known, taken_types)
     if channels != taken:
         raise LaunchError(f"`x` has {channels} channels and `w` takes {taken}", help=_of_channels(x, w))
-    check_channels_last(x)
+    _check_channels_last(x)
 
 
-def check_channels_last(x: ArrayArgument) -> None:
+def _check_types(
+    function: str, one: ArrayArgument, other: ArrayArgument, known: Sequence[Type], taken: str = ""
+) -> None:
+    """Raise LaunchError for two arrays that are not of one type of those known."""
+    if one.type not in known or one.type is not other.type:
+        taken = taken or f"two arrays of one type, {describe_types(known)}"
+        raise LaunchError(
+            f"`{one.name}` is {describe_type(one.type)} and `{other.name}` is {describe_type(other.type)}",
+            help=f"{function} takes {taken}; convert them before",
+        )
+
+
+def _check_channels_last(x: ArrayArgument) -> None:
     """Raise LaunchError for images whose channels are not contiguous."""
     strides = x.array.strides
     if x.array.size and ((x.array.shape[3] > 1 and strides[3] != 1) or min(strides) < 0):
@@ -266,35 +317,84 @@ def _operand(name: str, operand: object, shape: tuple[int, ...], out: Matrix) ->
     return matrix_operand(rows_of_pixels(name, operand, shape, "the output has", types_read(out.type)), out)
 
 
-def gradient_of_output(dy: object) -> ArrayArgument:
+def dgrad_problem(dy: object, w: object, size: tuple[int, int], out: object, moves: Window) -> Convolution:
+    """Check the arrays of a call, and return the convolution of dy that computes the gradient of images; out is
+    allocated if it is None. Raises LaunchError for arrays that do not fit."""
+    _check_extents("size", size, "(H, W)")
+    gradient, filters = _gradient_of_output(dy), _filters_of(w)
+    _check_channels_last(gradient)
+    rows = rows_of_filters(filters)
+    _check_types("conv2d_dgrad", gradient, filters, TURNED)
+    (n, p, q, k), (_, r, s, c) = gradient.array.shape, filters.array.shape
+    words = WIDEST // gradient.type.bytes
+    if not gradient.array.size or not filters.array.size or filters.array.shape[0] != k or k % (2 * words) or c % words:
+        raise LaunchError(
+            f"`dy` has the shape {gradient.array.shape} and `w` {filters.array.shape}; conv2d_dgrad takes (N, P, Q, K) "
+            f"and (K, R, S, C) that are not empty, with K a multiple of {2 * words} and C of {words}",
+            help="pad the filters or the channels",
+        )
+    each = zip((p, q), (r, s), size, moves.pad, moves.dilation, strict=True)
+    pads = [((taps - 1) * apart - before, whole + before - extent) for extent, taps, whole, (before, _), apart in each]
+    if min(map(min, pads)) < 0:
+        raise LaunchError(
+            f"`dy` has {p}x{q} pixels; with windows of {r}x{s}, a pad of {moves.pad} and a dilation of "
+            f"{moves.dilation}, images of {size[0]}x{size[1]} take a part of them",
+            help="cut the others off before",
+        )
+    sizes = sizes_of((n, p, q, k), (c, r, s, k), moves._replace(pad=(pads[0], pads[1])))
+    shape = n, *size, c
+    results = empty(gradient, shape, gradient.type) if out is None else out
+    written = rows_of_pixels("out", results, shape, "the gradient has", TURNED)
+    if written.type is not gradient.type:
+        raise LaunchError(
+            f"`out` is {describe_type(written.type)}; the gradient is {describe_type(gradient.type)}",
+            help="pass `out` of that type",
+        )
+    check_devices([gradient, filters, written])
+    check_written(written, [gradient, filters])
+    m, _, depth = sizes.implicit_gemm("fprop")
+    turned = Matrix("w", w, filters.array, (depth, c), "row", rows.stride)
+    return Convolution(sizes, GemmProblem(_pixels(gradient, m, depth), turned, None, written))
+
+
+def wgrad_problem(dy: object, x: object, shape: tuple[int, int], out: object, moves: Window) -> Convolution:
+    """Check the arrays of a call, and return a product whose K runs over output pixels; out is allocated if it is None.
+    Raises LaunchError for arrays that do not fit."""
+    _check_extents("window", shape, "(R, S)")
+    images = _images_of("x", x)
+    _check_channels_last(images)
+    gradient = _gradient_of_output(dy)
+    _check_types("conv2d_wgrad", gradient, images, TURNED)
+    filters, channels = gradient.array.shape[3], images.array.shape[3]
+    if not gradient.array.size or channels % LINE:
+        raise LaunchError(
+            f"`x` has the shape {images.array.shape} and `dy` {gradient.array.shape}; conv2d_wgrad takes images with a "
+            f"multiple of {LINE} channels, and gradients that are not empty",
+            help="pad the channels of the images",
+        )
+    result = filters, *shape, channels
+    sizes = sizes_of(images.array.shape, result, moves)
+    pixels = rows_of_pixels("dy", dy, (sizes.N, sizes.P, sizes.Q, filters), "the output has", TURNED)
+    results = empty(images, result, images.type) if out is None else out
+    written = array_argument("out", results, 4, FILTERS, "reshape it")
+    if written.array.shape != result or written.type is not images.type:
+        raise LaunchError(
+            f"`out` is {describe_type(written.type)} of the shape {written.array.shape}; the gradient is "
+            f"{describe_type(images.type)} of {result}",
+            help="pass `out` of that type and shape",
+        )
+    check_devices([gradient, images, written])
+    check_written(written, [gradient, images])
+    _, n, k = sizes.implicit_gemm("wgrad")
+    return Convolution(sizes, GemmProblem(pixels.transposed, _pixels(images, k, n), None, rows_of_filters(written)))
+
+
+def _gradient_of_output(dy: object) -> ArrayArgument:
     """Check the gradient of an output. Raises LaunchError for anything but an array of four dimensions."""
     return array_argument("dy", dy, 4, "a gradient has the dimensions of the output, (N, P, Q, K)", "reshape it")
 
 
-def check_extents(name: str, extents: object, letters: str) -> None:
+def _check_extents(name: str, extents: object, letters: str) -> None:
     """Raise LaunchError for anything but a height and a width."""
     if not isinstance(extents, tuple | list) or len(extents) != 2 or not all(is_int(n) and n > 0 for n in extents):
         raise LaunchError(f"{name} is {extents!r}", help=f"it takes {letters}, two ints of 1 or more")
-
-
-def check_target(name: str, device: int | None) -> None:
-    """Raise LaunchError for a function that needs another GPU."""
-    if target(device) != ARCH:
-        raise LaunchError(
-            f"{name} is for {ARCH}; the kernel is for {target(device)}",
-            help=f"on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
-        )
-
-
-def check_by_wgmma(name: str, config: GemmConfig | None) -> None:
-    """Raise LaunchError for a configuration of another path, or with an epilogue."""
-    check_is_config(config)
-    if config is not None and config.atom != WGMMA:
-        raise LaunchError(
-            f'GemmConfig: atom is "{config.atom}"; {name} multiplies by wgmma alone', help='pass atom="wgmma"'
-        )
-    if config is not None and config.epilogue is not None:
-        raise LaunchError(
-            f"GemmConfig: it has an epilogue; {name} writes the gradient as it is",
-            help="leave epilogue out, and apply the function to what is returned",
-        )

@@ -1,16 +1,17 @@
-"""Convolutions on the sm_90a path: the images that TMA can load, and the launch."""
+"""Convolutions on the sm_90a path: the images that TMA can load, the facts for the choice of tiles, and the launch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.isa.tensor_map import CORNER_BITS, MOST_ELEMENT_STRIDE, OFFSET_BITS
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.convolutions.problem import Convolution, Pixels
+from ptxdsl.kernels.call.convolutions.problem import Convolution, visits_all_in_order
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, Matrix, describe_type
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_copies
 from ptxdsl.kernels.call.products.plan import traits_of
@@ -18,10 +19,9 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
-from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
-from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters
-from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of
+from ptxdsl.kernels.sm90.parameters import tensor_conv2d_parameters, tensor_wgrad_parameters
+from ptxdsl.kernels.sm90.pixels import ColumnBoxes, FilterBoxes, WindowGeometry, boxes_of, filter_gradient_boxes
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.one_tile import OneTile
@@ -37,65 +37,53 @@ FARTHEST = (1 << OFFSET_BITS[AXES]) - 1
 OTHERWISE = "leave atom out: then images are loaded without TMA"
 
 
-def as_product(problem: Convolution) -> GemmProblem | None:
-    """Return a convolution with windows of one pixel that visit all pixels in order as a matrix product; None for
-    others."""
-    sizes, x = problem.sizes, problem.product.a
-    apart = x.apart if isinstance(x, Pixels) else None
-    if any(move != 1 for move in _moves(sizes)) or apart is None or apart < sizes.C:
-        return None
-    pixels = Matrix(x.name, x.owner, x.array, x.shape, "row", max(apart, 1))
-    return replace(problem.product, a=pixels)
-
-
-def _moves(sizes: Conv2dProblem) -> tuple[int, ...]:
-    """Return the numbers that are all 1 if windows of one pixel visit all pixels in order."""
-    return sizes.R, sizes.S, *sizes.stride, *(1 + pad for pad in (*sizes.before, *sizes.after))
-
-
-def in_whole_lines(problem: Convolution) -> GemmProblem:
-    """Return the product with the K of the kernel."""
-    a = problem.product.a
-    return replace(problem.product, a=replace(a, shape=(a.shape[0], _whole_k(problem.sizes, a.type))))
-
-
 def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
     """Return K with the channels of each window pixel padded to whole K tiles."""
     depth = LINE_BYTES // inputs.bytes
     return sizes.window_size * ceil_div(sizes.C, depth) * depth
 
 
-def window_facts(sizes: Conv2dProblem, product: GemmProblem) -> ProductFacts:
-    """Return the facts that the choice of tiles depends on, for images and filters of these sizes."""
-    known, (m, n, k) = facts_of(product), sizes.implicit_gemm("fprop")
+def window_facts(problem: Convolution) -> ProductFacts:
+    """Return the facts that the choice of tiles depends on. Windows overlap: images are read once."""
+    sizes, known = problem.sizes, facts_of(problem.product)
+    m, n, k = sizes.implicit_gemm("wgrad" if problem.is_of_filters else "fprop")
     read = min(sizes.input_size, sizes.output_size * sizes.window_size) * sizes.C
-    moved = (read + n * k) * known.inputs.bytes + m * n * known.output.bytes
-    kind = ProductKind.CONV_1X1 if all(move == 1 for move in _moves(sizes)) else ProductKind.CONV
-    whole_k = _whole_k(sizes, known.inputs)
-    return ProductFacts(m, n, whole_k, 1, known, kind=kind, moved_bytes=moved, in_boxes=is_boxed(product))
+    read += k * m if problem.is_of_filters else n * k
+    moved = read * known.inputs.bytes + m * n * known.output.bytes
+    if problem.is_of_filters:
+        return ProductFacts(m, n, k, 1, known, kind=ProductKind.WGRAD, moved_bytes=moved)
+    kind = ProductKind.CONV_1X1 if visits_all_in_order(sizes) else ProductKind.CONV
+    in_boxes, k = is_boxed(problem.product), _whole_k(sizes, known.inputs)
+    return ProductFacts(m, n, k, 1, known, kind=kind, moved_bytes=moved, in_boxes=in_boxes)
 
 
 def misfits(problem: Convolution) -> Iterator[tuple[str, str]]:
-    """Yield the reasons why TMA cannot load the images or the filters, each with its fix, "" if there is none."""
-    sizes, x, w = problem.sizes, problem.product.a, problem.product.b
+    """Yield the reasons why TMA cannot load the operands, each with its fix, "" if there is none."""
+    x, rows = problem.images, problem.rows
     if not x.array.size:
-        yield f"`x` has the shape {x.array.shape}, and nothing to multiply", ""
+        yield f"`{x.name}` has the shape {x.array.shape}, and nothing to multiply", ""
         return
-    each = x.type.bytes
+    each, channels = x.type.bytes, x.array.shape[3]
     steps = [stride * each for extent, stride in zip(x.array.shape[:3], x.array.strides, strict=False) if extent > 1]
     if not x.is_mappable or 0 in steps:
         yield (
-            f"`x` has {sizes.C} channels of {each} bytes, and images, lines and pixels that are {steps} bytes apart "
-            f"from the address {x.array.pointer:#x} on; TMA takes multiples of {WIDEST_ACCESS} bytes, not 0",
+            f"`{x.name}` has {channels} channels of {each} bytes, and images, lines and pixels that are {steps} bytes "
+            f"apart from the address {x.array.pointer:#x} on; TMA takes multiples of {WIDEST_ACCESS} bytes, not 0",
             "pad the channels of both",
         )
-    elif not w.is_mappable:
+    elif not rows.is_mappable and problem.is_of_filters:
         yield (
-            f"`w` has filters {w.stride * each} bytes apart from the address {w.array.pointer:#x} on; TMA takes "
-            f"multiples of {WIDEST_ACCESS} bytes",
+            f"`{rows.name}` has {rows.shape[0]} filters of {each} bytes, {rows.stride * each} bytes from pixel to "
+            f"pixel; TMA takes multiples of {WIDEST_ACCESS} bytes",
+            "pad the filters",
+        )
+    elif not rows.is_mappable:
+        yield (
+            f"`{rows.name}` has filters {rows.stride * each} bytes apart from the address {rows.array.pointer:#x} on; "
+            f"TMA takes multiples of {WIDEST_ACCESS} bytes",
             "pass a contiguous copy",
         )
-    yield from window_misfits(sizes)
+    yield from window_misfits(problem.sizes)
 
 
 def window_misfits(sizes: Conv2dProblem) -> Iterator[tuple[str, str]]:
@@ -123,30 +111,27 @@ def corners_of(sizes: Conv2dProblem) -> tuple[tuple[int, int], tuple[int, int]]:
     return (-top, -left), (bottom - down, right - across)
 
 
-def check_windows(problem: Convolution) -> None:
-    """Raise LaunchError for images and filters that TMA cannot load."""
-    inputs = problem.product.a.type
-    cause = f"`x` is {describe_type(inputs)}, which takes wgmma" if inputs in FP8 else 'atom is "wgmma"'
+def check_windows(problem: Convolution, cause: str = "", otherwise: str = "") -> None:
+    """Raise LaunchError for images and filters that TMA cannot load. `cause` says why TMA must, and `otherwise` what to
+    do instead of a fix."""
     for message, remedy in misfits(problem):
-        ways = [remedy] if inputs in FP8 else [remedy, OTHERWISE]
-        raise LaunchError(f"{cause}; {message}", help=", or ".join(filter(None, ways)) or None)
+        help = ", or ".join(filter(None, (remedy, otherwise)))
+        raise LaunchError(f"{cause}; {message}" if cause else message, help=help or None)
 
 
-def window_traits(problem: Convolution, choice: Choice) -> WarpgroupTraits:
-    """Return the traits of the kernel. Raises LaunchError for images that TMA cannot load."""
-    check_windows(problem)
-    product = in_whole_lines(problem)
+def _window_traits(problem: Convolution, product: GemmProblem, choice: Choice) -> WarpgroupTraits:
+    """Return the traits of the kernel."""
+    assert choice.config is not None
+    check_copies(choice.of(choice.config))
     traits = traits_of(product, choice, takes_warpgroups=True)
-    if choice.config is not None:
-        check_copies(choice.of(choice.config))
     assert isinstance(traits, WarpgroupTraits)
-    if traits.tiling.swap_ab and is_boxed(product):
-        traits = in_turned_boxes(traits)
-    check_turned(traits, product)
+    if traits.tiling.swap_ab and not problem.is_of_filters and is_boxed(product):
+        traits = _in_turned_boxes(traits)
+    _check_turned(traits, product)
     return traits
 
 
-def check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
+def _check_turned(traits: WarpgroupTraits, product: GemmProblem) -> None:
     """Raise LaunchError for 16-bit outputs of swapped whole tiles that TMA cannot store: with stores by threads, ptxas
     would serialise the wgmmas."""
     out, (rows, *_) = product.out, traits.tile
@@ -175,7 +160,7 @@ def is_boxed(product: GemmProblem) -> bool:
     return beside and product.out.type.bits == 16 and product.out.is_storable
 
 
-def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
+def _in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
     """Return the traits with TMA stores from swapped tiles, if these are whole."""
     if traits.schedule.shares or traits.schedule.cluster or traits.tile[0] % WARP_ROWS:
         return traits
@@ -183,25 +168,32 @@ def in_turned_boxes(traits: WarpgroupTraits) -> WarpgroupTraits:
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
 
-def window_plan(kernel: Kernel, problem: Convolution, traits: WarpgroupTraits) -> LaunchPlan:
-    """Return the launch of a convolution."""
-    product = in_whole_lines(problem)
+def window_plan(kernel: Kernel, problem: Convolution, choice: Choice) -> LaunchPlan:
+    """Return the launch of a kernel that loads the images of a convolution, or of its gradient, window by window."""
+    sizes, product = problem.sizes, problem.product
+    if not problem.is_of_filters:  # whose K has whole tiles of channels
+        a = product.a
+        product = replace(product, a=replace(a, shape=(a.shape[0], _whole_k(sizes, a.type))))
+    traits = _window_traits(problem, product, choice)
     launch = scheduled.schedule(product, traits, kernel)
-    boxes, out, in_boxes = boxes_of(traits), product.out, traits.operands.out_boxes
-    written = out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride)
-    values = tensor_conv2d_parameters(launch.traits)(
-        x=images_of(problem, boxes[0]),
-        w=_filters(problem, boxes[1]),
-        out=written,
-        geometry=geometry_of(problem.sizes, product),
+    out, in_boxes = product.out, traits.operands.out_boxes
+    values: dict[str, Any] = {
+        "out": out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride),
+        "geometry": _geometry_of(sizes, product),
         **shared_values(product, launch),
-    )
-    return LaunchPlan(kernel, launch.grid, traits.threads, values, {"traits": launch.traits}, stream=launch.stream)
+    }
+    if problem.is_of_filters:
+        group, images = tensor_wgrad_parameters(launch.traits), filter_gradient_boxes(traits)
+        values["dy"] = product.a.mapped(traits.a.map)
+    else:
+        group, (images, filters) = tensor_conv2d_parameters(launch.traits), boxes_of(traits)
+        values["w"] = _filters(problem, filters)
+    parameters = group(x=_images(problem, images), **values)
+    return LaunchPlan(kernel, launch.grid, traits.threads, parameters, {"traits": launch.traits}, stream=launch.stream)
 
 
-def images_of(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
-    """Return the kernel's argument for the images."""
-    x, (lower, upper), (down, right) = problem.product.a, corners_of(problem.sizes), problem.sizes.stride
+def _images(problem: Convolution, columns: ColumnBoxes) -> MappedMatrix | bytes:
+    x, (lower, upper), (down, right) = problem.images, corners_of(problem.sizes), problem.sizes.stride
     promotion = LINE_BYTES if x.array.strides[2] < problem.sizes.C else L2_PROMOTION  # where pixels overlap
     kind = columns.map_of(lower, upper, (down, right), promotion)
     return MappedMatrix(x.name, x.owner, x.array, kind, x.array.shape, x.array.strides).argument
@@ -214,7 +206,7 @@ def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     return MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides).argument
 
 
-def geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
+def _geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
     """Return the extents of the windows and of the product."""
     pad_top, pad_left = sizes.before
     return WindowGeometry(

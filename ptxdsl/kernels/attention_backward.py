@@ -11,54 +11,65 @@ import math
 from typing import Any, cast
 
 import ptxdsl as pd
-from ptxdsl import f32, ptr, u32
-from ptxdsl.errors import public
+from ptxdsl import f32, u32
+from ptxdsl.errors import called_elsewhere, public
+from ptxdsl.kernels.attention import ELSEWHERE
 from ptxdsl.kernels.flash.backward import (
     KEY_TILE,
+    PADDED,
     QUERY_TILE,
     BackwardTraits,
     KeyTile,
-    RowExtents,
-    RowStrides,
     backward_parameters,
+    first_statistic,
+    statistics_parameters,
 )
 from ptxdsl.kernels.flash.gradients import run_backward
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.problem import window_of
 from ptxdsl.kernels.flash.softmax import hide
-from ptxdsl.kernels.flash.tile import AttentionTile
+from ptxdsl.kernels.flash.tile import AttentionTile, find_sequence
 from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
 
 CONSUMERS = 2 * WARPGROUP
+STATISTICS = WARPGROUP // WARP  # rows of a block of the statistics kernel
 LOG2_E = math.log2(math.e)
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 OWNS_QUERIES, OWNS_KEYS = BackwardTraits(config=QUERY_TILE), BackwardTraits(config=KEY_TILE)
 
 
 @pd.kernel(reqntid=WARPGROUP)
-def statistics_kernel(
-    out: ptr[dtype], dout: ptr[dtype], lse: ptr[f32], strides: RowStrides, extents: RowExtents, lse2: ptr[f32],
-    delta: ptr[f32], *, dtype: Any, head: int,
-) -> None:  # fmt: skip
-    """Write lse·log2(e) and delta = sum(out·dout) of each row, padded; a warp computes one row."""
-    m, padded = extents.rows, extents.padded
-    both: Any = (strides.out, strides.dout)
-    row, outer = pd.ctaid.x * (WARPGROUP // WARP) + pd.warpid, pd.ctaid.z * pd.nctaid.y + pd.ctaid.y
+def statistics_kernel(p: statistics_parameters(traits), *, traits: BackwardTraits = OWNS_QUERIES) -> None:
+    """Write lse·log2(e) and delta = sum(out·dout) of each row, padded; a warp computes one row.
+
+    The grid is (blocks of 4 rows, heads, batches); packed sequences take as many blocks as their padded rows.
+    """
+    number, outer = pd.ctaid.x * STATISTICS + pd.warpid, pd.ctaid.z * pd.nctaid.y + pd.ctaid.y
+    row, m, source, target = number, p.rows, number, number  # in the sequence, and in the statistics read and written
+    if traits.is_packed:
+        sequence, tile = find_sequence(pd.ctaid.x // (PADDED // STATISTICS), p.q_offsets, p.sequences, PADDED)
+        start = p.q_offsets[sequence]
+        row, m = tile * PADDED + number % PADDED, (p.q_offsets[sequence + 1] - start).to(u32)
+        source, target = start.to(u32) + row, first_statistic(start, sequence) + row
     total, exponent = pd.var(f32, 0.0), pd.var(f32, math.inf)
     with pd.if_(row < m):
-        for column in range(0, head, 2 * WARP):
-            at = [
-                offset(of, pd.ctaid.z, pd.ctaid.y) + row.to(pd.s64) * of[2] + (pd.laneid * 2 + column).to(pd.s64)
-                for of in both
-            ]
+        for column in range(0, traits.head, 2 * WARP):
+            out, dout = (
+                array + offset(strides, pd.ctaid.z, pd.ctaid.y) + source.to(pd.s64) * strides[2]
+                + (pd.laneid * 2 + column).to(pd.s64)
+                for array, strides in ((p.out, p.out_strides), (p.dout, p.dout_strides))
+            )  # fmt: skip
             for i in range(2):
-                total += out[at[0] + i].to(f32) * dout[at[1] + i].to(f32)
-        value = lse[outer * m + row]
+                total += out[i].to(f32) * dout[i].to(f32)
+        value = p.lse[outer * p.rows + source]
         exponent.set(pd.select(value == -math.inf, math.inf, value * LOG2_E))
     for distance in (1, 2, 4, 8, 16):
         total += pd.ptx.shfl.sync.bfly.b32(total, distance, 31, 0xFFFFFFFF)
-    with pd.if_(pd.laneid == 0):
-        lse2[outer * padded + row], delta[outer * padded + row] = exponent, total
+    is_written: Any = pd.laneid == 0
+    if traits.is_packed:  # blocks past the last tile have no rows
+        is_written = is_written & (row // PADDED * PADDED < m)
+    with pd.if_(is_written):
+        p.lse2[outer * p.padded + target], p.delta[outer * p.padded + target] = exponent, total
 
 
 @pd.kernel(arch="sm_90a", reqntid=CONSUMERS + WARPGROUP)
@@ -73,12 +84,12 @@ def dq_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_Q
         with pd.elect():
             slot = begun.acquire()
             for tensor, array in ((p.q, queries), (p.dout, douts)):
-                tensor.load(array, (tile.batch, tile.head, tile.first, 0), slot.full)
+                tensor.load(array, (tile.batch, tile.head, tile.q_start + tile.first, 0), slot.full)
             begun.commit()
             for number in pd.range(tile.begin, tile.end, unroll=1):
                 slot = ring.acquire()
                 for tensor, array in ((p.k, keys), (p.v, values)):
-                    at = tile.batch, tile.kv_head, number * traits.config.keys, 0
+                    at = tile.batch, tile.kv_head, tile.k_start + number * traits.config.keys, 0
                     tensor.load(stage_of(array, slot.index), at, slot.full)
                 ring.commit()
     with pd.warpgroup(1, 2, registers=240) as consumer:
@@ -87,7 +98,7 @@ def dq_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_Q
             p, tile, (queries, douts, keys, values), begun, ring, consumer.index * ROWS
         )
         out = p.outputs[0] + offset(p.strides[:3], tile.batch, tile.head)
-        rows = tile.first, tile.m
+        rows = tile.q_start + tile.first, tile.q_start + tile.m
         store_tile(accumulators, queries, consumer.index * ROWS, traits.dtype, out, p.strides[2], rows)
 
 
@@ -101,24 +112,29 @@ def differentiate_queries(
     sk = pd.WarpgroupMma(traits.output_atom, b=keys, b_transposed=True, first_row=first_row)
     scores, products, dq = qk.accumulators(), ov.accumulators(), sk.accumulators()
     rows = scores.rows()
-    at = [(tile.batch * p.heads + tile.head) * p.padded + tile.first.to(u32) + row.index for row in rows]
-    lse, delta = ([pd.var(f32, array[i]) for i in at] for array in (p.lse, p.delta))
+    first = tile.first.to(u32)
+    if traits.is_packed:  # tiles past the last one have no rows
+        first = first_statistic(tile.q_start, tile.sequence) + pd.select(tile.first < tile.m, first, 0)
+    at = [(tile.batch * p.heads + tile.head) * p.padded + first + row.index for row in rows]
+    lse, delta = (
+        [[value] * len(row.registers) for value, row in zip([pd.var(f32, array[i]) for i in at], rows, strict=True)]
+        for array in (p.lse, p.delta)
+    )
     begun.wait()
     for number in pd.range(tile.begin, tile.end, unroll=1):
         slot = ring.wait()
         qk(scores, 0, slot, accumulate=False)
         ov(products, 0, slot, accumulate=False)
         qk.wait(1)
+        if traits.is_capped:
+            ov.wait(0)
+            cap(rows, products, delta, p.cap)
         with pd.if_((number < tile.whole_begin) | (number >= tile.whole_end)):
             for row in rows:
                 hide(row, *tile.limits(row, number))
-        for row, exponent in zip(rows, lse, strict=True):
-            for score in row.registers:
-                score.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(score, p.scale, -exponent)))
+        weigh(rows, lse, p.scale)
         ov.wait(0)
-        for row, other, mean in zip(rows, products.rows(), delta, strict=True):
-            for score, gradient in zip(row.registers, other.registers, strict=True):
-                score *= gradient - mean
+        multiply(rows, products, None if traits.is_capped else delta)
         sk(dq, scores.as_a(traits.dtype), slot)
         sk.wait(0)
         ring.release()
@@ -141,16 +157,20 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
         with pd.elect():
             slot = begun.acquire()
             for tensor, array in ((p.k, keys), (p.v, values)):
-                tensor.load(array, (tile.batch, tile.kv_head, tile.first, 0), slot.full)
+                tensor.load(array, (tile.batch, tile.kv_head, tile.k_start + tile.first, 0), slot.full)
             begun.commit()
             for head, number in visited(p, tile):
                 slot = ring.acquire()
                 row = number * count
                 for tensor, array in ((p.q, queries), (p.dout, douts)):
-                    tensor.load(stage_of(array, slot.index), (tile.batch, head, row, 0), slot.full)
-                at = (tile.batch * p.heads + head) * p.padded + row.to(u32)
+                    at = tile.batch, head, tile.q_start + row, 0
+                    tensor.load(stage_of(array, slot.index), at, slot.full)
+                first = row.to(u32)
+                if traits.is_packed:
+                    first = first_statistic(tile.q_start, tile.sequence) + first
+                start = (tile.batch * p.heads + head) * p.padded + first
                 for i, array in enumerate((p.lse, p.delta)):
-                    pd.ptx(BULK, statistics.address(slot.index, i, 0), array + at, count * f32.bytes, slot.full)
+                    pd.ptx(BULK, statistics.address(slot.index, i, 0), array + start, count * f32.bytes, slot.full)
                 ring.commit()
     with pd.warpgroup(1, 2, registers=240) as consumer:
         tile = KeyTile(p, traits)
@@ -159,9 +179,8 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
         for i, (accumulators, staging) in enumerate(zip(gradients, (keys, values), strict=True)):
             strides = p.strides[3 * i : 3 * i + 3]
             out = p.outputs[i] + offset(strides, tile.batch, tile.kv_head)
-            store_tile(
-                accumulators, staging, consumer.index * ROWS, traits.dtype, out, strides[2], (tile.first, tile.n)
-            )
+            extent = tile.k_start + tile.first, tile.k_start + tile.n
+            store_tile(accumulators, staging, consumer.index * ROWS, traits.dtype, out, strides[2], extent)
 
 
 def visited(p: Any, tile: KeyTile) -> Any:
@@ -188,20 +207,18 @@ def differentiate_keys(
         kq(scores, 0, slot, accumulate=False)
         vo(products, 0, slot, accumulate=False)
         kq.wait(1)
+        if traits.is_capped:
+            vo.wait(0)
+            cap(rows, products, of_columns(statistics, slot.index, 1, rows), p.cap)
         partial = tile.is_partial(number)
         if partial is not None:
             with pd.if_(partial):
                 for row in rows:
                     hide(row, *tile.limits(row, number))
-        for row, exponents in zip(rows, of_columns(statistics, slot.index, 0, rows), strict=True):
-            for score, exponent in zip(row.registers, exponents, strict=True):
-                score.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(score, p.scale, -exponent)))
+        weigh(rows, of_columns(statistics, slot.index, 0, rows), p.scale)
         wo(dv, scores.as_a(traits.dtype), slot)
         wo.wait(1)
-        means = of_columns(statistics, slot.index, 1, rows)
-        for row, other, mean in zip(rows, products.rows(), means, strict=True):
-            for score, gradient, value in zip(row.registers, other.registers, mean, strict=True):
-                score *= gradient - value
+        multiply(rows, products, None if traits.is_capped else of_columns(statistics, slot.index, 1, rows))
         sq(dk, scores.as_a(traits.dtype), slot)
         sq.wait(0)
         pd.ptx.bar.warp.sync(0xFFFFFFFF)
@@ -209,6 +226,28 @@ def differentiate_keys(
     for value in dk.registers:
         value *= p.factor
     return dk, dv
+
+
+def cap(rows: Any, products: Any, delta: Any, factor: Any) -> None:
+    """Cap the scores by tanh. The products become (product - delta) · (1 - tanh²), before scores are masked."""
+    for row, gradients, values in zip(rows, products.rows(), delta, strict=True):
+        for score, gradient, value in zip(row.registers, gradients.registers, values, strict=True):
+            score.set(pd.ptx.tanh.approx.f32(score * factor))
+            gradient.set((gradient - value) * pd.fma(-score, score, 1.0))
+
+
+def weigh(rows: Any, exponents: Any, scale: Any) -> None:
+    """Replace the scores by their weights 2^(scale·score - exponent)."""
+    for row, values in zip(rows, exponents, strict=True):
+        for score, exponent in zip(row.registers, values, strict=True):
+            score.set(pd.ptx.ex2.approx.ftz.f32(pd.fma(score, scale, -exponent)))
+
+
+def multiply(rows: Any, products: Any, delta: Any) -> None:
+    """Multiply the weights by the products less delta, which is None after `cap`."""
+    for i, (row, gradients) in enumerate(zip(rows, products.rows(), strict=True)):
+        for j, (score, gradient) in enumerate(zip(row.registers, gradients.registers, strict=True)):
+            score *= gradient if delta is None else gradient - delta[i][j]
 
 
 def of_columns(statistics: Any, stage: Any, which: int, rows: Any) -> list[list[Any]]:
@@ -226,6 +265,9 @@ def stage_of(array: Any, stage: Any) -> Any:
 
 
 @public
+@called_elsewhere(
+    cu_seqlens_q="pass `q_offsets`", cu_seqlens_k="pass `k_offsets`", softmax_lse="pass `lse`", **ELSEWHERE
+)
 def attention_backward(
     dout: Any,
     q: Any,
@@ -234,21 +276,27 @@ def attention_backward(
     out: Any,
     lse: Any,
     *,
+    q_offsets: Any = None,
+    k_offsets: Any = None,
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
+    softcap: float = 0.0,
 ) -> tuple[Any, Any, Any]:
     """Compute the gradients (dq, dk, dv) of `attention`; the same inputs always give the same bits.
 
     dout, out (B, H, M, D): the gradient of the output, and the output. q, k, v: as in `attention`, with D 64 or 128.
     lse (B, H, M): what `attention` returned with return_lse=True, contiguous float32.
-    causal, window, scale: those of the call of `attention`.
+    q_offsets, k_offsets: those of `attention_varlen`, whose gradients are computed then: all arrays are packed.
+    causal, window, scale, softcap: those of the call of `attention`.
 
-    dq, dk and dv have the shapes of q, k and v and are row-major. Heads of q that share a head of k and v add their
-    gradients in order. Raises LaunchError for arrays that do not fit each other or the kernel.
+    dq, dk and dv have the shapes of q, k and v and are row-major; rows outside of all packed sequences are not written.
+    Heads of q that share a head of k and v add their gradients in order. Raises LaunchError for arrays that do not fit
+    each other or the kernel.
 
     >>> out, lse = attention(q, k, v, causal=True, return_lse=True)
     >>> dq, dk, dv = attention_backward(dout, q, k, v, out, lse, causal=True)
     """
     kernels = statistics_kernel, dq_kernel, dkv_kernel
-    return run_backward(kernels, dout, (q, k, v), out, lse, window_of(causal, window), scale)
+    offsets = None if q_offsets is None and k_offsets is None else (q_offsets, k_offsets)
+    return run_backward(kernels, dout, (q, k, v), (out, lse), offsets, window_of(causal, window), scale, softcap)

@@ -10,7 +10,6 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.attention import attention, attention_varlen
-from ptxdsl.kernels.attention_backward import attention_backward
 from ptxdsl.kernels.attention_decode import attention_decode
 from ptxdsl.kernels.flash.traits import AttentionConfig
 from tests.machines import BF16, MACHINES, machine
@@ -136,71 +135,6 @@ def test_packed_sequences(name, causal, rng):
         wanted = reference(*(x.swapaxes(0, 1) for x in (q[a:b], k[c:d], v[c:d])), causal=causal)
         np.testing.assert_allclose(found[a:b].swapaxes(0, 1), wanted[0], rtol=TOLERANCE[BF16], atol=TOLERANCE[BF16])
         np.testing.assert_allclose(lse[:, a:b], wanted[1], atol=2e-3)
-
-
-def gradients(dout, q, k, v, **options):
-    """Return the gradients (dq, dk, dv) in float64."""
-    (b, h, _, d), (_, kv_heads, n, _) = q.shape, k.shape
-    scale, group = options.pop("scale", None) or 1 / math.sqrt(d), h // kv_heads
-    keys, values = (np.repeat(x, group, 1) for x in (k, v))
-    out, _ = reference(q, k, v, scale=scale, **options)
-    identity = np.broadcast_to(np.eye(n), (b, kv_heads, n, n))
-    weights, _ = reference(q, k, identity, scale=scale, **options)  # attention to unit vectors
-    shifted = weights * (dout @ values.swapaxes(-1, -2) - (dout * out).sum(-1, keepdims=True))
-    by_key = (scale * shifted.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ dout)
-    return scale * shifted @ keys, *(x.reshape(b, kv_heads, group, n, d).sum(2) for x in by_key)
-
-
-GRADIENTS = {
-    "plain": ((1, 2, 100, 64), 1, 150, {}),
-    "causal": ((2, 1, 200, 64), 1, 200, {"causal": True}),
-    "window": ((1, 1, 200, 128), 1, 130, {"window": (30, 20), "scale": 0.2}),
-    "queries without keys": ((1, 2, 140, 64), 2, 65, {"causal": True}),
-    "one query": ((1, 3, 1, 128), 1, 63, {"dtype": F16}),
-}
-
-
-@pytest.mark.cases(1)
-@pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("case", GRADIENTS)
-def test_gradients(name, case, rng):
-    (shape, heads, n, options), where = GRADIENTS[case], machine(name)
-    options = dict(options)
-    dtype = options.pop("dtype", BF16)
-    kv = (shape[0], heads, n, shape[3])
-    q, k, v, dout = (rng.normal(size=size).astype(dtype) for size in (shape, kv, kv, shape))
-    operands = [where.array(x) for x in (q, k, v)]
-    out, lse = attention(*operands, return_lse=True, **options)
-    results = attention_backward(where.array(dout), *operands, out, lse, **options)
-    again = attention_backward(where.array(dout), *operands, out, lse, **options)
-    wanted = gradients(*(x.astype(np.float64) for x in (dout, q, k, v)), **options)
-    for x, y, expected in zip(results, again, wanted, strict=True):
-        np.testing.assert_allclose(where.values(x), expected, rtol=4 * TOLERANCE[dtype], atol=4 * TOLERANCE[dtype])
-        np.testing.assert_array_equal(where.values(x), where.values(y))
-
-
-BACKWARD_REFUSED = {
-    "head dimension": (96, {}, "attention_backward has no kernel for a head dimension of 96 with values of 96"),
-    "lse": (
-        64, {"lse": np.zeros((1, 2, 9), np.float32)},
-        "`lse` is a numpy array of f32 with shape (1, 2, 9); it is a contiguous float32 array with shape (1, 2, 8)",
-    ),
-    "dout": (
-        64, {"dout": np.zeros((1, 2, 7, 64), BF16)},
-        "`dout` is a numpy array of bf16 with shape (1, 2, 7, 64); the output has the shape (1, 2, 8, 64) and elements of "
-        "bfloat16",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", BACKWARD_REFUSED)
-def test_refusals_of_gradients(case):
-    d, changes, message = BACKWARD_REFUSED[case]
-    q, k, v = arrays((1, 2, 8, d), (1, 2, 8, d))
-    given = {"dout": q, "q": q, "k": k, "v": v, "out": q, "lse": np.zeros((1, 2, 8), np.float32)} | changes
-    with pytest.raises(pd.LaunchError) as error:
-        attention_backward(*given.values())
-    assert error.value.message == message
 
 
 DECODE = {  # heads, key heads, D, page, keys of each sequence

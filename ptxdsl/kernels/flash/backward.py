@@ -8,6 +8,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
+from ptxdsl.kernels.flash.tile import find_sequence, sequence_rows
 from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
 from ptxdsl.types import Type, bf16, s32, s64
 
@@ -39,7 +40,8 @@ def backward_parameters(traits: BackwardTraits) -> Any:
 
     `lse` (in exponents of 2) and `delta` have `padded` rows a head: the rows after the last query have an lse of
     infinity, so that their weights are 0. `outputs` are dq, or dk and dv; `strides` count their elements between
-    batches, heads and rows. `factor` is the scale of the scores, `scale` the same times log2(e).
+    batches, heads and rows. `factor` is the scale of the scores, `scale` the same times log2(e); `extents`, `cap` and
+    `scale` of capped scores are those of `traits.parameters`.
     """
     config = traits.config
     return pd.Parameters.of(
@@ -59,30 +61,52 @@ def backward_parameters(traits: BackwardTraits) -> Any:
         window=s32[2],
         scale=f32,
         factor=f32,
+        **{"cap": f32} if traits.is_capped else {},
+        **{"q_offsets": ptr[s32], "k_offsets": ptr[s32]} if traits.is_packed else {},
     )
 
 
-class RowStrides(pd.Parameters):
-    """The elements between batches, heads and rows of the output and of its gradient."""
+@lru_cache(maxsize=256)
+def statistics_parameters(traits: BackwardTraits) -> Any:
+    """Return the parameters of the statistics kernel: the output and its gradient, with their elements between batches,
+    heads and rows, and the statistics of `rows` rows a head that it reads and of `padded` rows that it writes.
+    """
+    return pd.Parameters.of(
+        "AttentionStatistics",
+        out=ptr[traits.dtype],
+        dout=ptr[traits.dtype],
+        lse=ptr[f32],
+        out_strides=s64[3],
+        dout_strides=s64[3],
+        rows=u32,
+        padded=u32,
+        lse2=ptr[f32],
+        delta=ptr[f32],
+        **{"sequences": s32, "q_offsets": ptr[s32]} if traits.is_packed else {},
+    )
 
-    out: s64[3]
-    dout: s64[3]
 
-
-class RowExtents(pd.Parameters):
-    """The rows of a head, and the rows of its statistics."""
-
-    rows: u32
-    padded: u32
+def first_statistic(q_start: Any, sequence: Any) -> Any:
+    """Return the row of the statistics at which those of a packed sequence begin: a multiple of PADDED."""
+    return (q_start.to(u32) // PADDED + sequence.to(u32)) * PADDED
 
 
 class KeyTile:
-    """The tile of keys that a block computes: its first key, and the tiles of queries that see one of its keys."""
+    """The tile of keys that a block computes: its first key, and the tiles of queries that see one of its keys.
+
+    The attributes are those of `AttentionTile`.
+    """
 
     def __init__(self, p: Any, traits: BackwardTraits) -> None:
         self.traits, self.kv_head, self.batch = traits, pd.ctaid.y, pd.ctaid.z
+        self.q_start: Any = 0
+        self.k_start: Any = 0
+        number: Any = pd.ctaid.x
         (self.m, self.n), config = p.extents, traits.config
-        self.first = (pd.ctaid.x * config.keys).to(s32)
+        if traits.is_packed:
+            self.sequence, number = find_sequence(number, p.k_offsets, p.extents[0], config.keys)
+            self.q_start, self.k_start, self.m, self.n = sequence_rows(p, self.sequence)
+        self.first = (number * config.keys).to(s32)
         self.shift, self.window = self.n - self.m, p.window
         left, right = traits.is_bounded
         begin: Any = 0
@@ -93,6 +117,8 @@ class KeyTile:
             end = pd.max(pd.min(end, self.first + config.keys - self.shift + self.window[0]), 0)
         self.begin = begin // config.queries
         self.end = (end + (config.queries - 1)) // config.queries
+        if traits.is_packed:
+            self.end = pd.select(self.first < self.n, self.end, self.begin)
 
     def is_partial(self, number: Any) -> Any:
         """Return a predicate: some query of a tile does not see all keys of this one."""

@@ -13,18 +13,18 @@ from ptxdsl.kernels.flash.backward import (
     PADDED,
     QUERY_TILE,
     BackwardTraits,
-    RowExtents,
-    RowStrides,
     backward_parameters,
+    statistics_parameters,
 )
 from ptxdsl.kernels.flash.problem import (
-    DENSE,
     LOG2_E,
     AttentionProblem,
     bounds_of,
+    check_number,
     check_strides,
     problem_of,
     scale_of,
+    strides,
 )
 from ptxdsl.types import f32
 
@@ -36,58 +36,89 @@ def run_backward(
     kernels: Sequence[Any],
     dout: object,
     operands: Sequence[object],
-    out: object,
-    lse: object,
+    forward: tuple[object, object],
+    offsets: tuple[object, object] | None,
     window: tuple[int | None, int | None],
     scale: float | None,
+    softcap: float,
+    results: Sequence[Any] = (),
 ) -> tuple[Any, Any, Any]:
-    """Check a call of attention_backward and launch it. Returns (dq, dk, dv)."""
+    """Check a call of attention_backward and launch it. Returns (dq, dk, dv).
+
+    `forward` are the output and the log-sum-exp. `results` are dq, dk, dv and two arrays of `statistics_shape`, all
+    allocated by default.
+    """
     q, k, v = operands
-    problem = problem_of(q, k, v, None)
-    batch, heads, m, head = problem.q.array.shape
-    _, kv_heads, n, dv = problem.v.array.shape
-    if head not in HEADS or dv != head:
+    problem = problem_of(q, k, v, offsets)
+    (batch, heads, m, _), head, (kv_heads, n) = problem.shape, problem.head, problem.keys
+    check_head(problem)
+    output, gradient = (_like_output(*each, problem) for each in (("out", forward[0]), ("dout", dout)))
+    sums = _checked_lse(forward[1], problem)
+    factor, cap = scale_of(scale, head), check_number("softcap", softcap, is_positive=False)
+    bounds, sides = bounds_of(window)
+    if not results:
+        results = [empty(x, x.array.shape, x.type) for x in (problem.q, problem.k, problem.v)]
+        results += [empty(problem.q, statistics_shape(problem), f32) for _ in range(2)]
+    dq, dk, dv, lse2, delta = results
+    if not problem.q.array.size or not problem.k.array.size:
+        for result in (dq, dk, dv):
+            result[...] = 0
+        return dq, dk, dv
+    packed: dict[str, Any] = {x.name: x.owner for x in problem.offsets or ()}
+    traits, of_keys = (
+        BackwardTraits(problem.q.type, head, head, config, bounds, cap > 0, bool(packed))
+        for config in (QUERY_TILE, KEY_TILE)
+    )
+    tiles, key_tiles = (
+        -(-rows // size) + problem.sequences for rows, size in ((m, QUERY_TILE.queries), (n, KEY_TILE.keys))
+    )
+    padded = statistics_shape(problem)[2]
+    launched: Any = statistics_parameters(traits)(
+        out=arrays.strided(output.owner), dout=arrays.strided(gradient.owner), lse=sums.owner,
+        out_strides=strides(output.array)[:3], dout_strides=strides(gradient.array)[:3], rows=m, padded=padded,
+        lse2=lse2, delta=delta,
+        **{"q_offsets": packed["q_offsets"], "sequences": problem.sequences} if packed else {},
+    )  # fmt: skip
+    statistics, dq_kernel, dkv_kernel = kernels
+    statistics[(padded // ROWS_A_BLOCK, heads, batch), ROWS_A_BLOCK * 32](launched, traits=traits)
+    shared: dict[str, Any] = {
+        x.name: x.owner.swapaxes(0, 1)[None] if packed else x.owner for x in (problem.q, problem.k, problem.v, gradient)
+    }
+    shared |= packed | {
+        "lse": lse2, "delta": delta, "padded": padded, "extents": (problem.sequences or m, n), "heads": heads,
+        "group": heads // kv_heads, "window": sides, "scale": (cap or factor) * LOG2_E, "factor": factor,
+    } | ({"cap": factor / cap} if cap else {})  # fmt: skip
+    for kernel, its_traits, grid, outputs in (
+        (dq_kernel, traits, (tiles, heads, batch), (dq, dq)),
+        (dkv_kernel, of_keys, (key_tiles, kv_heads, batch), (dk, dv)),
+    ):
+        described = [arrays.describe(x) for x in outputs]
+        steps = [stride for x in described if x is not None for stride in strides(x)[:3]]
+        launched = backward_parameters(its_traits)(**shared, outputs=outputs, strides=tuple(steps))
+        kernel[grid, its_traits.threads](launched, traits=its_traits)
+    return dq, dk, dv
+
+
+def check_head(problem: AttentionProblem) -> None:
+    """Refuse head dimensions that the forward pass takes, but not the gradient."""
+    if problem.head not in HEADS or problem.shape[3] != problem.head:
         raise LaunchError(
-            f"attention_backward has no kernel for a head dimension of {head} with values of {dv}",
+            f"attention_backward has no kernel for a head dimension of {problem.head} with values of "
+            f"{problem.shape[3]}",
             help=f"D is {' or '.join(map(str, HEADS))}, for q, k and v alike",
         )
-    output, gradient = (_like_output(name, owner, problem) for name, owner in (("out", out), ("dout", dout)))
-    sums = _checked_lse(lse, problem)
-    factor, (bounds, sides) = scale_of(scale, head), bounds_of(window)
-    results = [empty(x, x.array.shape, x.type) for x in (problem.q, problem.k, problem.v)]
-    if not problem.q.array.size or not problem.k.array.size:
-        for result in results:
-            result[...] = 0
-        return results[0], results[1], results[2]
-    padded = -(-m // PADDED) * PADDED
-    lse2, delta = (empty(problem.q, (batch, heads, padded), f32) for _ in range(2))
-    statistics, dq_kernel, dkv_kernel = kernels
-    strides = RowStrides(out=output.array.strides[:3], dout=gradient.array.strides[:3])
-    statistics[(padded // ROWS_A_BLOCK, heads, batch), ROWS_A_BLOCK * 32](
-        arrays.strided(output.owner), arrays.strided(gradient.owner), sums.owner, strides,
-        RowExtents(rows=m, padded=padded), lse2, delta, dtype=problem.q.type, head=head,
-    )  # fmt: skip
-    shared: dict[str, Any] = {
-        "q": problem.q.owner, "k": problem.k.owner, "v": problem.v.owner, "dout": gradient.owner, "lse": lse2,
-        "delta": delta, "padded": padded, "extents": (m, n), "heads": heads, "group": heads // kv_heads,
-        "window": sides, "scale": factor * LOG2_E, "factor": factor,
-    }  # fmt: skip
-    dq, dk, dv_ = results
-    for kernel, config, grid, outputs in (
-        (dq_kernel, QUERY_TILE, (-(-m // QUERY_TILE.queries), heads, batch), (dq, dq)),
-        (dkv_kernel, KEY_TILE, (-(-n // KEY_TILE.keys), kv_heads, batch), (dk, dv_)),
-    ):
-        traits = BackwardTraits(problem.q.type, head, head, config, bounds)
-        described = [arrays.describe(x) for x in outputs]
-        steps = [stride for x in described if x is not None for stride in x.strides[:3]]
-        launched = backward_parameters(traits)(**shared, outputs=outputs, strides=tuple(steps))
-        kernel[grid, 384](launched, traits=traits)
-    return dq, dk, dv_
+
+
+def statistics_shape(problem: AttentionProblem) -> tuple[int, int, int]:
+    """Return the shape of the statistics, whose rows are padded for each sequence."""
+    batch, heads, rows, _ = problem.shape
+    return batch, heads, (-(-rows // PADDED) + problem.sequences) * PADDED
 
 
 def _like_output(name: str, owner: object, problem: AttentionProblem) -> ArrayArgument:
     """Check the output or its gradient."""
-    argument = array_argument(name, owner, 4, DENSE, "reshape it, or permute its axes", "float16 or bfloat16")
+    rank = len(problem.out_shape)
+    argument = array_argument(name, owner, rank, problem.rule, "reshape it, or permute its axes", "float16 or bfloat16")
     if argument.array.shape != problem.out_shape or argument.type is not problem.q.type:
         raise LaunchError(
             f"`{name}` is {argument.array}; the output has the shape {problem.out_shape} and elements of "
@@ -99,10 +130,12 @@ def _like_output(name: str, owner: object, problem: AttentionProblem) -> ArrayAr
 
 
 def _checked_lse(owner: object, problem: AttentionProblem) -> ArrayArgument:
-    argument = array_argument("lse", owner, 3, "it is (B, H, M)", "pass what `attention` returned", "float32")
-    if argument.array.shape != problem.lse_shape or argument.type is not f32 or not argument.array.contiguous:
+    shape = problem.lse_shape
+    rule = "it is (H, M)" if problem.offsets else "it is (B, H, M)"
+    argument = array_argument("lse", owner, len(shape), rule, "pass what `attention` returned", "float32")
+    if argument.array.shape != shape or argument.type is not f32 or not argument.array.contiguous:
         raise LaunchError(
-            f"`lse` is {argument.array}; it is a contiguous float32 array with shape {problem.lse_shape}",
+            f"`lse` is {argument.array}; it is a contiguous float32 array with shape {shape}",
             help="pass the second result of attention(…, return_lse=True)",
         )
     return argument

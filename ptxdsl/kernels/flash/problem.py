@@ -52,6 +52,11 @@ class AttentionProblem:
         return heads, rows
 
     @property
+    def rule(self) -> str:
+        """The shapes of q, k and v."""
+        return PACKED if self.offsets else DENSE
+
+    @property
     def head(self) -> int:
         """The columns of q and k."""
         return self.q.array.shape[-1]
@@ -115,6 +120,8 @@ def problem_of(
 
 def _offsets(name: str, owner: object, rows: ArrayArgument) -> ArrayArgument:
     """Check the offsets of packed sequences; their values only in host memory."""
+    if owner is None:
+        raise LaunchError(f"`{name}` is None", help="packed sequences have both `q_offsets` and `k_offsets`")
     offsets = array_argument(
         name, owner, 1, "it has one axis", "pass the first row of each sequence, and the end", "int32"
     )

@@ -29,10 +29,8 @@ class AttentionTile:
         self.n: Any
         (self.m, self.n), queries = p.extents, traits.config.queries
         if traits.is_packed:
-            self.sequence, number = find_sequence(p, queries)
-            self.q_start, self.k_start = p.q_offsets[self.sequence], p.k_offsets[self.sequence]
-            self.m = p.q_offsets[self.sequence + 1] - self.q_start
-            self.n = p.k_offsets[self.sequence + 1] - self.k_start
+            self.sequence, number = find_sequence(number, p.q_offsets, p.extents[0], queries)
+            self.q_start, self.k_start, self.m, self.n = sequence_rows(p, self.sequence)
             count = (self.m + (queries - 1)).to(u32) // queries
         if traits.is_bounded[1]:  # the tiles that see most keys start first
             number = pd.select(number < count, count - 1 - number, number)
@@ -77,20 +75,27 @@ class AttentionTile:
         return query - self.window[0] - origin if left else None, last - origin
 
 
-def find_sequence(p: Any, queries: int) -> tuple[Any, Any]:
-    """Return the sequence of this block, and the number of its tile in the sequence.
+def sequence_rows(p: Any, sequence: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the first query, the first key, and the numbers of queries and keys of a packed sequence."""
+    q_start, k_start = p.q_offsets[sequence], p.k_offsets[sequence]
+    return q_start, k_start, p.q_offsets[sequence + 1] - q_start, p.k_offsets[sequence + 1] - k_start
 
-    Tiles are numbered through all sequences. Each warp adds up the tiles of 32 sequences at a time.
+
+def find_sequence(number: Any, offsets: Any, count: Any, rows: int) -> tuple[Any, Any]:
+    """Return the sequence of a tile of `rows` rows, and the number of the tile in the sequence.
+
+    Tiles are numbered through all `count` sequences. Each warp adds up the tiles of 32 sequences at a time. Numbers
+    past the last tile belong to the last sequence.
     """
-    number, count = pd.ctaid.x.to(s32), p.extents[0]
+    number = number.to(s32)
     sequence, before = pd.var(s32, 0), pd.var(s32, 0)
     start = pd.var(s32, 0)
     lane = pd.laneid.to(s32)
     for base in pd.range(0, count, WARP):
         tiles = pd.var(s32, 0)
         with pd.if_(base + lane < count):
-            length = p.q_offsets[base + lane + 1] - p.q_offsets[base + lane]
-            tiles.set((length + (queries - 1)) // queries)
+            length = offsets[base + lane + 1] - offsets[base + lane]
+            tiles.set((length + (rows - 1)) // rows)
         ends = tiles.value
         for distance in (1, 2, 4, 8, 16):
             other = pd.ptx.shfl.sync.up.b32(ends, distance, 0, 0xFFFFFFFF)

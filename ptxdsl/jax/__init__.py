@@ -1,6 +1,6 @@
-"""Kernels in JAX: `call` makes a kernel a function inside `jax.jit`, and `gemm` is a product with a gradient.
+"""Kernels in JAX: `call` makes a kernel a function inside `jax.jit`; `gemm` and `attention` have gradients.
 
-from ptxdsl.jax import call, gemm
+from ptxdsl.jax import attention, call, gemm
 
 This package imports jax; `import ptxdsl` does not import it.
 """
@@ -16,14 +16,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ptxdsl.errors import refuse_attribute
+from ptxdsl.jax.attention import attention
 from ptxdsl.jax.calls import call
 from ptxdsl.jax.products import gemm
 
-__all__ = ["call", "gemm"]
+__all__ = ["attention", "call", "gemm"]
 
 _ELSEWHERE = {
     **dict.fromkeys(("jit", "op", "kernel", "pallas_call"), "`call` makes a kernel a function inside jax.jit"),
     **dict.fromkeys(("matmul", "dot"), "`gemm` is the product of two matrices"),
+    **dict.fromkeys(("dot_product_attention", "scaled_dot_product_attention"), "`attention` is a function of arrays"),
 }  # of JAX, and of ptxdsl.torch
 
 

@@ -57,17 +57,21 @@ def run(
     scale: float | None,
     softcap: float,
     config: AttentionConfig | None,
+    lse: Any = None,
 ) -> Any:
-    """Check a call of attention and launch it. Returns out, or (out, lse)."""
+    """Check a call of attention and launch it. Returns out, or (out, lse).
+
+    `lse` is the log-sum-exp to write, allocated by default.
+    """
     sides = (*map(type, window),) if type(window) is tuple else type(window)  # of the key: True equals 1
     options = out is None, type(causal), type(scale), type(softcap), sides, (causal, window, scale, softcap, config)
-    results: tuple[Any, Any] = launch(AttentionCall, kernel, (out, *operands, *(offsets or ())), None, options)
+    results: tuple[Any, Any] = launch(AttentionCall, kernel, (out, *operands, lse, *(offsets or ())), None, options)
     return results if return_lse else results[0]
 
 
 @dataclass(frozen=True)
 class AttentionPlan:
-    """A launch for all arrays of a library with the same types, shapes and strides: out, q, k, v and offsets.
+    """A launch for all arrays of a library with the same types, shapes and strides: out, q, k, v, lse and offsets.
 
     `reach` are the bytes before and after the address of out, q, k and v that these arrays cover, and `makers` allocate
     the output and the log-sum-exp like q.
@@ -97,8 +101,8 @@ class AttentionPlan:
         looks = [(None, 0) if array is None else self.library.look(array) for array in arrays]
         if tuple([layout for layout, _ in looks]) != self.layouts or not self._takes([at for _, at in looks]):
             return None
-        (out, q, *_), (make_out, make_lse) = arrays, self.makers
-        results = make_out(q) if out is None else out, make_lse(q)
+        (out, q, _, _, lse, *_), (make_out, make_lse) = arrays, self.makers
+        results = make_out(q) if out is None else out, make_lse(q) if lse is None else lse
         self._start(arrays, *results)
         return results
 
@@ -111,7 +115,7 @@ class AttentionPlan:
         return not out or not any(low < out + after and out + before < high for low, high in spans)
 
     def _start(self, arrays: Sequence[Any], out: Any, lse: Any) -> None:
-        _, q, k, v, *offsets = arrays
+        _, q, k, v, _, *offsets = arrays
         if self.grid is None:
             return
         operands = [x.swapaxes(0, 1)[None] if offsets else x for x in (q, *((k, v) if self.reads_keys else (q, q)))]
@@ -127,7 +131,7 @@ class AttentionCall(CheckedCall):
     problem: AttentionProblem
 
     def __init__(self, call: PublicCall) -> None:
-        out, q, k, v, *offsets = call.arrays
+        out, q, k, v, lse, *offsets = call.arrays
         *_, self.options = call.options
         causal, window, scale, softcap, config = self.options
         self.kernel = call.kernels
@@ -142,7 +146,7 @@ class AttentionCall(CheckedCall):
         )
         self.output = output_of((problem.q, problem.k, problem.v), problem.out_shape, out)
         self.makers = partial(_empty, problem.q.type, problem.out_shape), partial(_empty, f32, problem.lse_shape)
-        self.out = self.output.owner, self.makers[1](q)
+        self.out = self.output.owner, self.makers[1](q) if lse is None else lse
 
     def plan(self, config: Any, copied: str = "") -> AttentionPlan:
         """Return the launch."""

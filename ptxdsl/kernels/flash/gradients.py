@@ -26,6 +26,7 @@ from ptxdsl.kernels.flash.problem import (
     scale_of,
     strides,
 )
+from ptxdsl.kernels.flash.traits import WARP
 from ptxdsl.types import f32
 
 HEADS = (64, 128)
@@ -72,20 +73,13 @@ def run_backward(
     tiles, key_tiles = (
         -(-rows // size) + problem.sequences for rows, size in ((m, QUERY_TILE.queries), (n, KEY_TILE.keys))
     )
-    padded = statistics_shape(problem)[2]
-    launched: Any = statistics_parameters(traits)(
-        out=arrays.strided(output.owner), dout=arrays.strided(gradient.owner), lse=sums.owner,
-        out_strides=strides(output.array)[:3], dout_strides=strides(gradient.array)[:3], rows=m, padded=padded,
-        lse2=lse2, delta=delta,
-        **{"q_offsets": packed["q_offsets"], "sequences": problem.sequences} if packed else {},
-    )  # fmt: skip
     statistics, dq_kernel, dkv_kernel = kernels
-    statistics[(padded // ROWS_A_BLOCK, heads, batch), ROWS_A_BLOCK * 32](launched, traits=traits)
+    _write_statistics(statistics, problem, traits, (output, gradient, sums), (lse2, delta))
     shared: dict[str, Any] = {
         x.name: x.owner.swapaxes(0, 1)[None] if packed else x.owner for x in (problem.q, problem.k, problem.v, gradient)
     }
     shared |= packed | {
-        "lse": lse2, "delta": delta, "padded": padded, "extents": (problem.sequences or m, n), "heads": heads,
+        "lse": lse2, "delta": delta, "padded": lse2.shape[2], "extents": (problem.sequences or m, n), "heads": heads,
         "group": heads // kv_heads, "window": sides, "scale": (cap or factor) * LOG2_E, "factor": factor,
     } | ({"cap": factor / cap} if cap else {})  # fmt: skip
     for kernel, its_traits, grid, outputs in (
@@ -94,9 +88,28 @@ def run_backward(
     ):
         described = [arrays.describe(x) for x in outputs]
         steps = [stride for x in described if x is not None for stride in strides(x)[:3]]
-        launched = backward_parameters(its_traits)(**shared, outputs=outputs, strides=tuple(steps))
+        launched: Any = backward_parameters(its_traits)(**shared, outputs=outputs, strides=tuple(steps))
         kernel[grid, its_traits.threads](launched, traits=its_traits)
     return dq, dk, dv
+
+
+def _write_statistics(
+    kernel: Any,
+    problem: AttentionProblem,
+    traits: BackwardTraits,
+    operands: Sequence[ArrayArgument],
+    results: Sequence[Any],
+) -> None:
+    """Launch the kernel that computes the statistics of the output, its gradient and the log-sum-exp."""
+    out, dout, lse = operands
+    (batch, heads, rows, _), (*_, padded), (lse2, delta) = problem.shape, statistics_shape(problem), results
+    launched: Any = statistics_parameters(traits)(
+        out=arrays.strided(out.owner), dout=arrays.strided(dout.owner), lse=lse.owner,
+        out_strides=strides(out.array)[:3], dout_strides=strides(dout.array)[:3], rows=rows, padded=padded, lse2=lse2,
+        delta=delta,
+        **{"q_offsets": problem.offsets[0].owner, "sequences": problem.sequences} if problem.offsets else {},
+    )  # fmt: skip
+    kernel[(padded // ROWS_A_BLOCK, heads, batch), ROWS_A_BLOCK * WARP](launched, traits=traits)
 
 
 def check_head(problem: AttentionProblem) -> None:

@@ -26,7 +26,7 @@ from .numerics import NAN, decode
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Step
-from .tensor_core import WIDE, Accumulation, accumulate
+from .tensor_core import WIDE, Accumulation, BlockScales, accumulate
 
 ROW = np.complex128  # a 16-byte row of a matrix: the four lanes of a row hold 32 bits each
 CHUNK_BYTES = 1 << 21  # products per batch, small enough to stay in the cache
@@ -260,14 +260,21 @@ def whole(i: Opcode, a: np.ndarray, b: np.ndarray, old: np.ndarray, new: np.ndar
     new[...] = total.astype(np.int64)
 
 
-def added(i: Opcode, how: Accumulation | None, a: np.ndarray, b: np.ndarray, old: np.ndarray) -> np.ndarray:
+def added(
+    i: Opcode,
+    how: Accumulation | None,
+    a: np.ndarray,
+    b: np.ndarray,
+    old: np.ndarray,
+    scales: BlockScales | None = None,
+) -> np.ndarray:
     """Return a (batch, m, k) * bᵀ (batch, n, k) + old (batch, m, n), accumulated as tensor cores do, or (None) rounded
     once.
 
     Integer sums are modulo 2^32, or clamped.
     """
     if how is not None:
-        return accumulate(a, b, old, (i.atype, i.btype), how)
+        return accumulate(a, b, old, (i.atype, i.btype), how, scales)
     total = a @ b.transpose(0, 2, 1)
     total += old
     if i.dtype is s32:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,7 +38,32 @@ class Accumulation:
 WIDE, NARROW = Accumulation(25), Accumulation(13, kept=13)
 OF_WGMMA = {f16: WIDE, bf16: WIDE, tf32: WIDE, e4m3: NARROW, e5m2: NARROW}
 """The accumulation of wgmma, by the type of its factors."""
+OF_BLOCKS = Accumulation(35)
+"""The accumulation of pairs of 4-bit floats with block scales, as MMA-Sim (arXiv 2511.10909) models a B200."""
+BLOCK = 16  # of neighbours along K whose products are summed exactly, before their scale factors
+SCALE_EMIN = {"ue8m0": -127, "ue4m3": -6}
 IN_F32 = (f16, e4m3, e5m2)  # types whose products are exact in f32, even when scaled so that one unit of the sum is 1
+
+
+class BlockScales(NamedTuple):
+    """Scale factors of a type, for blocks along k: of a (batch, m, blocks), and of b (batch, n, blocks)."""
+
+    type: str
+    a: Array
+    b: Array
+
+    def exponents(self) -> tuple[Array, Array]:
+        """Return the exponents of the factors."""
+        of_a, of_b = (np.maximum(np.frexp(x)[1] - 1, SCALE_EMIN[self.type]) for x in (self.a, self.b))
+        return of_a, of_b
+
+    def applied(self, a: Array, b: Array) -> tuple[Array, Array]:
+        """Return a and b multiplied by their factors."""
+        left, right = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, self.a), (b, self.b)))
+        return left, right
+
+    def part(self, which: slice) -> BlockScales:
+        return BlockScales(self.type, self.a[which], self.b[which])
 
 
 def exponents(values: Array, type: Type) -> Array:
@@ -46,25 +72,40 @@ def exponents(values: Array, type: Type) -> Array:
     return np.where(values == 0, NOTHING, np.maximum(above - 1, FORMATS[type].emin)).astype(np.int16)
 
 
-def accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation) -> Array:
+def accumulate(
+    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: BlockScales | None = None
+) -> Array:
     """Return the sums a (batch, m, k) @ bᵀ (batch, n, k) + c (batch, m, n) of one instruction, in the type of c (f32 or
     f16).
 
-    a and b are f64 values of the two `types`. If an input is infinite or NaN, the result is the IEEE 754 sum.
+    a and b are f64 values of the two `types`, which `scales` multiply. If an input is infinite or NaN, the result is
+    the IEEE 754 sum.
     """
     sums = np.empty(c.shape, c.dtype)
     step = max(1, OUTPUTS // (c.shape[1] * c.shape[2]))
     for first in range(0, len(c), step):
         part = slice(first, first + step)
-        sums[part] = _accumulate(a[part], b[part], c[part], types, how)
+        scaled = None if scales is None else scales.part(part)
+        sums[part] = _accumulate(a[part], b[part], c[part], types, how, scaled)
     return sums
 
 
-def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation) -> Array:
+def _accumulate(
+    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: BlockScales | None
+) -> Array:
     wide = c.astype(np.float64)
-    largest = _largest(exponents(a, types[0]), exponents(b, types[1]), exponents(wide, f32))
-    scale = np.ldexp(1.0, how.fraction - largest)
-    total = (_whole_products(a, b, scale, types) + np.trunc(wide * scale)) / scale
+    if scales is not None and how is OF_BLOCKS:
+        total = _sum_of_blocks(a, b, wide, scales)
+    else:
+        of_a, of_b = exponents(a, types[0]), exponents(b, types[1])
+        if scales is not None:  # powers of two
+            of_a, of_b = (x.astype(np.int32) + each for x, each in zip((of_a, of_b), scales.exponents(), strict=True))
+            (a, b), types, scales = scales.applied(a, b), (f32, f32), None
+        largest = _largest(of_a, of_b, exponents(wide, f32).astype(of_a.dtype))
+        scale = np.ldexp(1.0, how.fraction - largest)
+        total = (_whole_products(a, b, scale, types) + np.trunc(wide * scale)) / scale
+    if scales is not None:
+        a, b = scales.applied(a, b)
     if c.dtype == np.float16:
         result = total.astype(np.float16)
     else:
@@ -75,6 +116,23 @@ def _accumulate(a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Acc
         special = ~np.isfinite(exact)
         result[special] = exact[special].astype(c.dtype)
         result[result != result] = NAN[result.dtype]
+    return result
+
+
+def _sum_of_blocks(a: Array, b: Array, c: Array, scales: BlockScales) -> Array:
+    """Return the sums of blocks and c, aligned to the largest exponent, that of c or of the factors of a block."""
+    count = a.shape[2] // BLOCK
+    of_a, of_b = (x.repeat(count // x.shape[2], axis=2) for x in scales.exponents())
+    by_a, by_b = (x.repeat(count // x.shape[2], axis=2) for x in (scales.a, scales.b))
+    largest = exponents(c, f32).astype(np.int32)
+    for left, right in _along_k(of_a, of_b):
+        np.maximum(largest, left + right, out=largest)
+    scale = np.ldexp(1.0, OF_BLOCKS.fraction - largest)
+    total = np.trunc(c * scale)
+    for n, (left, right) in enumerate(_along_k(by_a, by_b)):
+        block = slice(n * BLOCK, (n + 1) * BLOCK)
+        total += np.trunc(a[..., block] @ b[..., block].transpose(0, 2, 1) * left * right * scale)
+    result: Array = total / scale
     return result
 
 

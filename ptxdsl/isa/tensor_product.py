@@ -35,7 +35,7 @@ from .numerics import E2M1, E2M1_PAIR, E2M3, E3M2, canonical
 from .opcode import Opcode
 from .sparse import columns, sparse_product
 from .step import Step
-from .tensor_core import WIDE, Accumulation
+from .tensor_core import OF_BLOCKS, WIDE, Accumulation, BlockScales
 from .tensor_descriptors import (
     NARROW,
     START_MASK,
@@ -52,9 +52,12 @@ CELL_BYTES = 4
 SHIFTED_M = (128, 256)
 _SHIFTED_ROWS = sum(lane_mask(quarter, QUARTER_LANES - 1) for quarter in range(0, LANES, QUARTER_LANES))
 ACCUMULATION: dict[str, dict[Type, Accumulation]] = {
-    "b200": dict.fromkeys((f16, bf16, tf32, e4m3, e5m2, E2M1, E2M3, E3M2), WIDE)
+    "b200": {**dict.fromkeys((f16, bf16, tf32, e4m3, e5m2, E2M1, E2M3, E3M2), WIDE), E2M1_PAIR: OF_BLOCKS}
 }
-"""The accumulation of the tensor cores, by the setting `numerics` and the type of the factors: MMA-Sim's constants."""
+"""The accumulation of the tensor cores, by the setting `numerics` and the type of the factors: MMA-Sim's constants.
+
+A sparse product with block scales, which MMA-Sim does not model, is rounded once.
+"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -212,8 +215,7 @@ class TensorProduct:
         group.
         """
         form: Any = self.form
-        accumulation = None if self.scales is not None else ACCUMULATION.get(numerics, {}).get(form.atype)
-        add_up = partial(added, form, accumulation)  # products with scales are rounded once
+        accumulation = ACCUMULATION.get(numerics, {}).get(form.atype)
         if self.scale:
             total = total * total.dtype.type(2.0**-self.scale)
         if not self.accumulates.all():
@@ -224,9 +226,14 @@ class TensorProduct:
         width, sums = form.n // parts, []
         for part in range(parts):
             here = slice(part * width, (part + 1) * width)
-            left, right = self._scaled(self._of_part(a, cells.a, part), b[:, here], part, cells.scales)
+            left, right = self._of_part(a, cells.a, part), b[:, here]
             if form.negated:
                 left = -left
+            scales = self._factors(width, part, cells.scales)
+            if scales is not None and (accumulation is None or cells.metadata is not None):
+                left, right = scales.applied(left, right)
+                accumulation = scales = None
+            add_up = partial(added, form, accumulation, scales=scales)
             if cells.metadata is None:
                 sums.append(add_up(left, right, total[..., here]))
             else:
@@ -243,17 +250,13 @@ class TensorProduct:
         here = np.ascontiguousarray(words[..., part * self.a_columns : (part + 1) * self.a_columns])
         return _numbers(here.view(np.uint8), self.form.atype).reshape(len(words), self.rows, -1)
 
-    def _scaled(
-        self, a: np.ndarray, b: np.ndarray, part: int, scales: tuple[np.ndarray, np.ndarray] | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return factors multiplied by their scale factors, if they have any."""
-        if self.scales is None or scales is None:
-            return a, b
-        fields, of_b = self.scales.fields, np.split(scales[1], self.placement.parts, axis=2)[part]
-        for_a = factors(scales[0], self.rows, fields.type, fields.chunks, fields.first_a)
-        for_b = factors(of_b, b.shape[1], fields.type, fields.chunks, fields.first_b)
-        left, right = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, for_a), (b, for_b)))
-        return left, right
+    def _factors(self, columns: int, part: int, words: tuple[np.ndarray, np.ndarray] | None) -> BlockScales | None:
+        """Return the scale factors of A and of a part of the columns of B, if there are any, from their words."""
+        if self.scales is None or words is None:
+            return None
+        fields, of_b = self.scales.fields, np.split(words[1], self.placement.parts, axis=2)[part]
+        for_a = factors(words[0], self.rows, fields.type, fields.chunks, fields.first_a)
+        return BlockScales(fields.type, for_a, factors(of_b, columns, fields.type, fields.chunks, fields.first_b))
 
 
 def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool, k_bytes: int) -> np.ndarray:

@@ -1,10 +1,13 @@
 """Products in tensor memory with block scales, against numpy, and what is refused."""
 
+import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from ptxdsl import config
 from ptxdsl.assemble import assemble
 from ptxdsl.isa.narrow import scales_of_bytes, values
 from tests.emulate.support import clean
@@ -20,6 +23,16 @@ def put_factors(cells, first, row, line, rows, quarters):
     for n, word in enumerate(line.view(np.uint32)):
         column = first + row // 32 + n * 4 * -(-rows // 128)
         cells[column, [32 * quarter + row % 32 for quarter in quarters]] = word
+
+
+def remade(case):
+    """The case, with its scale factors in cells."""
+    cells = np.zeros((SCALE_COLUMNS, 128), np.uint32)
+    for first, rows in zip((0, SCALE_B - SCALE_A), case.scale_bytes, strict=True):
+        for row, line in enumerate(rows):
+            put_factors(cells, first, row, line, len(rows), range(4))
+    object.__setattr__(case, "scale_cells", cells)
+    return case
 
 
 @dataclass(frozen=True)
@@ -80,16 +93,9 @@ class Scaled(Product):
         """A copy with random scale factors: bytes of the rows of A and of B, (rows, 4)."""
         low, high = (120, 134) if self.scale_type == "ue8m0" else (0x20, 0x60)
         case = replace(self)
-        bytes_a, bytes_b = (
-            rng.integers(low, high, (rows, 4 * self.words), np.uint8) for rows in (128, max(self.n, 32))
-        )
-        cells = np.zeros((SCALE_COLUMNS, 128), np.uint32)
-        for first, rows in ((0, bytes_a), (SCALE_B - SCALE_A, bytes_b)):
-            for row, line in enumerate(rows):
-                put_factors(cells, first, row, line, len(rows), range(4))
-        object.__setattr__(case, "scale_cells", cells)
-        object.__setattr__(case, "scale_bytes", (bytes_a, bytes_b))
-        return case
+        both = tuple(rng.integers(low, high, (rows, 4 * self.words), np.uint8) for rows in (128, max(self.n, 32)))
+        object.__setattr__(case, "scale_bytes", both)
+        return remade(case)
 
     def numbers(self, bits, side):
         if not self.pairs:
@@ -199,6 +205,69 @@ def test_the_assembler_warns_of_nothing(case, rng):
     text = case.with_scales(rng).text()
     arch = "sm_103a" if case.is_long else "sm_100a"
     assert assemble(text, arch).warnings == ()
+
+
+def exponent(x, least):
+    """The exponent of a number, as that of its type's least normal number if it is subnormal; of zero, far below."""
+    return max(math.frexp(x)[1] - 1, least) if x else -1000
+
+
+def truncated(terms, bits):
+    """The sum of (exponent, value), truncated `bits` bits below the largest exponent and then to f32."""
+    unit = Fraction(2) ** (max(e for e, _ in terms) - bits)
+    total = sum(math.trunc(Fraction(x) / unit) for _, x in terms) * unit
+    least = math.frexp(total)[1] - 24 if total else 0
+    return np.float32(math.trunc(total / Fraction(2) ** least) * Fraction(2) ** least)
+
+
+def sum_of_a_b200(case, a, b, scales_a, scales_b, c):
+    """One accumulator: numbers of a row of A and of B, their factors, and the addend."""
+    terms, each = [(exponent(c, -126), c)], len(a) // case.chunks
+    if case.pairs:
+        least = {"ue8m0": -127, "ue4m3": -6}[case.scale_type]
+        for first in range(0, len(a), 16):
+            x, y = scales_a[first // each], scales_b[first // each]
+            dot = sum(p * q for p, q in zip(a[first : first + 16], b[first : first + 16], strict=True))
+            terms.append((max(exponent(x, least), least) + max(exponent(y, least), least), dot * x * y))
+        return truncated(terms, 35)
+    least = {"e4m3": -6, "e5m2": -14, "e3m2": -2, "e2m3": 0, "e2m1": 0}
+    for p, q in zip(a, b, strict=True):
+        of = exponent(p, least[case.a]) + exponent(q, least[case.b or case.a])
+        terms.append(
+            (of + exponent(scales_a[0], -127) + exponent(scales_b[0], -127), p * q * scales_a[0] * scales_b[0])
+        )
+    return truncated(terms, 25)
+
+
+NUMERICS = [
+    Scaled(a="e4m3", b="e5m2", n=8, steps=1), Scaled(a="e2m1", b="e3m2", n=8, steps=1),
+    Scaled(kind="mxf4", chunks=2, n=8, steps=1),
+    Scaled(kind="mxf4nvf4", chunks=4, size="block16", scale_type="ue4m3", n=8, steps=1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NUMERICS, ids=label)
+def test_numerics_of_a_b200(case, rng):
+    """Factors from the whole range, subnormals and zeros, and addends that cancel most of the sum."""
+    case = case.with_scales(rng)
+    a, b, c = case.random(rng)
+    if case.scale_type == "ue4m3":
+        case.scale_bytes[0][::3, :2] %= 8
+    with config.using(numerics="b200"):
+        case = remade(case)
+        near = case.expected(a, b, np.zeros_like(c))
+        c[:64] = -near[:64].astype(np.float32) * (1 + 2.0**-20)
+        report, d = case.run(a, b, c)
+    clean(report)
+    numbers = [case.numbers(x, side) for side, x in enumerate((a, b))]
+    scales = [
+        scales_of_bytes(case.scale_type)[x[:, first : first + case.chunks]]
+        for x, first in zip(case.scale_bytes, case.firsts, strict=True)
+    ]
+    for row in rng.choice(128, 24, replace=False):
+        for column in range(case.n):
+            each = numbers[0][row], numbers[1][column], scales[0][row], scales[1][column], c[row, column]
+            assert d[row, column] == sum_of_a_b200(case, *(x.tolist() for x in each))
 
 
 REFUSED = {

@@ -26,7 +26,7 @@ from .numerics import NAN, decode
 from .opcode import Op, Opcode
 from .operand import OperandList, Problem
 from .step import Step
-from .tensor_core import WIDE, Accumulation, BlockScales, accumulate
+from .tensor_core import WIDE, Accumulation, AppliedScales, accumulate
 
 ROW = np.complex128  # a 16-byte row of a matrix: the four lanes of a row hold 32 bits each
 CHUNK_BYTES = 1 << 21  # products per batch, small enough to stay in the cache
@@ -266,7 +266,7 @@ def added(
     a: np.ndarray,
     b: np.ndarray,
     old: np.ndarray,
-    scales: BlockScales | None = None,
+    scales: AppliedScales | None = None,
 ) -> np.ndarray:
     """Return a (batch, m, k) * bᵀ (batch, n, k) + old (batch, m, n), accumulated as tensor cores do, or (None) rounded
     once.

@@ -45,7 +45,7 @@ SCALE_EMIN = {"ue8m0": -127, "ue4m3": -6}
 IN_F32 = (f16, e4m3, e5m2)  # types whose products are exact in f32, even when scaled so that one unit of the sum is 1
 
 
-class BlockScales(NamedTuple):
+class AppliedScales(NamedTuple):
     """Scale factors of a type, for blocks along k: of a (batch, m, blocks), and of b (batch, n, blocks)."""
 
     type: str
@@ -62,8 +62,8 @@ class BlockScales(NamedTuple):
         left, right = (x * f.repeat(x.shape[2] // f.shape[2], axis=2) for x, f in ((a, self.a), (b, self.b)))
         return left, right
 
-    def part(self, which: slice) -> BlockScales:
-        return BlockScales(self.type, self.a[which], self.b[which])
+    def part(self, which: slice) -> AppliedScales:
+        return AppliedScales(self.type, self.a[which], self.b[which])
 
 
 def exponents(values: Array, type: Type) -> Array:
@@ -73,7 +73,7 @@ def exponents(values: Array, type: Type) -> Array:
 
 
 def accumulate(
-    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: BlockScales | None = None
+    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: AppliedScales | None = None
 ) -> Array:
     """Return the sums a (batch, m, k) @ bᵀ (batch, n, k) + c (batch, m, n) of one instruction, in the type of c (f32 or
     f16).
@@ -91,7 +91,7 @@ def accumulate(
 
 
 def _accumulate(
-    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: BlockScales | None
+    a: Array, b: Array, c: Array, types: tuple[Type, Type], how: Accumulation, scales: AppliedScales | None
 ) -> Array:
     wide = c.astype(np.float64)
     if scales is not None and how is OF_BLOCKS:
@@ -119,7 +119,7 @@ def _accumulate(
     return result
 
 
-def _sum_of_blocks(a: Array, b: Array, c: Array, scales: BlockScales) -> Array:
+def _sum_of_blocks(a: Array, b: Array, c: Array, scales: AppliedScales) -> Array:
     """Return the sums of blocks and c, aligned to the largest exponent, that of c or of the factors of a block."""
     count = a.shape[2] // BLOCK
     of_a, of_b = (x.repeat(count // x.shape[2], axis=2) for x in scales.exponents())

@@ -35,7 +35,7 @@ from .numerics import E2M1, E2M1_PAIR, E2M3, E3M2, canonical
 from .opcode import Opcode
 from .sparse import columns, sparse_product
 from .step import Step
-from .tensor_core import OF_BLOCKS, WIDE, Accumulation, BlockScales
+from .tensor_core import OF_BLOCKS, WIDE, Accumulation, AppliedScales
 from .tensor_descriptors import (
     NARROW,
     START_MASK,
@@ -250,13 +250,13 @@ class TensorProduct:
         here = np.ascontiguousarray(words[..., part * self.a_columns : (part + 1) * self.a_columns])
         return _numbers(here.view(np.uint8), self.form.atype).reshape(len(words), self.rows, -1)
 
-    def _factors(self, columns: int, part: int, words: tuple[np.ndarray, np.ndarray] | None) -> BlockScales | None:
+    def _factors(self, columns: int, part: int, words: tuple[np.ndarray, np.ndarray] | None) -> AppliedScales | None:
         """Return the scale factors of A and of a part of the columns of B, if there are any, from their words."""
         if self.scales is None or words is None:
             return None
         fields, of_b = self.scales.fields, np.split(words[1], self.placement.parts, axis=2)[part]
         for_a = factors(words[0], self.rows, fields.type, fields.chunks, fields.first_a)
-        return BlockScales(fields.type, for_a, factors(of_b, columns, fields.type, fields.chunks, fields.first_b))
+        return AppliedScales(fields.type, for_a, factors(of_b, columns, fields.type, fields.chunks, fields.first_b))
 
 
 def _matrix(chunks: np.ndarray, rows: int, type: Type, transposed: bool, k_bytes: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from ptxdsl.kernels.call.convolutions.problem import window as window_of
 from ptxdsl.kernels.conv_gradients import conv2d_dgrad, conv2d_wgrad
 from ptxdsl.kernels.epilogue import add, per_column
 from ptxdsl.kernels.reorder.dilated import dilate_grid, dilate_kernel
-from ptxdsl.kernels.reorder.lines import THREADS, WORD_BYTES
+from ptxdsl.kernels.reorder.rows import THREADS, WORD_BYTES
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.runtime.dispatch import target
 from ptxdsl.torch.operator import op

@@ -19,7 +19,7 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.conv import CONVOLUTIONS, conv2d
 from ptxdsl.kernels.epilogue import add_relu, per_column
-from ptxdsl.kernels.reorder.lines import lines_kernel, word_lines_kernel
+from ptxdsl.kernels.reorder.rows import rows_kernel
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from tests.kernels.placed import placed
 from tests.kernels.test_pingpong import every_machine
@@ -128,7 +128,7 @@ class TestChoice:
         plan = self.plan(images, filters, **moves)
         traits = plan.constants["traits"]
         assert isinstance(traits, WarpgroupTraits) and traits.from_registers and not traits.tiling.swap_ab
-        assert [each.kernel for each in plan.before] == [word_lines_kernel]
+        assert [each.kernel for each in plan.before] == [rows_kernel]
         assert plan.before[0].constants["rounded"] and plan.stream == plan.before[0].stream
 
     def test_one_warpgroup_alone_has_no_narrow_tiles(self):
@@ -160,7 +160,7 @@ class TestChoice:
                 else calls.chosen_plan(CONVOLUTIONS, problem, choice)
             )
             assert plan.constants["traits"].tile == candidate.config.tile
-            assert [each.kernel for each in plan.before] == [word_lines_kernel] * len(copied)
+            assert [each.kernel for each in plan.before] == [rows_kernel] * len(copied)
             assert not copied or plan.constants["traits"].operands.rounded == "a"
 
     def test_filters_that_no_map_takes_are_copied_so_too(self, by_wgmma):
@@ -168,7 +168,7 @@ class TestChoice:
         x, room = placed((2, 8, 8, 8), np.float32), placed((16 * 9 * 8 + 1,), np.float32)
         problem = convolution_of(x, room[1:].reshape(16, 3, 3, 8), None, window(1, 1, 1), None, ())
         plan = calls.chosen_plan(CONVOLUTIONS, problem, Choice())
-        assert [each.kernel for each in plan.before] in ([lines_kernel], [])
+        assert [each.kernel for each in plan.before] in ([rows_kernel], [])
 
 
 def test_without_memory_for_the_copy_mma_sync_does(by_wgmma, monkeypatch, rng):

@@ -7,7 +7,7 @@ import pytest
 
 from ptxdsl.arrays import type_of
 from ptxdsl.kernels.reorder.dilated import dilate_grid, dilate_kernel
-from ptxdsl.kernels.reorder.lines import THREADS
+from ptxdsl.kernels.reorder.rows import THREADS
 from tests.machines import MACHINES, machine
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged as call
-from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.tiles import with_copies
 from ptxdsl.kernels.call.matrix import array_argument, matrix
+from ptxdsl.kernels.call.products.lines import copied_rows
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import per_row
 from ptxdsl.kernels.grouped import grouped_gemm_ragged
@@ -71,7 +71,7 @@ def hopper(monkeypatch):
 def test_rows_are_copied_and_numbers_that_are_none_of_one_are_zeros(dtype, rows, length, rng):
     source = rng.integers(-100, 100, (7, 1200)).astype(dtype)[:, :length]
     index = rng.integers(-1, 8, rows).astype(np.int32)
-    copy, launch = copied_rows(matrix("a", source), array_argument("rows", index, 1, "", "", "int32"), None, 0)
+    copy, launch = copied_rows(matrix("a", source), array_argument("rows", index, 1, "", "", "int32"), (None, 0))
     launch.run()
     assert copy.is_mappable and copy.shape == (rows, length)
     exists = (index >= 0) & (index < 7)

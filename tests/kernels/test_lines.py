@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.reorder.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.reorder.rows import EACH, THREADS, rows_kernel, rows_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.types import f16, f32, s8
@@ -45,10 +45,10 @@ def test_lines_are_copied_to_multiples_of_a_word(type, lines, length, rng):
     target = np.zeros((lines, words * each), type.dtype)
     matrices = {
         "source": view(type)(pointer=strided(source), stride=length + 3),
-        "lined": view(type)(pointer=target, stride=words * each),
+        "target": view(type)(pointer=target, stride=words * each),
     }
-    p = lines_parameters(type)(**matrices, lines=lines, length=length)
-    lines_kernel[-(-lines * words // THREADS), THREADS](p, type=type)
+    p = rows_parameters(type)(**matrices, rows=lines, length=length)
+    rows_kernel[-(-lines * words // (THREADS * EACH)), THREADS](p, type=type)
     assert (target[:, :length] == source).all()
 
 
@@ -63,33 +63,33 @@ def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
     target = where.array(np.full((lines, length + 8 * each), 7, type.dtype))
     matrices = {
         "source": view(type)(pointer=source, stride=length + 2 * each),
-        "lined": view(type)(pointer=target, stride=length + 8 * each),
+        "target": view(type)(pointer=target, stride=length + 8 * each),
     }
-    p = lines_parameters(type)(**matrices, lines=lines, length=length)
-    word_lines_kernel[-(-lines * words // (THREADS * EACH)), THREADS](p, type=type)
+    p = rows_parameters(type)(**matrices, rows=lines, length=length)
+    rows_kernel[-(-lines * words // (THREADS * EACH)), THREADS](p, type=type, in_words=True)
     assert (where.values(target)[:, :length] == where.values(source)[:, :length]).all()
     assert (where.values(target)[:, length:] == 7).all()
 
 
 @every_machine
 @pytest.mark.parametrize("type", [f16, s8], ids=str)
-@pytest.mark.parametrize("kernel, length, each", [(lines_kernel, 37, 1), (word_lines_kernel, 48, EACH)])
-def test_lines_of_all_matrices_are_copied(name, type, kernel, length, each, rng):
+@pytest.mark.parametrize("length, in_words", [(37, False), (48, True)])
+def test_lines_of_all_matrices_are_copied(name, type, length, in_words, rng):
     """What lies between the copies stays."""
     where, (batches, lines) = machine(name), (3, 23)
     source = where.array(rng.integers(-100, 100, (batches, lines + 1, length + 16)).astype(type.dtype))
     target = where.array(np.full((batches, lines + 2, 128), 7, type.dtype))
-    p = lines_parameters(type, True)(
+    p = rows_parameters(type, batched=True)(
         source=view(type)(pointer=source, stride=length + 16),
-        lined=view(type)(pointer=target, stride=128),
-        lines=lines,
+        target=view(type)(pointer=target, stride=128),
+        rows=lines,
         length=length,
         source_batch=(lines + 1) * (length + 16),
-        lined_batch=(lines + 2) * 128,
+        target_batch=(lines + 2) * 128,
         batches=batches,
     )
     words = batches * lines * -(-length * type.bytes // 16)
-    kernel[-(-words // (THREADS * each)), THREADS](p, type=type, batched=True)
+    rows_kernel[-(-words // (THREADS * EACH)), THREADS](p, type=type, batched=True, in_words=in_words)
     copied = where.values(target)
     assert (copied[:, :lines, :length] == where.values(source)[:, :lines, :length]).all()
     assert (copied[:, lines:] == 7).all()
@@ -122,13 +122,13 @@ def test_batches_are_copied_where_that_pays():
     a, b = (zeros(4 * 4096, 4095, np.float16).reshape(4, 4096, 4095) for _ in "ab")
     b = b.swapaxes(1, 2)
     launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(), (1.0, 0.0))
-    assert [each.kernel for each in launch.before] == [lines_kernel] * 2
+    assert [each.kernel for each in launch.before] == [rows_kernel] * 2
     assert [each.constants for each in launch.before] == [{"type": f16, "batched": True}] * 2
     small = problem_of(a[:, :64, :65], b[:, :65, :64], None, None, 0.0).row_major
     assert call.plan_of(KERNELS, small, Choice(), (1.0, 0.0)).before == ()
 
 
-@pytest.mark.parametrize(("k", "kernels"), [(2600, set()), (2602, {lines_kernel})])
+@pytest.mark.parametrize(("k", "kernels"), [(2600, set()), (2602, {rows_kernel})])
 def test_lines_are_copied_unless_tma_takes_them(k, kernels):
     """Those of 5200 bytes are read as they are."""
     assert {each.kernel for each in plan(2600, 2000, k).before} == kernels
@@ -143,7 +143,7 @@ def plan(m, n, k, config=None):
 def test_large_products_are_worth_copies_of_both(k):
     launch = plan(4097, 4096, k)
     assert isinstance(launch.constants["traits"], WarpgroupTraits)
-    assert [each.kernel for each in launch.before] == [lines_kernel] * 2
+    assert [each.kernel for each in launch.before] == [rows_kernel] * 2
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_lines_that_no_map_takes_are_copied_beside_clusters():
     """Those of B begin at multiples of 16 bytes, those of A do not."""
     a, b = zeros(5000, 5004, np.float16)[:, :5000], zeros(5000, 5000, np.float16).T
     launch = call.plan_of(KERNELS, problem_of(a, b, None, None, 0.0).row_major, Choice(), (1.0, 0.0))
-    assert [each.kernel for each in launch.before] == [lines_kernel]
+    assert [each.kernel for each in launch.before] == [rows_kernel]
     assert launch.constants["traits"].schedule.multicast == (2, 1)
 
 

@@ -17,7 +17,7 @@ from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm, warpgroup_gemm_kernel
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.reorder.lines import lines_kernel
+from ptxdsl.kernels.reorder.rows import rows_kernel
 from ptxdsl.kernels.sm90.stages import stages_of
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -170,7 +170,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output):
 def test_lines_that_no_map_takes_are_copied_whatever_the_size():
     a, b, out = zeros(40, 33, np.float16), zeros(48, 40, np.float16), np.zeros((40, 48), NAMES["e4m3"])
     plan = call.plan_of(KERNELS, problem_of(a, b.T[:33], None, out, 0.0).row_major, Choice(), (1.0, 0.0))
-    assert [each.kernel for each in plan.before] == [lines_kernel]
+    assert [each.kernel for each in plan.before] == [rows_kernel]
     assert isinstance(plan.constants["traits"], WarpgroupTraits)
 
 

@@ -25,7 +25,7 @@ from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.reorder.lines import EACH, THREADS, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.reorder.rows import EACH, THREADS, rows_kernel, rows_parameters
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
@@ -122,17 +122,17 @@ def read_as(x):
 
 
 @every_machine
-@pytest.mark.parametrize("kernel, length, each", [(lines_kernel, 37, 1), (word_lines_kernel, 44, EACH)])
-def test_copies_of_lines_round(name, kernel, length, each):
+@pytest.mark.parametrize("length, in_words", [(37, False), (44, True)])
+def test_copies_of_lines_round(name, length, in_words):
     where, count = machine(name), 23
     x = quarter(count, length)
     source, target = where.array(x), where.array(np.full((count, 64), 7, np.float32))
-    p = lines_parameters(f32)(
-        source=view(f32)(pointer=source, stride=length), lined=view(f32)(pointer=target, stride=64),
-        lines=count, length=length,
+    p = rows_parameters(f32)(
+        source=view(f32)(pointer=source, stride=length), target=view(f32)(pointer=target, stride=64),
+        rows=count, length=length,
     )  # fmt: skip
     words = count * -(-length // 4)
-    kernel[-(-words // (THREADS * each)), THREADS](p, type=f32, rounded=True)
+    rows_kernel[-(-words // (THREADS * EACH)), THREADS](p, type=f32, rounded=True, in_words=in_words)
     results = where.values(target).astype(np.float32)
     assert np.array_equal(read_as(results[:, :length]), read_as(rounded(x)), equal_nan=True)
     assert (results[:, -(-length // 4) * 4 :] == 7).all()
@@ -157,7 +157,7 @@ def test_transposing_copies_round(name, in_words):
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kernel, constants", [
-    (lines_kernel, {}), (word_lines_kernel, {}), (word_lines_kernel, {"batched": True}),
+    (rows_kernel, {}), (rows_kernel, {"in_words": True}), (rows_kernel, {"in_words": True, "batched": True}),
     (transposed_kernel, {"in_words": False}), (transposed_kernel, {"in_words": True}),
 ])  # fmt: skip
 def test_nothing_is_spilled(kernel, constants):
@@ -304,12 +304,12 @@ class TestChoice:
         assert isinstance(traits, WarpgroupTraits) and tile in (None, traits.tile)
         assert traits.operands.rounded == left and traits.from_registers and traits.tiling.swap_ab == (left == "b")
         is_along_k = layout["ba".index(left)] == "CF"["ba".index(left)]
-        assert [each.kernel for each in plan.before] == [word_lines_kernel if is_along_k else transposed_kernel]
+        assert [each.kernel for each in plan.before] == [rows_kernel if is_along_k else transposed_kernel]
         assert plan.before[0].constants["rounded"]
 
     def test_lines_that_no_map_takes_are_copied_so_too(self):
         plan = self.plan(4097, 4096, 4095)
-        assert [each.kernel for each in plan.before] == [lines_kernel] * 2
+        assert [each.kernel for each in plan.before] == [rows_kernel] * 2
         assert [each.constants for each in plan.before] == [{"type": f32, "rounded": True}] * 2
 
     @pytest.mark.parametrize("layout", LAYOUTS)

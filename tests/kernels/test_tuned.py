@@ -41,7 +41,7 @@ from ptxdsl.kernels.ragged import KERNELS as RAGGED
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import KERNELS as RAGGED_K
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
-from ptxdsl.kernels.reorder.lines import lines_kernel
+from ptxdsl.kernels.reorder.rows import rows_kernel
 from ptxdsl.kernels.reorder.transposed import transposed_kernel
 from ptxdsl.kernels.scaled import scaled_gemm, scaled_gemm_masked, scaled_gemm_ragged, scaled_gemm_ragged_k
 from ptxdsl.runtime import timing
@@ -441,7 +441,7 @@ class TestThroughTheDriver:
         for kernel in (
             *KERNELS,
             *CONVOLUTIONS[:2],
-            lines_kernel,
+            rows_kernel,
             transposed_kernel,
             *GROUPED,
             *RAGGED,

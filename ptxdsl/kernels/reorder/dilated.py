@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ptxdsl as pd
 from ptxdsl import b32, ptr, s64, u32
-from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES
+from ptxdsl.kernels.reorder.rows import EACH, THREADS, WORD_BYTES
 from ptxdsl.kernels.sm90.pixels import divmod_of
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f16

@@ -11,7 +11,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, ptr, s64, u32
-from ptxdsl.kernels.reorder.lines import BITS, REGISTER_BYTES, THREADS, WORD_BYTES, packed
+from ptxdsl.kernels.reorder.rows import BITS, REGISTER_BYTES, THREADS, WORD_BYTES, packed
 from ptxdsl.kernels.sm90.pixels import divmod_of
 from ptxdsl.kernels.traits.parameters import Group
 from ptxdsl.trace.instruction import Scalar

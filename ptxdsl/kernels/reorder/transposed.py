@@ -15,7 +15,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32, s64, u32
-from ptxdsl.kernels.reorder.lines import REGISTER_BYTES, THREADS, WORD_BYTES, word_at, word_of
+from ptxdsl.kernels.reorder.rows import REGISTER_BYTES, THREADS, WORD_BYTES, word_at, word_of
 from ptxdsl.kernels.traits.parameters import Group, view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar

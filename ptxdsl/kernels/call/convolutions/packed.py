@@ -15,8 +15,8 @@ from ptxdsl.kernels.call.convolutions.problem import Convolution, Pixels
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import memory
 from ptxdsl.kernels.call.matrix import ArrayArgument, Matrix, array_argument
-from ptxdsl.kernels.reorder.lines import THREADS, WORD_BYTES
 from ptxdsl.kernels.reorder.packed import packed_images, packing_kernel, packing_parameters
+from ptxdsl.kernels.reorder.rows import THREADS, WORD_BYTES
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.schedule import Conv2dProblem
 from ptxdsl.schedule.arithmetic import ceil_div

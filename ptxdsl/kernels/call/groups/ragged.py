@@ -12,7 +12,6 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups.gathered import copied_rows, time_of_copies
 from ptxdsl.kernels.call.groups.tiles import in_pairs, in_shares, ranked_copies, scheduled, with_copies, with_shares
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
@@ -32,6 +31,7 @@ from ptxdsl.kernels.call.products.configure import (
     configure,
     facts,
 )
+from ptxdsl.kernels.call.products.lines import copied_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
@@ -146,7 +146,8 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidat
     ranked = _ranked(groups, form, known, device)
     shared = with_shares(ranked, lambda config: in_shares(config, boxed, rates.multiprocessors))
     if groups.index is not None:
-        shared += ranked_copies(shared, time_of_copies(int(known.rows * known.groups), groups.a, rates))
+        moved_bytes = 2 * int(known.rows * known.groups) * groups.a.length * groups.a.type.bytes
+        shared += ranked_copies(shared, rates.copy_time(1, moved_bytes))
     return [(time, TuningCandidate(config)) for time, config in shared]
 
 
@@ -387,7 +388,7 @@ def plan_of(
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     by_warpgroups = isinstance(traits, WarpgroupTraits)
     if groups.index is not None and by_warpgroups and not traits.operands.a_gathered:
-        copy, launch = copied_rows(groups.a, groups.index, *groups.device_stream)
+        copy, launch = copied_rows(groups.a, groups.index, groups.device_stream)
         groups, before = replace(groups, a=copy, index=None), (*before, launch)
     elif groups.index is not None and not by_warpgroups:
         constants["gathers"] = True

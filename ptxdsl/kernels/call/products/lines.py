@@ -20,13 +20,13 @@ import numpy as np
 
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
-from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, Matrix, matrix
+from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, ArrayArgument, Matrix, matrix
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.products import time_of_product
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.product.operands import takes_wgmma
-from ptxdsl.kernels.reorder.lines import EACH, THREADS, WORD_BYTES, lines_kernel, lines_parameters, word_lines_kernel
+from ptxdsl.kernels.reorder.rows import EACH, THREADS, WORD_BYTES, rows_kernel, rows_parameters
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
@@ -276,21 +276,37 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
     return memory[start : start + length].view(dtype).reshape(shape)
 
 
-def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:
-    """Return the launch that copies the rows of all matrices of an operand."""
-    type, (lines, length), batches = operand.type, _lines(operand, operand.major), copy.batches
-    apart = {"source_batch": operand.batch_stride, "lined_batch": copy.batch_stride, "batches": batches}
-    values = lines_parameters(type, batches is not None)(
-        source=view(type)(pointer=operand, stride=operand.stride),
-        lined=view(type)(pointer=target, stride=copy.stride),
-        lines=lines,
-        length=length,
-        **(apart if batches is not None else {}),
+def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int, index: ArrayArgument | None = None) -> LaunchPlan:
+    """Return the launch that copies the rows of all matrices of an operand, or those that an index names."""
+    type, (rows, length), batches, constants = operand.type, _lines(operand, operand.major), copy.batches, {}
+    values: dict[str, Any] = {}
+    if batches is not None:
+        constants["batched"] = True
+        values = {"source_batch": operand.batch_stride, "target_batch": copy.batch_stride, "batches": batches}
+    if index is not None:
+        constants["indexed"] = True
+        values, rows = {"index": index, "source_rows": rows}, index.array.shape[0]
+    source = view(type)(pointer=operand, stride=operand.stride)
+    group = rows_parameters(type, **constants)(
+        source=source, target=view(type)(pointer=target, stride=copy.stride), rows=rows, length=length, **values
     )
-    kernel, each = (word_lines_kernel, EACH) if _is_in_words(operand) else (lines_kernel, 1)
-    blocks = ceil_div((batches or 1) * lines * ceil_div(length * type.bytes, WORD_BYTES), THREADS * each)
-    constants = {"type": type, **({"batched": True} if batches is not None else {})}
-    return LaunchPlan(kernel, blocks, THREADS, values, constants, stream=stream)
+    words = (batches or 1) * rows * ceil_div(length * type.bytes, WORD_BYTES)
+    constants |= {"in_words": True} if _is_in_words(operand) else {}
+    return LaunchPlan(
+        rows_kernel, ceil_div(words, THREADS * EACH), THREADS, group, {"type": type, **constants}, stream=stream
+    )
+
+
+def copied_rows(
+    a: Matrix, index: ArrayArgument, device_stream: tuple[int | None, int], use: str = "gathered rows"
+) -> tuple[Matrix, LaunchPlan]:
+    """Return the rows of a row-major matrix that an index names, in the memory of a stream for a `use`, and the launch
+    that copies them there."""
+    device, stream = device_stream
+    shape = index.array.shape[0], a.length
+    like = replace(a, array=replace(a.array, shape=shape), shape=shape)
+    copy, target = room_for_copy(like, "row", device, stream, use)
+    return copy, _copy(a, copy, target, stream, index)
 
 
 def _transposed(operand: Matrix, copy: Matrix, target: Any, stream: int) -> LaunchPlan:

@@ -7,7 +7,6 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups.gathered import copied_rows
 from ptxdsl.kernels.call.groups.ragged import (
     Groups,
     check_values,
@@ -20,7 +19,7 @@ from ptxdsl.kernels.call.groups.tiles import with_copies
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import matrix
 from ptxdsl.kernels.call.products.configure import check_mappable, facts
-from ptxdsl.kernels.call.products.lines import as_wgmma_reads
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads, copied_rows
 from ptxdsl.kernels.call.scaled.scales import ScaleShapes, scales_of, traits_of
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.candidates.facts import GroupFacts, class_of_groups
@@ -106,14 +105,14 @@ def _known(groups: Groups, form: str) -> GroupFacts:
 def _readable(groups: Groups, copies_rows: bool) -> tuple[Groups, tuple[LaunchPlan, ...]]:
     """Return the groups with copies of what the kernel cannot read in place, and the launches that make the copies: of
     A and B as wgmma reads them; of the scales of the rows that an index names, and of the rows if `copies_rows`."""
-    index, scales, (device, stream) = groups.index, groups.scales, groups.device_stream
+    index, scales = groups.index, groups.scales
     before: list[LaunchPlan] = []
     if index is not None and copies_rows:
-        rows, of_rows = copied_rows(groups.a, index, device, stream)
+        rows, of_rows = copied_rows(groups.a, index, groups.device_stream)
         groups, before = replace(groups, a=rows, index=None), [of_rows]
     if index is not None and scales is not None and scales.scaling is not Scaling.TENSORS:
         owner = matrix(scales.a.name, scales.a.owner)
-        gathered, of_scales = copied_rows(owner, index, device, stream, "gathered scales")
+        gathered, of_scales = copied_rows(owner, index, groups.device_stream, "gathered scales")
         groups, before = replace(groups, scales=scales._replace(a=gathered)), [*before, of_scales]
     a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
     check_mappable(groups.shape[2], a, b)

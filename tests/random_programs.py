@@ -461,6 +461,7 @@ def verdict(program: Program, schedule: str) -> Verdict:
 
 def released(execution: list[Operation], racing: set[Race]) -> set[Race]:
     """The races that an mbarrier would order if its scopes were wide enough, but for stores: docs/emulator.md, "Races".
+    A proxy fence may be missing as well, where that is not reported.
 
     Reads are ordered all the same, and so are bulk copies, with the stores that they replace.
     """
@@ -473,7 +474,8 @@ def released(execution: list[Operation], racing: set[Race]) -> set[Race]:
     replaced = (order & relations.overlap & copies).any(1)
     for operation in scopes:
         operation.scope = "cluster"
-    ordered = racing - races(execution)
+    wide = races(execution)
+    ordered = racing - (wide - unfenced(execution, wide))
     for operation, scope in scopes.items():
         operation.scope = scope
     return {(a, b) for a, b in ordered if a.kind == READ or a.issued is not None or replaced[relations.index[a]]}

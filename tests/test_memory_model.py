@@ -197,6 +197,9 @@ LOOK_TOO, PUT, PUT_TOO = (
     "ld.volatile.global.u32 %r9, [%rd1+0];",
     *(f"st.relaxed.gpu.global.u32 [%rd1+0], {n};" for n in (8, 9)),
 )
+LOOK_FAR_NEAR, LOOK_FAR = (f"ld.acquire.{scope}.shared::cluster.u32 %r9, [%q1+64];" for scope in ("cta", "sys"))
+OWN_SIGNAL = "red.release.cluster.shared.add.u32 [s+64], 1;"
+ADD = "atom.relaxed.gpu.global.add.u32 %r9, [%rd1+0], 5;"
 FIVE_WARPS = tuple((0, 32 * warp) for warp in range(5))
 REDUCE = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1+0], [%r3+128], 16;"
 REDUCTION = REDUCE, "cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"
@@ -235,10 +238,13 @@ SEEN = "{L}: ld.acquire.cta.shared.u32 %r9, [s+64];", "setp.eq.u32 %p3, %r9, 0;"
         (CLUSTER, [[[LOOK_NEAR, LOOK], [], []], [[], [], [PUT]], [[], [PUT_TOO], []]], {LOOK_NEAR, PUT_TOO}),
         (FIVE_WARPS, [[[LOOK], [], [], [], []], [[], [LOOK_TOO, MEET_4], [], [], []], [[], [], [LOOK_TOO, MEET_4], [], []],
                       [[], [], [], [PUT, MEET_4], [MEET_4, WRITE_X]]], {LOOK, WRITE_X}),
+        (WARPS, [[[REDUCTION, MEET, MEET], [MEET, PUT_TOO, MEET]]], {REDUCE, PUT_TOO}),
+        (WARPS, [[[REDUCTION], []], [[], [ADD]]], {REDUCE, ADD}),
+        (CLUSTER, [[[LOOK_FAR_NEAR, LOOK_FAR], [], []], [[], [OWN_SIGNAL], []]], {LOOK_FAR_NEAR, OWN_SIGNAL}),
     ],
     ids=["read-back", "written-twice", "own-source", "source", "read-after-a-copy", "hidden-store", "hidden-size",
          "hidden-by-an-atom", "size-behind-another-thread", "size-behind-two-others", "read-before-a-copy",
-         "store-after-a-send", "own-store-after-a-send", "read-reduced", "written-reduced", "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write"],
+         "store-after-a-send", "own-store-after-a-send", "read-reduced", "written-reduced", "generic-read-before-a-store", "scope-behind-a-write", "third-reader-behind-a-write", "store-after-a-reduction", "atom-in-a-reduction", "narrow-read-of-another-block"],
 )  # fmt: skip
 def test_races_that_random_programs_showed(threads, rounds, race, schedule):
     """Each was silent once: accesses to what a bulk copy in flight reads or writes, and stores that others hide."""

@@ -73,6 +73,26 @@ def test_a_fence_of_threads_is_no_fence_of_proxies():
     )
 
 
+def test_a_bulk_reduction_is_not_atomic_to_another_proxy():
+    reduction = (
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd2], [%r2], 256; cp.async.bulk.commit_group;\n"
+    )
+    report, *_ = launched(
+        FILL + FENCE + "bar.sync 0; @!%p1 bra OTHER;\n" + reduction + "cp.async.bulk.wait_group 0; bra END;\n"
+        "OTHER: setp.ne.u32 %p2, %r1, 32; @%p2 bra END;\nred.relaxed.gpu.global.add.u32 [%rd2], 1;\nEND:"
+    )  # fmt: skip
+    assert str(report.findings[0]) == (
+        "race: red.relaxed.gpu.global.add.u32 updates y[0], updated by thread (0, 0, 0) of block (0, 0, 0) with "
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32; one of the two goes through the async proxy, so that "
+        "neither is atomic to the other\n"
+        "  <ptx>:17\n"
+        "  <ptx>:14\n"
+        "  by thread (32, 0, 0) of block (0, 0, 0)\n"
+        "  help: update it by cp.reduce.async.bulk alone, or by red alone; or order the two: wait for the copy, then a "
+        "`fence.proxy.async` and a barrier"
+    )
+
+
 def test_one_warp_that_does_not_fence():
     half = "setp.lt.u32 %p5, %r1, 32; @%p5 fence.proxy.async.shared::cta;\n"
     report, *_ = launched(FILL + half + "bar.sync 0; @!%p1 bra END;\n" + STORE + "cp.async.bulk.wait_group 0;\nEND:")

@@ -198,6 +198,16 @@ class CopyQueue:
         for notice in self.notices:
             notice.lanes = lanes[notice.lanes]
 
+    def locations_at(self, position: int, size: int) -> list[Location]:
+        """Return the lines of the copies in flight to some bytes of shared memory."""
+
+        def overlaps(copy: Copy) -> bool:
+            first = copy.destination
+            return bool(((first < position + size) & (position < first + copy.bytes)).any())
+
+        lines = [copy.origin.location for copy in self.queue if overlaps(copy)]
+        return list(dict.fromkeys(line for line in lines if line is not None))
+
     def locations(self) -> list[Location]:
         """Return the locations of the instructions of the copies in flight."""
         return list(dict.fromkeys(copy.origin.location for copy in self.queue if copy.origin.location is not None))

@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import Location
 from ...isa.step import BULK_REDUCTION
 from ..asynchronous.bulk import BulkCopies
+from ..asynchronous.copies import CopyQueue
 from ..memory.access import READS, UPDATES, WRITE_FIRST, WRITES, Access, Observer, bytes_text
 from .mistakes import WAIT, of_overwritten_operand, of_unwaited_copy
 
@@ -16,11 +17,13 @@ from .mistakes import WAIT, of_overwritten_operand, of_unwaited_copy
 class Contents(Observer):
     """Records reads of uninitialised bytes, and reports accesses to bytes that an asynchronous copy will write.
 
-    `in_flight` returns the lines of the copies in flight.
+    `in_flight` returns the lines of all copies in flight, and `copies` the queue of those by cp.async.
     """
 
-    def __init__(self, in_flight: Callable[[], Sequence[Location]], bulk: BulkCopies) -> None:
-        self.in_flight, self.bulk = in_flight, bulk
+    def __init__(
+        self, in_flight: Callable[[], Sequence[Location]], copies: Callable[[], CopyQueue], bulk: BulkCopies
+    ) -> None:
+        self.in_flight, self.copies, self.bulk = in_flight, copies, bulk
 
     def access(self, access: Access) -> None:
         region = access.region
@@ -52,7 +55,10 @@ class Contents(Observer):
             "while an asynchronous copy to it is in flight"
         )
         spread, help, others = _spread(which, access.allowed), WAIT, self.in_flight()
-        if access.region.base is not None and (copy := self.bulk.load_into(position)) is not None:
+        is_shared = access.region.base is not None
+        if is_shared and (lines := self.copies().locations_at(position, access.size)):
+            others = lines
+        elif is_shared and (copy := self.bulk.load_into(position)) is not None:
             load, column = copy
             slot, mbarrier = divmod(int(load.mbarrier[column]), access.region.stride)
             help = of_unwaited_copy(access, int(access.lanes[spread].flat[0]), slot, mbarrier)

@@ -52,7 +52,7 @@ class Machine(Core):
             memory.subscribe(self.traffic)
         order: TensorOrder | None = None
         if launch.checks:
-            memory.subscribe(Contents(self._under_way, self.bulk))
+            memory.subscribe(Contents(self._under_way, lambda: self.copies, self.bulk))
             if self.program.uses_async_proxy:
                 memory.subscribe(MbarrierObjects(lambda: memory.spaces["shared"]))
             plain = not self.program.uses_async_proxy and self.each == 1

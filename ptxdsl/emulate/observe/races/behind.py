@@ -18,7 +18,7 @@ from ...memory.regions import PAGE
 from .accesses import Accessors
 from .checks import Checks
 from .clocks import Clocks
-from .journal import DEVICE, Journal, strength
+from .journal import DEVICE, Journal, strength, unit_of
 from .shadow import GENERIC, OBSERVED, STRONG, GlobalShadow, Shadow, SharedShadow, Words
 from .stamps import TICK
 
@@ -112,7 +112,7 @@ class Behind:
     ) -> None:
         """Remember those of the last accesses to words that reach less far than this one, or are of another size."""
         weaker = self.journal.strengths_of(stamps) < strength(access.ordering)
-        weaker |= self.journal.units[stamps // TICK] != access.unit
+        weaker |= self.journal.units[stamps // TICK] != unit_of(access.ordering, access.unit)
         weaker &= stamps != 0
         if weaker.any():
             sorts = self.journal.sorts_of(stamps[weaker])
@@ -141,7 +141,8 @@ class Behind:
         strong = strength(access.ordering)
         if kind == READS and not strong:
             return
-        harmless = access.unit * (DEVICE + 1) + DEVICE if strong == DEVICE else -1  # morally strong with any other
+        unit = unit_of(access.ordering, access.unit)
+        harmless = unit * (DEVICE + 1) + DEVICE if strong == DEVICE else None  # morally strong with any other
         kinds = (kind,) * (strong > 0) + (STRONG, OBSERVED) * (kind == WRITES)
         for (behind, sort), hidden in shadow.hidden.items():
             if behind not in kinds or sort == harmless:

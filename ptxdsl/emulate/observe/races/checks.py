@@ -14,7 +14,7 @@ from .accesses import Accessors
 from .clocks import SPACES, Clocks
 from .initialised import Initialisation
 from .items import leaves_the_same, stores_the_same
-from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength
+from .journal import BLOCK, CLUSTER, DEVICE, Journal, strength, unit_of
 from .proxies import Proxies
 from .shadow import GENERIC, Shadow, SharedShadow, each_once
 from .stamps import LANE_MASK, LATEST, STAMP, TICK, are_crowds
@@ -154,14 +154,15 @@ class Checks:
             self.conflicts.append((who, entry[racy], stamps[racy], warps[racy]))
 
     def both_strong(self, access: Access, rows: np.ndarray, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray:
-        """True where accesses and earlier ones are morally strong: of one size, with scopes that include each other."""
+        """True where accesses and earlier ones are morally strong: of one size and through one proxy, with scopes
+        that include each other."""
         reach = strength(access.ordering)
         if not reach:
             return np.zeros(len(rows), bool)
         common = np.minimum(self.journal.strengths_of(stamps), reach)
         same_block = warps // self.clocks.residents.warps == self.clocks.block[rows]
         same_cluster = warps // self.clocks.width == self.clocks.cluster[rows]
-        alike = self.journal.units[stamps // TICK] == access.unit
+        alike = self.journal.units[stamps // TICK] == unit_of(access.ordering, access.unit)
         return alike & (common >= np.where(same_block, BLOCK, np.where(same_cluster, CLUSTER, DEVICE)))
 
     def same_step(

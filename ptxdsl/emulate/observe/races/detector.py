@@ -316,17 +316,18 @@ class Races(Observer):
         remote = self.residents.slot[lanes] != flat // self.shared.stride
         if remote.any():
             reads = self._reads(access.by.collective, now, lanes[remote])
+            if self.shared.remote is not None and strength(access.ordering):
+                accesses = Accesses(self.shared.remote, access.size, *allowed(access))
+                self.behind.reads_in_global(access, self.shared.remote, accesses.those(remote))
             self.shared.read_remotely(flat[remote], access.size, reads, self.crowds)
         return who.only(who.words.each(~remote))
 
     def _check_remote_readers(self, access: Access, remote: GlobalShadow) -> None:
         """Check a write against the reads of other blocks."""
-        flat, lanes, number = allowed(access)
-        words = remote.words(flat, access.size)
-        lanes = words.each(lanes)
-        who = Accessors(words, lanes, lanes // WARP, words.each(number))
-        for which, stamps, warps in remote.reads_of(words):
+        who = Accesses(remote, access.size, *allowed(access)).those(ALL)
+        for which, stamps, warps in remote.reads_of(who.words):
             self.checks.earlier(access, who.only(which), stamps, warps, READS)
+        self.behind.check(access, who, remote, READS)
 
     def _check_started(self, access: Access) -> None:
         """Reports accesses to shared memory of blocks that may not have started yet."""
@@ -404,8 +405,7 @@ class Races(Observer):
             shadow.written = True
         words = shadow.words(flat, access.size)
         lanes, number = words.each(lanes), words.each(number)
-        rows = lanes // WARP
-        who = Accessors(words, lanes, rows, number)
+        who = Accessors(words, lanes, lanes // WARP, number)
         stamps = stamps_of(access.by.collective, now, lanes)
         self.checks.earlier(access, who, *shadow.writes.take(words), WRITES)
         self.behind.check(access, who, shadow)
@@ -422,7 +422,7 @@ class Races(Observer):
         self.behind.check(access, who, shadow, READS)
         if access.asynchronous:
             return
-        warps = self.clocks.warp[rows]
+        warps = self.clocks.warp[who.rows]
         self.behind.write(access, shadow, who)
         shadow.writes.put(words, stamps, warps)
         self._check_step(access, shadow, who, stamps, warps)

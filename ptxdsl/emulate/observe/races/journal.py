@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ....isa.step import Ordering
+from ....isa.step import BULK_REDUCTION, Ordering
 from ...memory.access import UPDATES, WRITES
 from .stamps import LATEST, TICK
 from .telling import Told
@@ -20,8 +20,16 @@ def strength(ordering: Ordering) -> int:
     return WEAK if ordering.sem == "weak" else _STRENGTHS[ordering.scope]
 
 
+def unit_of(ordering: Ordering, unit: int) -> int:
+    """Return the bytes of the elements of accesses, negative for bulk reductions, which go through the async proxy.
+
+    Strong accesses of different units or through different proxies are not morally strong.
+    """
+    return -unit if ordering == BULK_REDUCTION else unit
+
+
 class Journal:
-    """The accesses by time: `told`, `strengths`, and the bytes of their elements, `units`. `now` is the last stamp."""
+    """The accesses by time: `told`, `strengths`, and what `unit_of` says of them, `units`. `now` is the last stamp."""
 
     def __init__(self) -> None:
         self.strengths, self.units = np.zeros((2, 1 << 12), np.int8)
@@ -50,7 +58,7 @@ class Journal:
             self.strengths, self.units = (
                 np.concatenate([old, np.zeros_like(old)]) for old in (self.strengths, self.units)
             )
-        self.strengths[time], self.units[time] = strength(told.ordering), told.unit
+        self.strengths[time], self.units[time] = strength(told.ordering), unit_of(told.ordering, told.unit)
         return now
 
     def strengths_of(self, stamps: np.ndarray) -> np.ndarray:

@@ -383,10 +383,12 @@ class GlobalShadow(Shadow):  # also of shared memory, for reads by other blocks 
             for before, after in ((old.stamp, fresh.stamp), (old.warp, fresh.warp)):
                 rows = before.data[: before.count // each * each].reshape(-1, each)
                 after.data[: slots * each].reshape(slots, each)[destination] = rows[source]
+        numbers = np.full(self.bytes // stride + 1, -1)
+        numbers[source] = destination
         if self.more is not None:
-            numbers = np.full(self.bytes // stride + 1, -1)
-            numbers[source] = destination
             new.more = self.more.moved(each, numbers, new._word_count)
+        for key, hidden in self.hidden.items():
+            new.hidden[key] = hidden.moved(each, numbers, new._word_count)
         return new
 
     def reads_of(self, words: Words) -> Iterator[tuple[np.ndarray | slice, np.ndarray, np.ndarray]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....isa.step import INITIALISATION, WEAK, Ordering
+from ....isa.step import BULK_REDUCTION, INITIALISATION, WEAK, Ordering
 from ...memory.access import READS, UPDATES, WRITES, Access, Origin, Requester
 from ...memory.regions import Region
 from ...run.residents import WARP, Residents
@@ -237,6 +237,8 @@ def _reason(conflict: Conflict) -> str:
     if _differ(conflict):
         sizes = f"{conflict.access.unit} and {conflict.earlier.unit} bytes"
         return f"the two access {sizes}, so that neither is atomic to the other"
+    if _is_mixed(conflict):
+        return "one of the two goes through the async proxy, so that neither is atomic to the other"
     narrow = _narrow(conflict)
     if narrow:
         return f"{narrow} scope does not include threads of the other block"
@@ -256,6 +258,12 @@ def _differ(conflict: Conflict) -> bool:
     return strong and access.unit != earlier.unit
 
 
+def _is_mixed(conflict: Conflict) -> bool:
+    """True if one of two strong accesses is a bulk reduction."""
+    orderings = conflict.access.ordering, conflict.earlier.ordering
+    return all(o.sem != "weak" for o in orderings) and len({o == BULK_REDUCTION for o in orderings}) == 2
+
+
 def _narrow(conflict: Conflict) -> str:
     """Return the scope, of two strong accesses, that does not include the other block; "" for none."""
     orderings = conflict.access.ordering, conflict.earlier.ordering
@@ -273,6 +281,11 @@ def _mend(conflict: Conflict, crowd: bool) -> str:
         return f"wait with mbarrier.try_wait for the phase that the copy completes, before {second}"
     if _differ(conflict):
         return "access it with the same size everywhere, or order the two by a barrier"
+    if _is_mixed(conflict):
+        return (
+            "update it by cp.reduce.async.bulk alone, or by red alone; or order the two: wait for the copy, then a "
+            "`fence.proxy.async` and a barrier"
+        )
     if _narrow(conflict):
         return f"use {'.cluster' if conflict.same_cluster else '.gpu'} scope in both"
     if (access.ordering.sem == "weak") != (earlier.ordering.sem == "weak") and earlier.ordering != INITIALISATION:

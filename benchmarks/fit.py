@@ -23,7 +23,7 @@ import common
 import numpy as np
 from warpgroup_cases import FACTS, GROUPS, PINGPONG
 
-from ptxdsl.kernels.candidates.candidate import Candidate, label
+from ptxdsl.kernels.candidates.candidate import Candidate
 from ptxdsl.kernels.candidates.facts import Facts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import (
     LEAST_SCATTERED,
@@ -156,7 +156,7 @@ def problem(rng: random.Random, kind: str, rates: Rates, arch: str) -> Problem:
     if kind == "group":
         n, k, most = extent(rng, 64, 8192, 64), extent(rng, 64, 8192, 64), extent(rng, 8, 2048)
         sizes = tuple((rng.randrange(1, most + 1), n, k) for _ in range(rng.choice([4, 8, 16, 64, 128])))
-        every = [candidate(config, inputs, persistent=True) for config in of_groups(inputs, width, True)]
+        every = [candidate(config, inputs, width, persistent=True) for config in of_groups(inputs, width, True)]
         start = functools.partial(of_group, inputs, sizes)
         return Problem(kind, name, sizes, width, list_facts(sizes, operands), every, start)
     side, batch, window = rng.choice([7, 14, 28, 56]), rng.choice([1, 8, 32]), rng.choice([1, 3])
@@ -224,16 +224,16 @@ def cases_by_warps(path: pathlib.Path, rates: Rates) -> list[Case]:
         inputs = TYPES[name]
         operands = Operands(inputs, outputs(inputs)[0], a_bytes=width, b_bytes=width)
         facts: Facts = list_facts(sizes, operands) if kind == "group" else ProductFacts(*sizes[0], 1, operands)
-        ways = [_way(kind, inputs, row, rates.multiprocessors) for row in measured]
+        ways = [_way(kind, operands, row, rates.multiprocessors) for row in measured]
         cases.append(Case(facts, "", ways, [row[3] - AT_REST for row in measured], {}))
     return cases
 
 
-def _way(kind: str, inputs: Type, row: Sequence[Any], multiprocessors: int) -> Candidate:
+def _way(kind: str, operands: Operands, row: Sequence[Any], multiprocessors: int) -> Candidate:
     """Return the candidate of a row."""
     tile, warp, stages, _, slices, is_streamed = row
     config = GemmConfig(tile=tuple(tile), warp=tuple(warp), stages=stages)
-    each = candidate(config, inputs, persistent=kind == "group")
+    each = candidate(config, operands.inputs, operands.narrowest, persistent=kind == "group")
     if is_streamed:
         return replace(each, config=replace(config, schedule=StreamKThreadblockSwizzle(multiprocessors)))
     is_scattered = slices > 1 and math.prod(tile[:2]) >= LEAST_SCATTERED and kind == "product"
@@ -251,7 +251,7 @@ def cases_by_wgmma(path: pathlib.Path, rates: Rates) -> list[Case]:
             every = candidates_of_groups(facts, kind in PINGPONG)
         else:
             every = candidates_of_product(facts, rates.multiprocessors)
-        labels = {label(each.config): each for each in every}
+        labels = {each.config.label: each for each in every}
         ours = [name for name in us if name in labels]
         others = {name: us[name] for name in us if name not in labels and not name.startswith("copied")}
         if len(ours) >= LEAST_MEASURED:
@@ -311,8 +311,8 @@ def winners(cases: Sequence[Case], rates: Rates) -> dict[str, str]:
         name = class_name(case.facts, case.form)
         rows[name] += 1
         for each, us in zip(case.candidates, case.us, strict=True):
-            relative[name][label(each.config)].append(us / case.best)
-        chosen[name] = label(min(case.candidates, key=lambda each: estimate(each, case.facts, rates)).config)
+            relative[name][each.config.label].append(us / case.best)
+        chosen[name] = min(case.candidates, key=lambda each: estimate(each, case.facts, rates)).config.label
     table = {}
     for name, times in relative.items():
         scores = {

@@ -37,7 +37,6 @@ from ptxdsl.kernels.call.convolutions.problem import (
     window,
 )
 from ptxdsl.kernels.call.convolutions.windows import window_facts
-from ptxdsl.kernels.candidates.candidate import label
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts
 from ptxdsl.kernels.choose.products import (
     Ranked,
@@ -245,7 +244,7 @@ def candidates(kind: str, problem: Problem, rates: Rates, count: int) -> dict[st
     ranked = (
         ranked_groups(facts, rates, kind in PINGPONG) if kind in GROUPS else some(ranked_products(facts, rates), count)
     )
-    return {label(config): config for config in [*(config for _, config in ranked), *by_warps(kind, problem, rates)]}
+    return {config.label: config for config in [*(config for _, config in ranked), *by_warps(kind, problem, rates)]}
 
 
 def some(ranked: Ranked, count: int) -> Ranked:
@@ -278,4 +277,4 @@ def lined(kind: str, problem: Problem, rates: Rates) -> Iterator[tuple[str, tupl
     for copies, letters in (((True, True), "ab"), ((False, True), "b"), ((True, False), "a")):
         ranked = ranked_products(large_facts(*problem, copies=copies), rates)
         for _, config in ranked[: 3 if all(copies) else 2]:
-            yield f"copied-{letters} {label(config)}", copies, config
+            yield f"copied-{letters} {config.label}", copies, config

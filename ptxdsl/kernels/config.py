@@ -13,18 +13,18 @@ import numpy as np
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
-from ptxdsl.kernels.sm80.tiling import WarpTiling, atom_of, misfit_count, misfits, nearest_warp, usual_atom
-from ptxdsl.kernels.sm80.traits import WarpTraits, traits_of
-from ptxdsl.kernels.sm90.tiling import WarpgroupTiling, warpgroup_misfits
-from ptxdsl.kernels.sm90.traits import warpgroup_traits_of
+from ptxdsl.kernels.sm80.reading import WarpConfigs
+from ptxdsl.kernels.sm80.tiling import atom_of, misfit_count, nearest_warp
+from ptxdsl.kernels.sm90.reading import WGMMA, WarpgroupConfigs
 from ptxdsl.kernels.tiles.resolve import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits.reading import ConfigReader
 from ptxdsl.kernels.traits.traits import Tiling, Traits
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler, StreamKThreadblockSwizzle
 
 ROWS_OF_EIGHT = GroupedRowsThreadblockSwizzle(8)
 HALVES = Operands()
-WGMMA = "wgmma"
+READERS: list[ConfigReader] = [WarpgroupConfigs(), WarpConfigs()]  # the first that has the atom of a configuration
 NO_OPERANDS: tuple[Any, ...] = ()  # of an epilogue, where a call names none
 _WARPS = "it follows from `tile` and `warp`: tile=(128, 128, 32) by warp=(64, 64) is 4 warps"
 _ELSEWHERE = {  # names that other libraries have for fields
@@ -102,9 +102,8 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
         return hash((self.tile, self.stages))
 
     def __post_init__(self) -> None:
-        is_wgmma = isinstance(self.atom, str) and self.atom == WGMMA
-        if isinstance(self.tile, LeftOut) and not is_wgmma:
-            object.__setattr__(self, "tile", self._plain_tile)
+        if isinstance(self.tile, LeftOut) and not self.reader.chooses_tiles:
+            object.__setattr__(self, "tile", tuple(self.tile))
         for message in self._misfits():
             raise LaunchError(f"GemmConfig: {message}", help=self._help(message.partition(" ")[0]))
 
@@ -113,32 +112,32 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
         """Return the configuration without its epilogue."""
         return self if self.epilogue is None else replace(self, epilogue=None)
 
+    @cached_property
+    def reader(self) -> ConfigReader:
+        """What reads the configuration: the part of its path."""
+        return next(reader for reader in READERS if reader.reads(self.atom))
+
     @property
-    def _plain_tile(self) -> tuple[int, int, int]:
-        m, n, k = self.tile
-        return m, n, k
+    def path(self) -> str:
+        """The name of the path whose kernels the configuration is for."""
+        return self.reader.path
 
     @cached_property
     def tiling(self) -> Tiling:
-        if self.atom == WGMMA:
-            return WarpgroupTiling(self._plain_tile, self.stages, self.swap_ab, self.pingpong, self.stagger)
-        return WarpTiling(self.tile, self.warp, self.stages, self.atom)
+        return self.reader.tiling(self)
 
     @cached_property
     def tile_schedule(self) -> TileSchedule:
         return tile_schedule(self.schedule, self.split_k, self.reduction)
 
+    @cached_property
+    def label(self) -> str:
+        """The name of the configuration in tables of measured winners."""
+        return self.reader.label(self)
+
     def traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> Traits:
         """Return the traits of the kernel for such operands."""
-        if isinstance(self.tiling, WarpgroupTiling):
-            return warpgroup_traits_of(self.tiling, operands, self.tile_schedule, self.epilogue)
-        return self.warp_traits(operands, arch)
-
-    def warp_traits(self, operands: Operands = HALVES, arch: str = "sm_80") -> WarpTraits:
-        """Return the traits of the kernel on sm_80."""
-        atom = self.atom or usual_atom(operands.inputs, arch)
-        tiling = WarpTiling(self.tile, self.warp, self.stages, atom)
-        return traits_of(tiling, operands, self.tile_schedule, self.epilogue)
+        return self.reader.traits(self, operands, arch)
 
     def _help(self, field: str) -> str | None:
         """Return the remedy for an invalid field, if its message has none."""
@@ -165,25 +164,10 @@ rows; False to gather them in producer warps | True or False; only with "wgmma",
         atom: Any = self.atom
         if not isinstance(atom, str):
             yield f"atom is {atom!r}; it takes the name of a tensor core instruction"
-        yield from warpgroup_misfits(self) if self.atom == WGMMA else misfits(self)
+        yield from self.reader.misfits(self)
         reduction: Any = self.reduction
         if not isinstance(reduction, str) or reduction not in REDUCTIONS:
             yield f"reduction is {reduction!r}; it takes {either(map(quoted, REDUCTIONS))}"
-        if self.reduction == "cluster" and self.atom != WGMMA:
-            yield 'reduction is "cluster"; only blocks of "wgmma" add up in the shared memory of a cluster'
-        if isinstance(self.schedule, TileSchedule) and self.schedule.multicast != (1, 1) and self.atom != WGMMA:
-            yield f'schedule is {self.schedule!r}; only blocks of "wgmma" share TMA loads'
-        if self.swap_ab is not False and self.atom != WGMMA:
-            yield f"swap_ab is {self.swap_ab!r}; only wgmma takes the transposes of A and B"
-        if self.pingpong is not False and self.atom != WGMMA:
-            yield f"pingpong is {self.pingpong!r}; only warpgroups that multiply take turns at the tensor cores"
-        if (type(self.stagger) is not int or self.stagger != 0) and self.atom != WGMMA:
-            yield f"stagger is {self.stagger!r}; only warpgroups that multiply share tiles"
-        copies_rows: Any = self.copies_rows
-        if type(copies_rows) is not bool:
-            yield f"copies_rows is {copies_rows!r}; it takes True or False"
-        elif copies_rows and self.atom != WGMMA:
-            yield "copies_rows is True; only groups of rows by wgmma take copies, others gather rows always"
         yield from misfit_count("split_k", self.split_k, 1, "it takes 1 or more blocks a tile")
         try:
             schedule = tile_schedule(self.schedule, self.split_k, self.reduction)

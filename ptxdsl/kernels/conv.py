@@ -14,13 +14,13 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKernels, hashable
 from ptxdsl.kernels.call.elsewhere import public_convolution
-from ptxdsl.kernels.candidates.sm80 import DEEP
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.pixels import PixelCopies
+from ptxdsl.kernels.sm80.tiling import WarpTiling
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
@@ -33,7 +33,7 @@ from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import conv2d_parameters, extra_values
 
-USUAL = DEEP.warp_traits()
+USUAL = WarpTraits(WarpTiling((128, 128, 64), (64, 64), 3))
 
 
 @pd.kernel

@@ -40,7 +40,7 @@ from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.kernels.tiles.schedule import Walk, loaded_elsewhere
 from ptxdsl.kernels.traits.parameters import parameters, products_of
 
-USUAL, HOPPER = GemmConfig().warp_traits(), WarpgroupTraits(schedule=Strips())
+USUAL, HOPPER = WarpTraits(), WarpgroupTraits(schedule=Strips())
 
 
 @pd.kernel

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 
-from ptxdsl.kernels.candidates.candidate import label
 from ptxdsl.kernels.candidates.facts import ProductFacts, class_name
 from ptxdsl.kernels.candidates.sm90 import candidates_of_product
 from ptxdsl.kernels.choose.estimate import estimate
@@ -55,4 +54,4 @@ def test_the_table_has_the_best_where_the_estimate_misses_it(fit):
     assert fit.winners([case], RATES) == {}
     fast = case.us.index(max(case.us))
     case.us[fast] = 0.5 * min(case.us)
-    assert fit.winners([case], RATES) == {class_name(case.facts): label(case.candidates[fast].config)}
+    assert fit.winners([case], RATES) == {class_name(case.facts): case.candidates[fast].config.label}

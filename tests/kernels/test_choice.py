@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from ptxdsl.kernels.candidates.candidate import ALONE, label
+from ptxdsl.kernels.candidates.candidate import ALONE
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import CONVOLUTIONS, GROUPED, OF_HALVES, candidate
 from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
@@ -70,7 +70,7 @@ def test_every_candidate_fits_a_multiprocessor(name, kind):
             in_boxes = may_box and each.config.split_k == 1 and is_below
             for boxes in {False, in_boxes}:
                 stored = replace(operands, out_boxes=boxes)
-                assert each.config.traits(stored, "sm_90a").fits("sm_90a"), label(each.config)
+                assert each.config.traits(stored, "sm_90a").fits("sm_90a"), each.config.label
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -80,7 +80,7 @@ def test_the_list_is_short(shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_label_names_one_candidate(shape):
-    labels = [label(each.config) for each in candidates_of_product(product(*shape), 132)]
+    labels = [each.config.label for each in candidates_of_product(product(*shape), 132)]
     assert len({*labels}) == len(labels)
 
 
@@ -116,7 +116,7 @@ class TestEstimate:
     def test_rows_that_are_not_aligned_take_longer(self):
         assert (self.times(split_lines=(True, True)) >= self.times()).all()
 
-    @pytest.mark.parametrize("config", OF_HALVES[:4], ids=label)
+    @pytest.mark.parametrize("config", OF_HALVES[:4], ids=lambda config: config.label)
     def test_of_mma_sync(self, config):
         known = candidate(config, f16)
         times = [estimate(known, product(size, size, size), UNMEASURED) for size in (512, 1024, 2048, 4096, 8192)]
@@ -139,20 +139,20 @@ class TestWinners:
         facts = product(1024, 4096, 4096)
         ranked = ranked_products(facts, UNMEASURED)
         for _, config in ranked:
-            rates = replace(UNMEASURED, winners={class_name(facts): label(config)})
+            rates = replace(UNMEASURED, winners={class_name(facts): config.label})
             assert best(ranked, facts, rates)[1] == config
             assert choose_product(facts, rates, other_time=0.001) == config
 
     def test_all_of_a_class_have_its_winner(self):
         facts = product(1000, 4000, 4096)
         assert class_name(facts) == class_name(product(1024, 4096, 4090)) == "gemm 16 kk 1024x4096x4096"
-        winner = label(ranked_products(facts, UNMEASURED)[3][1])
+        winner = ranked_products(facts, UNMEASURED)[3][1].label
         rates = replace(UNMEASURED, winners={class_name(facts): winner})
-        assert label(choose_product(product(1024, 4096, 4090), rates)) == winner
+        assert choose_product(product(1024, 4096, 4090), rates).label == winner
 
     def test_a_winner_of_the_other_path(self):
         facts = product(64, 64, 64)
-        rates = replace(UNMEASURED, winners={class_name(facts): label(OF_HALVES[0])})
+        rates = replace(UNMEASURED, winners={class_name(facts): OF_HALVES[0].label})
         assert choose_product(facts, rates, other_time=1e6) is None
         assert choose_product(facts, rates) is not None  # there is no other path
 
@@ -164,7 +164,7 @@ class TestWinners:
     def test_a_caller_who_says_how_blocks_share_k_is_not_overruled(self):
         facts = product(256, 512, 8192)
         shared = next(each for _, each in ranked_products(facts, UNMEASURED) if each.split_k == 2)
-        rates = replace(UNMEASURED, winners={class_name(facts): label(shared)})
+        rates = replace(UNMEASURED, winners={class_name(facts): shared.label})
         assert choose_product(facts, rates).split_k == 2
         assert choose_product(facts, rates, sharing=WHOLE).split_k == 1
 
@@ -172,7 +172,7 @@ class TestWinners:
         facts = GroupFacts(64.0, 1408, 2048, 64, Operands(bf16, bf16, batches="strided"))
         ranked = ranked_groups(facts, UNMEASURED, pingpong=True)
         for _, config in ranked:
-            rates = replace(UNMEASURED, winners={class_name(facts, "ragged"): label(config)})
+            rates = replace(UNMEASURED, winners={class_name(facts, "ragged"): config.label})
             assert choose_groups(ranked, facts, rates, "ragged") == config
 
     def test_winners_of_another_gpu_do_not_count(self):
@@ -186,7 +186,7 @@ class TestWinners:
             kind, inputs, majors, *rest = name.split()
             if (kind, inputs, majors, len(rest)) == ("gemm", "16", "kk", 1):
                 facts = product(*map(int, rest[0].split("x")))
-                found.append(winner in {label(each.config) for each in candidates_of_product(facts, 132)})
+                found.append(winner in {each.config.label for each in candidates_of_product(facts, 132)})
         assert len(found) > 50 and sum(found) > 0.9 * len(found)
 
 

@@ -14,7 +14,8 @@ from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, Candidate, labelled
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
 from ptxdsl.kernels.product.operands import Operands, outputs
-from ptxdsl.kernels.sm80.tiling import MOST_REGISTERS
+from ptxdsl.kernels.product.words import WIDEST
+from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS, MOST_REGISTERS
 from ptxdsl.kernels.tiles.persistent import Persistent
 from ptxdsl.schedule import (
     PersistentScheduler,
@@ -82,14 +83,15 @@ def of_convolutions(inputs: Type, is_wide: bool) -> tuple[GemmConfig, ...]:
 
 
 @lru_cache(maxsize=4096)
-def candidate(config: GemmConfig, inputs: Type, persistent: bool = False) -> Candidate:
-    """A candidate of the sm_80 path for operands of such a type and the usual output."""
-    traits = config.warp_traits(Operands(inputs, outputs(inputs)[0]))
+def candidate(config: GemmConfig, inputs: Type, width: int = WIDEST, persistent: bool = False) -> Candidate:
+    """A candidate of the sm_80 path for operands of such a type, loaded by `width` bytes, and the usual output."""
+    traits = config.traits(Operands(inputs, outputs(inputs)[0]))
     m, n, k = config.tile
     row, warps = k * inputs.bytes, prod(traits.tiling.warps)
     registers = min(MOST_REGISTERS, traits.registers + (40 if persistent else sum(config.warp[:2]) // 4))
     resident = max(1, blocks_per_multiprocessor(traits.threads, registers, traits.shared_bytes))
-    return Candidate(config, resident, (m * row, n * row), warps * sum(config.warp[:2]) * row)
+    slow = width < LEAST_ASYNCHRONOUS
+    return Candidate(config, resident, (m * row, n * row), warps * sum(config.warp[:2]) * row, (slow, slow))
 
 
 def candidates_of_products(
@@ -104,7 +106,7 @@ def candidates_of_products(
     for config in known:
         if config.tile[0] >= rows or config.tile[1] >= columns:
             continue
-        whole = candidate(config, inputs)
+        whole = candidate(config, inputs, facts.operands.narrowest)
         yield whole if scheduled else replace(whole, config=_in_columns(config, m, n))
         if not scheduled:
             yield from _shared(whole, facts, multiprocessors, may_stream=width >= LEAST_STREAMED and along_k)
@@ -136,13 +138,13 @@ def candidates_of_convolutions(
                 slices * LEAST_CONV_ITERATIONS > iterations or slices * tiles > MOST_CONV_BLOCKS * multiprocessors
             )
             if split_k or slices == 1 or not is_short:
-                known = candidate(config, facts.operands.inputs)
+                known = candidate(config, facts.operands.inputs, facts.operands.narrowest)
                 yield replace(known, config=replace(config, split_k=slices))
 
 
 @lru_cache(maxsize=4096)
 def _fits(config: GemmConfig, inputs: Type, arch: str, scheduled: bool) -> bool:
-    traits = config.warp_traits(Operands(inputs, outputs(inputs)[0]))
+    traits = config.traits(Operands(inputs, outputs(inputs)[0]))
     if scheduled:
         staged = replace(traits.operands, c="separate")
         traits = replace(traits, operands=staged, schedule=Persistent(PersistentScheduler()))

@@ -57,6 +57,7 @@ MULTICAST_OF_THREE = (192, 160), (192, 176), (192, 192)
 MULTICAST_ITERATIONS, LEAST_OF_FOUR = 16, 80  # iterations; rows of A that four blocks share, and tiles along N
 # Columns of a tile with scales of blocks, by its rows: accumulators, products and scales have to be in registers
 BLOCK_SCALED, BLOCK_SCALED_OF_TWO, BLOCK_SCALED_SWAPPED = {64: 160, 128: 192}, {64: 64}, 32
+FROM_REGISTERS = 7.0  # microseconds, times columns, by which an iteration is longer whose first factor is loaded
 BLOCK_SCALED_WIDEST = 128, 256  # whose warpgroups multiply halves of the columns
 
 
@@ -335,7 +336,11 @@ def _candidate(
     extents = *tile, depth_of(facts.operands)
     config = GemmConfig(extents, stages=stages, atom=WGMMA, schedule=schedule, swap_ab=swap_ab, pingpong=pingpong)
     rows, columns = schedule.multicast if isinstance(schedule, ClusterStrips) else ALONE
-    return Candidate(config, resident, (tile[0] * LINE_BYTES / columns, tile[1] * LINE_BYTES / rows))
+    loaded, width = (tile[0] * LINE_BYTES / columns, tile[1] * LINE_BYTES / rows), tile[not swap_ab]
+    slow_a, slow_b = facts.split_lines if isinstance(facts, ProductFacts) else (False, False)
+    slow = slow_a and not isinstance(schedule, InterleavedStrips), slow_b
+    is_delayed = facts.operands.from_registers != "none" and width >= GROUP_ROWS
+    return Candidate(config, resident, loaded, slow=slow, delay=FROM_REGISTERS / width if is_delayed else 0.0)
 
 
 def _swapped_operands(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool) -> Operands:

@@ -11,23 +11,18 @@ from __future__ import annotations
 from math import ceil, prod
 
 from ptxdsl.kernels.candidates.candidate import Candidate
-from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts
 from ptxdsl.kernels.choose.rates import PathRates, Rates
-from ptxdsl.kernels.config import WGMMA
-from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
-from ptxdsl.kernels.tiles.interleaved import InterleavedStrips
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 from ptxdsl.schedule.arithmetic import ceil_div
 
 BLOCK_SCALING = 1.25  # times as long as math takes whose accumulators are promoted: 256 of 1024 issue cycles more
-FROM_REGISTERS = 7.0  # microseconds, times columns, by which an iteration is longer whose first factor is loaded
 
 
 def estimate(each: Candidate, facts: Facts, rates: Rates) -> float:
     """Return the microseconds that a candidate should take."""
-    config, path = each.config, rates.sm90 if each.config.atom == WGMMA else rates.sm80
+    config, path = each.config, rates.of(each.config)
     m, n, depth = config.tile
     size = prod(each.cluster)
     shares = config.split_k if config.reduction == "cluster" and config.split_k > 1 else size
@@ -54,26 +49,11 @@ def _iteration(each: Candidate, facts: Facts, path: PathRates) -> float:
     """The microseconds of an iteration of a block that is alone on a multiprocessor."""
     config, operands = each.config, facts.operands
     math = prod(config.tile) / path.of(operands.inputs)
-    if config.atom == WGMMA:
-        rows, columns = reversed(config.tile[:2]) if config.swap_ab else config.tile[:2]
-        math = max(math, rows // GROUP_ROWS * path.narrow + math / 2)
-        if operands.from_registers != "none" and columns >= GROUP_ROWS:
-            math += FROM_REGISTERS / columns
+    math = max(math, config.tile[config.swap_ab] // GROUP_ROWS * path.narrow + math / 2) + each.delay
     math *= BLOCK_SCALING if operands.has_block_scales else 1.0
-    slow_a, slow_b = _slowness(each, facts, path)
-    load = (each.loaded[0] * slow_a + each.loaded[1] * slow_b + each.fragments) / path.load
+    loaded = [bytes * (path.unaligned if slow else 1.0) for bytes, slow in zip(each.loaded, each.slow, strict=True)]
+    load = (sum(loaded) + each.fragments) / path.load
     return max(math, load) + path.overlap_lost * min(math, load)
-
-
-def _slowness(each: Candidate, facts: Facts, path: PathRates) -> tuple[float, float]:
-    """How many times as slowly rows of A and of B load: those that are not aligned."""
-    operands: Operands = facts.operands
-    if each.config.atom != WGMMA:
-        return (path.unaligned if operands.narrowest < LEAST_ASYNCHRONOUS else 1.0,) * 2
-    if not isinstance(facts, ProductFacts):
-        return 1.0, 1.0
-    is_slow_a = facts.split_lines[0] and not isinstance(each.config.schedule, InterleavedStrips)
-    return path.unaligned if is_slow_a else 1.0, path.unaligned if facts.split_lines[1] else 1.0
 
 
 def _sharing(each: Candidate, path: PathRates, together: int) -> float:

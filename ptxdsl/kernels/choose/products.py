@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
 
-from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, IN_ROWS, Candidate, label
+from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, IN_ROWS, Candidate
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import candidate, candidates_of_convolutions, candidates_of_products, of_groups
 from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_groups, candidates_of_product
@@ -36,7 +36,7 @@ def winner(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[
     """Return the measured winner of the shape class, if it is among the candidates. Its time is 0: no estimate
     outdoes a measurement."""
     wanted = measured_label(facts, rates, form)
-    return next(((0.0, config) for _, config in ranked if wanted and label(config) == wanted), None)
+    return next(((0.0, config) for _, config in ranked if wanted and config.label == wanted), None)
 
 
 def measured_label(facts: Facts, rates: Rates, form: str = "") -> str:
@@ -91,7 +91,9 @@ def ranked_by_warps(
 
 def time_by_warps(config: GemmConfig, facts: ProductFacts, rates: Rates) -> float:
     """Return the microseconds that a configuration of the sm_80 path should take."""
-    known = replace(candidate(replace(config, split_k=1), facts.operands.inputs), config=config)
+    known = replace(
+        candidate(replace(config, split_k=1), facts.operands.inputs, facts.operands.narrowest), config=config
+    )
     return estimate(known, _at_least_one(facts), rates)
 
 
@@ -104,7 +106,9 @@ def ranked_groups_by_warps(facts: Facts, arch: str, operands: Operands, schedule
     """Return the configurations of the sm_80 path, without a schedule, with their estimates, the fastest first."""
     known = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
     fitting = [each for each in known if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
-    return rank([candidate(each, operands.inputs, persistent=True) for each in fitting], facts, rates)
+    return rank(
+        [candidate(each, operands.inputs, facts.operands.narrowest, persistent=True) for each in fitting], facts, rates
+    )
 
 
 def ranked_groups(facts: Facts, rates: Rates, pingpong: bool = False) -> Ranked:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import NamedTuple
 
-from ptxdsl.kernels.candidates.candidate import label
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 
 CLOSE, MOST = 3.0, 24  # times the least estimate; candidates that are timed
@@ -22,12 +21,12 @@ class TuningCandidate(NamedTuple):
     def label(self) -> str:
         """The name of the configuration in tables of measured winners, with the copies before it."""
         copies = [f"copies of {' and '.join(self.copied)}"] if self.copied else []
-        return ", ".join([*copies, label(self.config)])
+        return ", ".join([*copies, self.config.label])
 
     @property
     def kind(self) -> str:
         """The kind of its kernel: the words of its label."""
-        words = [word for word in label(self.config).split() if not any(map(str.isdigit, word))]
+        words = [word for word in self.config.label.split() if not any(map(str.isdigit, word))]
         return " ".join([self.config.atom, *words])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxdsl import driver
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import Type
 
 FOLDER = Path(__file__).parent
@@ -100,6 +101,11 @@ class Rates:
     @property
     def multiprocessors(self) -> int:
         return self.gpu.multiprocessors
+
+    def of(self, config: GemmConfig) -> PathRates:
+        """The rates of the path of a configuration."""
+        rates: PathRates = getattr(self, config.path)
+        return rates
 
     def on(self, gpu: Gpu) -> Rates:
         """The rates of another GPU, scaled by its clock and memory. Its winners are not known."""

@@ -21,6 +21,7 @@ from ptxdsl.layout import TiledMma
 class WarpTraits(Traits):
     """Traits whose tiling is a WarpTiling."""
 
+    path = "sm80"
     tiling: WarpTiling = field(default_factory=WarpTiling)
 
     def __post_init__(self) -> None:

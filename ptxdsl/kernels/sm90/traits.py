@@ -28,6 +28,7 @@ SHARE_ROWS = 32  # of a box of A if the rows of a group are divided evenly among
 class WarpgroupTraits(Traits):
     """Traits whose tiling is a WarpgroupTiling."""
 
+    path = "sm90"
     tiling: WarpgroupTiling = field(default_factory=WarpgroupTiling)
 
     @cached_property

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ptxdsl.cached import cached_property
 from ptxdsl.errors import LaunchError
@@ -64,9 +64,11 @@ class Traits:
     """A kernel is specialised for its tiling, the properties of its operands, a tile schedule and an epilogue, a
     function of each element of alpha·a@b + beta·c and of `operands.extras`. Everything else follows from these.
 
-    Each path derives from it what its tiling adds. Raises LaunchError if the tiling does not support the types.
+    Each path derives from it what its tiling adds; `path` is its name. Raises LaunchError if the tiling does not
+    support the types.
     """
 
+    path: ClassVar[str]
     tiling: Tiling
     operands: Operands = field(default_factory=Operands)
     schedule: TileSchedule = USUAL

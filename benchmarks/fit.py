@@ -149,7 +149,7 @@ def problem(rng: random.Random, kind: str, rates: Rates, arch: str) -> Problem:
     if kind == "product":
         sizes = ((extent(rng, 8, 8192), extent(rng, 64, 16384), extent(rng, 64, 16384, 16) + (width < 16)),)
         facts = ProductFacts(*sizes[0], 1, operands)
-        every = list(candidates_of_products(facts, arch, rates.multiprocessors, width, True))
+        every = list(candidates_of_products(facts, arch, rates.multiprocessors))
         return Problem(
             kind, name, sizes, width, facts, sample(rng, every), functools.partial(of_product, inputs, *sizes[0])
         )

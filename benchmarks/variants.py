@@ -257,8 +257,8 @@ def error(kind: str, problem: Problem, launch: Launch, arrays: tuple[Any, ...], 
 def lines_copied(copies: tuple[bool, bool], config: GemmConfig) -> Iterator[None]:
     """Within, gemm() copies the lines of A and of B, or of one, and takes a configuration for the product of these."""
     CALLS.clear()
-    copied, chosen = property(lambda selection: LineCopies(*copies, 0.0)), (lambda selection, copies: config)
-    with mock.patch.object(Selection, "line_copies", copied), mock.patch.object(Selection, "config_with", chosen):
+    chosen = lambda selection: (config, LineCopies(*copies, 0.0))  # noqa: E731
+    with mock.patch.object(Selection, "chosen", chosen):
         yield
     CALLS.clear()
 

@@ -67,6 +67,7 @@ ROOMS = {
         {"matrices"},
         {"launching"},
         {"scales"},
+        {"paths"},
         {"products", "tuned"},
         {"call"},
         {"groups", "convolutions"},

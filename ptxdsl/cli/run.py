@@ -79,4 +79,4 @@ def _usual(options: argparse.Namespace) -> GemmConfig:
         return GemmConfig(tile=(128, 128, 128), atom=WGMMA)
     inputs = TYPES[options.dtype]
     facts = ProductFacts(options.m, options.n, options.k, 1, Operands(inputs, outputs(inputs)[0]))
-    return ranked_by_warps(facts, "sm_90", rates_of(), 16, True, scheduled=True)[0][1]
+    return ranked_by_warps(facts, "sm_90", rates_of(), scheduled=True)[0][1]

@@ -15,7 +15,8 @@ from ptxdsl.errors import LaunchError, called_elsewhere, public_class
 from ptxdsl.kernels.product.operands import FLOATS, SUMS, Operands, either, quoted
 from ptxdsl.kernels.sm80.reading import WarpConfigs
 from ptxdsl.kernels.sm80.tiling import atom_of, misfit_count, nearest_warp
-from ptxdsl.kernels.sm90.reading import WGMMA, WarpgroupConfigs
+from ptxdsl.kernels.sm90.reading import WGMMA as WGMMA
+from ptxdsl.kernels.sm90.reading import WarpgroupConfigs
 from ptxdsl.kernels.tiles.resolve import REDUCTIONS, Misfit, Schedule, tile_schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.reading import ConfigReader

@@ -237,5 +237,5 @@ def test_the_sm_80_path_has_a_candidate_for_every_width():
     for width in (1, 2, 4, 8, 16):
         inputs = s8 if width == 1 else f16
         operands = Operands(inputs, s32 if inputs is s8 else f16, a_bytes=width, b_bytes=width)
-        assert ranked_by_warps(product(100, 100, 100, operands=operands), "sm_80", UNMEASURED, width, True)
+        assert ranked_by_warps(product(100, 100, 100, operands=operands), "sm_80", UNMEASURED)
     assert {8, 16, 32, 64} == {*CONVOLUTIONS}

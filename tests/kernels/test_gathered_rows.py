@@ -10,8 +10,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged as call
-from ptxdsl.kernels.call.groups.tiles import with_copies
 from ptxdsl.kernels.call.matrix import array_argument, matrix
+from ptxdsl.kernels.call.paths.groups import with_copies
 from ptxdsl.kernels.call.products.lines import copied_rows
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import per_row

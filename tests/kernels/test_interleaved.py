@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
+from ptxdsl.kernels.call.paths.tma import interleaved
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.tma import interleaved
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add
 from ptxdsl.kernels.gemm import gemm

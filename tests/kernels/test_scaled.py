@@ -14,9 +14,9 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call import scales as scales_call
 from ptxdsl.kernels.call.groups import ragged as call
-from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
+from ptxdsl.kernels.call.paths.groups import in_boxes
 from ptxdsl.kernels.call.products import lines, scheduled
 from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.candidates.facts import GroupFacts

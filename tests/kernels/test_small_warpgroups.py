@@ -204,7 +204,7 @@ def test_refusals(which):
 class TestChoice:
     def chosen(self, m, n, k, **how):
         a, b = zeros(m, k, np.float16), zeros(n, k, np.float16).T
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**how), takes_warpgroups=True)
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**how))
 
     @pytest.mark.parametrize("m", [1, 16, 32])
     def test_few_rows_are_swapped(self, m):
@@ -226,7 +226,7 @@ class TestChoice:
 
     def test_batches_do_not_share_k(self):
         a, b = np.zeros((2, 16, 8192), np.float16), np.zeros((2, 512, 8192), np.float16).swapaxes(1, 2)
-        traits = traits_of(problem_of(a, b, None, None, 0.0), Choice(), takes_warpgroups=True)
+        traits = traits_of(problem_of(a, b, None, None, 0.0), Choice())
         assert traits.schedule.cluster is None and not traits.schedule.shares
 
     def test_a_schedule_of_the_caller_replaces_what_is_chosen(self):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.paths.tma import streaming, with_tma
 from ptxdsl.kernels.call.products import tma
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.products.tma import streaming, with_tma
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
@@ -29,7 +29,7 @@ def streamed_of(m, n, k, batches=(), config=TILE):
     """The operand that is streamed of a product of bf16."""
     a, b, out = (np.empty((*batches, *shape), ml_dtypes.bfloat16) for shape in ((m, k), (n, k), (m, n)))  # not touched
     problem = problem_of(a, b.swapaxes(-1, -2), None, out, 0.0)
-    traits = traits_of(problem, Choice(config), takes_warpgroups=True)
+    traits = traits_of(problem, Choice(config))
     return streaming(problem, traits, CACHE).operands.streamed
 
 
@@ -60,7 +60,7 @@ def test_batches_and_the_sm_80_path_stream_none():
     assert streamed_of(200, 4096, 4096, batches=(2,)) == "none"
     a, b = np.zeros((200, 64), np.float16), np.zeros((64, 200), np.float16)
     problem = problem_of(a, b, None, np.zeros((200, 200), np.float16), 0.0)
-    traits = traits_of(problem, Choice(GemmConfig()), takes_warpgroups=True)
+    traits = traits_of(problem, Choice(GemmConfig()))
     assert with_tma(problem, traits) == (problem, traits)
 
 

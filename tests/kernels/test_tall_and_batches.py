@@ -28,7 +28,7 @@ def chosen(*shape):
     *batches, m, n, k = shape
     a, b, out = (placed((*batches, *extents), np.float16) for extents in ((m, k), (n, k), (m, n)))
     problem = problem_of(a, b.swapaxes(-1, -2), None, out, 0.0)
-    return traits_of(problem, Choice(), takes_warpgroups=True)
+    return traits_of(problem, Choice())
 
 
 @pytest.mark.parametrize(

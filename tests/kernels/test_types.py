@@ -226,7 +226,7 @@ def test_a_configuration_keeps_its_atom(rng):
 def test_what_is_chosen_fits_the_gpu(arch, inputs):
     for m, n, k in product([1, 100, 5000], repeat=3):
         operands = Operands(inputs, outputs(inputs)[0])
-        for _, chosen in ranked_by_warps(ProductFacts(m, n, k, 1, operands), arch, rates_of(), 16, True):
+        for _, chosen in ranked_by_warps(ProductFacts(m, n, k, 1, operands), arch, rates_of()):
             chosen.traits(operands, arch).check(arch)
 
 

@@ -286,7 +286,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
 class TestChoice:
     def chosen(self, inputs, m, n, k, orders=("C", "F")):
         a, b = np.zeros((m, k), NAMES[inputs], orders[0]), np.zeros((k, n), NAMES[inputs], orders[1])
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(), takes_warpgroups=True)
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice())
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):

@@ -184,7 +184,7 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, boxes, c):
 class TestChoice:
     def chosen(self, m, n, k, order="C"):
         a, b = np.zeros((m, k), np.float16, order), np.zeros((k, n), np.float16)
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(), takes_warpgroups=True)
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice())
 
     def test_large_products_go_by_warpgroups(self):
         traits = self.chosen(1024, 2048, 512)

@@ -81,7 +81,7 @@ class Draw:
     def tiles_of(self, problem: GemmProblem, epilogue: Callable[..., Any] | None = None) -> GemmConfig | None:
         """One of those that the choice for a product is made of, as it may be tuned to, or None: the best. Of float32,
         whose copies are rounded where it is tuned, one of those that a caller may ask for."""
-        selection = Selection(problem.row_major, Choice(epilogue=epilogue), True)
+        selection = Selection(problem.row_major, Choice(epilogue=epilogue))
         if problem.a.type is f32:
             return self.candidate(ranked_products(selection.facts, selection.rates))
         return self.tuned(candidates_of(selection))

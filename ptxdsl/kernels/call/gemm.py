@@ -5,13 +5,14 @@ from __future__ import annotations
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.batched import BatchCall, is_list
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.lines import LineCopies, with_k
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import GemmConfig
 
 
 def product(call: PublicCall) -> CheckedCall:
@@ -30,8 +31,8 @@ class GemmCall(CheckedCall):
         (out, a, b, c, *_), choice = call.arrays, call.choice
         self.kernels, self.choice, self.factors = call.kernels, choice, call.factors
         problem = problem_of(a, b, c, out, call.beta, choice.epilogue, call.operands).scaled(call.alpha)
-        asks_wgmma = isinstance(choice.config, GemmConfig) and choice.config.atom == WGMMA
-        problem = with_k(problem, asks_wgmma)
+        asks_tma = isinstance(choice.config, GemmConfig) and path_of(choice.config).uses_tma
+        problem = with_k(problem, asks_tma)
         self.out, self.problem = problem.out.owner, problem.row_major
         self.selection = Selection(self.problem, choice)
 

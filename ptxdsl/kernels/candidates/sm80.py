@@ -87,7 +87,7 @@ def candidate(config: GemmConfig, inputs: Type, width: int = WIDEST, persistent:
     """A candidate of the sm_80 path for operands of such a type, loaded by `width` bytes, and the usual output."""
     traits = config.traits(Operands(inputs, outputs(inputs)[0]))
     m, n, k = config.tile
-    row, warps = k * inputs.bytes, prod(traits.tiling.warps)
+    row, warps = k * inputs.bytes, prod(traits.accumulators.warps)
     registers = min(MOST_REGISTERS, traits.registers + (40 if persistent else sum(config.warp[:2]) // 4))
     resident = max(1, blocks_per_multiprocessor(traits.threads, registers, traits.shared_bytes))
     slow = width < LEAST_ASYNCHRONOUS
@@ -95,18 +95,19 @@ def candidate(config: GemmConfig, inputs: Type, width: int = WIDEST, persistent:
 
 
 def candidates_of_products(
-    facts: ProductFacts, arch: str, multiprocessors: int, width: int, along_k: bool, scheduled: bool = False
+    facts: ProductFacts, arch: str, multiprocessors: int, scheduled: bool = False
 ) -> Iterator[Candidate]:
     """The candidates of the sm_80 path: whole tiles, slices of K while all blocks are resident, and stream-K. With
     `scheduled` the caller assigns tiles to blocks, and tiles leave room for what persistent blocks stage."""
-    inputs, (m, n) = facts.operands.inputs, facts[:2]
+    operands, (m, n) = facts.operands, facts[:2]
+    inputs, width, along_k = operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k"
     known = [config for config in of_products(inputs, width, along_k) if _fits(config, inputs, arch, scheduled)]
     least = min((config.tile for config in known), key=lambda tile: prod(tile[:2]))
     rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
     for config in known:
         if config.tile[0] >= rows or config.tile[1] >= columns:
             continue
-        whole = candidate(config, inputs, facts.operands.narrowest)
+        whole = candidate(config, inputs, width)
         yield whole if scheduled else replace(whole, config=_in_columns(config, m, n))
         if not scheduled:
             yield from _shared(whole, facts, multiprocessors, may_stream=width >= LEAST_STREAMED and along_k)

@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
-from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, depth_of
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.product.words import WIDEST
@@ -103,11 +103,11 @@ def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sh
     return [each for each in known if _has_registers(each, facts)]
 
 
-def candidates_of_groups(facts: Facts, pingpong: bool = False) -> list[Candidate]:
+def candidates_of_groups(facts: Facts) -> list[Candidate]:
     """The candidates of groups of rows and of lists, whose persistent blocks draw their tiles."""
     operands, known = facts.operands, []
     shapes = [(tile, False) for tile in GROUPED]
-    shapes += [(tile, True) for tile in GROUPED_PINGPONG if pingpong and operands.inputs in TURNED]
+    shapes += [(tile, True) for tile in GROUPED_PINGPONG if isinstance(facts, GroupFacts) and operands.inputs in TURNED]
     for tile, in_turns in shapes:
         stages = stages_of((*tile, depth_of(operands)), operands, pingpong=in_turns)
         if stages >= LEAST_STAGES:

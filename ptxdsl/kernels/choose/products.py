@@ -80,20 +80,16 @@ def time_of_product(facts: ProductFacts, rates: Rates) -> float:
     return min((time for time, _ in ranked_products(facts, rates)), default=inf)
 
 
-def ranked_by_warps(
-    facts: ProductFacts, arch: str, rates: Rates, width: int, along_k: bool, scheduled: bool = False
-) -> Ranked:
-    """Return the configurations of the sm_80 path with their estimates, the fastest first. `width` is the bytes of the
-    narrowest load, and `along_k` says that both operands are K-major."""
+def ranked_by_warps(facts: ProductFacts, arch: str, rates: Rates, scheduled: bool = False) -> Ranked:
+    """Return the configurations of the sm_80 path with their estimates, the fastest first."""
     known = _at_least_one(facts)
-    return rank(candidates_of_products(known, arch, rates.multiprocessors, width, along_k, scheduled), known, rates)
+    return rank(candidates_of_products(known, arch, rates.multiprocessors, scheduled), known, rates)
 
 
 def time_by_warps(config: GemmConfig, facts: ProductFacts, rates: Rates) -> float:
     """Return the microseconds that a configuration of the sm_80 path should take."""
-    known = replace(
-        candidate(replace(config, split_k=1), facts.operands.inputs, facts.operands.narrowest), config=config
-    )
+    whole = candidate(replace(config, split_k=1), facts.operands.inputs, facts.operands.narrowest)
+    known = replace(whole, config=config)
     return estimate(known, _at_least_one(facts), rates)
 
 
@@ -104,16 +100,15 @@ def ranked_convolutions(facts: ProductFacts, rates: Rates, is_wide: bool, split_
 
 def ranked_groups_by_warps(facts: Facts, arch: str, operands: Operands, schedule: TileSchedule, rates: Rates) -> Ranked:
     """Return the configurations of the sm_80 path, without a schedule, with their estimates, the fastest first."""
-    known = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
-    fitting = [each for each in known if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
-    return rank(
-        [candidate(each, operands.inputs, facts.operands.narrowest, persistent=True) for each in fitting], facts, rates
-    )
+    every = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
+    fitting = [each for each in every if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
+    known = [candidate(each, operands.inputs, operands.narrowest, persistent=True) for each in fitting]
+    return rank(known, facts, rates)
 
 
-def ranked_groups(facts: Facts, rates: Rates, pingpong: bool = False) -> Ranked:
+def ranked_groups(facts: Facts, rates: Rates) -> Ranked:
     """Return the configurations of the sm_90a path, without a schedule, with their estimates, the fastest first."""
-    ranked = rank(candidates_of_groups(facts, pingpong), facts, rates)
+    ranked = rank(candidates_of_groups(facts), facts, rates)
     return [(time, specialise(config, schedule=GemmConfig.schedule)) for time, config in ranked]
 
 

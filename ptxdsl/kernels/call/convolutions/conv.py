@@ -15,8 +15,9 @@ from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of
 from ptxdsl.kernels.call.convolutions.windows import check_windows, misfits, window_facts, window_misfits, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument, describe_type
+from ptxdsl.kernels.call.paths.kernel import is_read_by_wgmma
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_is_config, is_read_by_wgmma
+from ptxdsl.kernels.call.products.configure import Choice, check_is_config
 from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
@@ -167,7 +168,8 @@ def _is_open(problem: Convolution, choice: Choice) -> bool:
         return target(problem.device_stream[0]) == ARCH
     is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
     is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
-    return is_read and choice.split_k in (None, 1) and Selection(product, choice).may_take_warpgroups
+    is_known = choice.split_k in (None, 1) and Selection(product, choice).sharing is not None
+    return is_read and is_known and target(device) == ARCH
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:

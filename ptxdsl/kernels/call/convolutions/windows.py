@@ -12,8 +12,9 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.convolutions.problem import Convolution, visits_all_in_order
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
+from ptxdsl.kernels.call.paths.kernel import check_copies
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_copies
+from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import facts_of

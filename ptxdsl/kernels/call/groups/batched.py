@@ -17,30 +17,23 @@ from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups import grouped
+from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
-    faster_by_wgmma,
     list_plan,
     needs_wgmma,
-    traits_by_wgmma,
+    request_of,
 )
 from ptxdsl.kernels.call.groups.lists import NO_SCHEDULE, ListPlan, ProblemTable
-from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, are_lists_mappable
+from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, unmappable_lists
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
+from ptxdsl.kernels.call.paths.kernel import by_wgmma, configure
+from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, select
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
-from ptxdsl.kernels.call.products.configure import (
-    Choice,
-    by_wgmma,
-    check_is_config,
-    check_not_split,
-    configure,
-    facts,
-    narrower,
-)
+from ptxdsl.kernels.call.products.configure import Choice, check_is_config, check_not_split, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
@@ -66,7 +59,7 @@ def selection_of(group: ProblemGroup, choice: Choice) -> Selection:
     first = GemmProblem(_first(a), _first(b), _first(c) if c else None, _first(out))
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, first.n)
     operands = facts(a, b, c, out, widths, in_place=group.in_place, batches="listed")
-    return Selection(first, choice, takes_warpgroups=False, all_operands=operands)
+    return Selection(first, choice, [path for path in PATHS if not path.uses_tma], operands)
 
 
 def _first(operand: Matrices) -> Matrix:
@@ -157,15 +150,15 @@ class BatchCall(CheckedCall):
         """Return the launch; None if there is nothing to write."""
         selection = replace(self.selection, choice=self.choice._replace(config=config))
         first, choice = selection.problem, selection.choice
-        by_wgmma = _traits_by_wgmma(self.problem, choice)
-        if by_wgmma is not None:
-            check_factors(self.factors, by_wgmma)
-            return list_plan(_group_kernels(), self.listed, by_wgmma, self.lists)
+        traits = grouped_traits(self.problem, choice)
+        if traits is not None:
+            check_factors(self.factors, traits)
+            return list_plan(_group_kernels(), self.listed, traits, self.lists)
         traits = configure(selection.config(), selection.operands, self.device_stream[0])
         check_factors(self.factors, traits)
         if not first.m or not first.n:
             return None
-        kernel = self.kernels.warps
+        kernel = self.kernels.of(traits)
         launch = scheduled.schedule(first, traits, kernel)
         addresses = np.stack([operand.pointers for operand in self.problem.operands]).view(np.uint64)
         table = ProblemTable(addresses.T, (0, 1, 2, 3), by_column=True)
@@ -205,14 +198,14 @@ def _group_kernels() -> Kernels:
     return kernels
 
 
-def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
-    """Return the traits of the grouped kernel on sm_90a if row-major lists use it; None if they use the sm_80 path, as
-    with a schedule of the caller.
+def grouped_traits(group: ProblemGroup, choice: Choice) -> Traits | None:
+    """Return the traits of the grouped kernel if row-major lists use it: on paths that load with TMA, where products
+    with lists have no kernel. None for other paths, as with a schedule of the caller.
 
     Raises LaunchError for options that the grouped kernel does not support.
     """
     check_is_config(choice.config)
-    needs = needs_wgmma(group, choice.config)
+    needs, request = needs_wgmma(group, choice.config), request_of(group, epilogue=choice.epilogue)
     said = choice.of(choice.config or (BY_WGMMA if needs else GemmConfig()))
     is_dealt = said.schedule == ROWS_OF_EIGHT and said.split_k == 1
     if needs and not is_dealt:
@@ -223,27 +216,26 @@ def _traits_by_wgmma(group: ProblemGroup, choice: Choice) -> Traits | None:
             help=f"leave schedule out{otherwise}",
         )
     if needs:
-        config = choice.config and specialise(said, reduction=GemmConfig.reduction)
-        return traits_by_wgmma(group, config, choice.epilogue)
-    if choice.config is not None or not is_dealt:
+        return grouped(choice.config and specialise(said, reduction=GemmConfig.reduction), request)
+    if choice.config is not None or not is_dealt or not path_of(select(request)[0]).uses_tma:
         return None
-    return faster_by_wgmma(group, epilogue=choice.epilogue)
+    return grouped(None, request)
 
 
 def class_of_lists(group: ProblemGroup) -> str:
     """Return what the path of lists depends on besides the shape class of their products."""
-    return f"listed mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
+    return f"listed mapped {not any(unmappable_lists(group))}, boxed {are_lists_boxed(group)}"
 
 
 def candidates_by_wgmma(group: ProblemGroup, choice: Choice) -> list[tuple[float, TuningCandidate]]:
     """Return the candidates on sm_90a with the expected microseconds; none if the caller sets a schedule."""
-    known = grouped.candidates_of(group, "device", False)
-    return [(time, each) for time, each in known if each.config.atom == WGMMA and _goes(group, choice, each.config)]
+    known = grouped_calls.candidates_of(group, "device", False)
+    return [(time, each) for time, each in known if path_of(each.config).uses_tma and _goes(group, choice, each.config)]
 
 
 def _goes(group: ProblemGroup, choice: Choice, config: GemmConfig) -> bool:
     """Return True if a configuration suits the options of the caller and the GPU."""
     try:
-        return _traits_by_wgmma(group, choice._replace(config=config)) is not None
+        return grouped_traits(group, choice._replace(config=config)) is not None
     except Error:
         return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -16,38 +16,31 @@ from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.lists import ListPlan, ProblemTable
-from ptxdsl.kernels.call.groups.ragged import in_boxes
 from ptxdsl.kernels.call.groups.table import ADDRESSES, SHARES, Deal, deal, describe
-from ptxdsl.kernels.call.groups.tiles import in_pairs, in_shares, scheduled, with_shares
 from ptxdsl.kernels.call.groups.warpgroups import (
     ListValues,
     are_lists_boxed,
-    are_lists_mappable,
     begins_early,
-    check_lists_mappable,
     deal_longest_first,
+    unmappable_lists,
     widen_single_lines,
 )
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
-from ptxdsl.kernels.call.matrix import describe_type
-from ptxdsl.kernels.call.products.configure import by_wgmma, configure, facts, narrower
+from ptxdsl.kernels.call.paths.kernel import by_wgmma
+from ptxdsl.kernels.call.paths.path import GroupRequest, Path
+from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, trials
+from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
-from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Epilogue
-from ptxdsl.kernels.product.operands import FP8, Operands, takes_wgmma
-from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.product.operands import Operands, takes_wgmma
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
-from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
-from ptxdsl.types import f32
 
 MOST_FEW_ROWS = 128  # rows of problems on average, of which equal shares gain nothing
 
@@ -93,7 +86,7 @@ class GroupedCall(CheckedCall):
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
         group = self.problem
-        read = f"mapped {are_lists_mappable(group)}, boxed {are_lists_boxed(group)}"
+        read = f"mapped {not any(unmappable_lists(group))}, boxed {are_lists_boxed(group)}"
         said = self.schedule, self.sort, self.balance
         return f"{class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
 
@@ -115,51 +108,53 @@ def list_plan(
     problems = listed.row_major
     if not problems.out.shapes.all(axis=1).any():
         return None
-    kernel, (device, _) = kernels.of(traits), problems.device_stream
-    rows, early = describe(problems), True
-    constants: Mapping[str, Any] = {"traits": traits}
+    kernel, rows = kernels.of(traits), describe(problems)
     values: Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters]
-    if isinstance(traits, WarpgroupTraits):
-        dealt = deal_longest_first(
-            problems.shapes, traits, resident_blocks(kernel, traits.threads, device, traits=traits)
-        )
-        widen_single_lines(rows, problems)
-        rows[:, SHARES] = dealt.shares
-        values = ListValues(traits, problems, dealt.blocks)
-        early = begins_early(problems.shapes, traits, dealt)
-    else:
-        made_for, dealt = deal_of(kernel, problems, traits, device, mode, sort)
-        values, constants = partial(_values, made_for, dealt, len(problems.shapes)), made_for
-        traits = made_for["traits"]
+    constants, dealt, values, early = _DEALS[traits.path](kernel, problems, traits, rows, mode, sort)
     table = ProblemTable(rows if dealt.order is None else rows[dealt.order], ADDRESSES, dealt.order)
     return ListPlan(
-        kernel, dealt.blocks, traits.threads, constants, listed, lists, table, values, dealt.table, begins_early=early
+        kernel, dealt.blocks, constants["traits"].threads, constants, listed, lists, table, values, dealt.table, early
     )
 
 
 def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of both paths for row-major problems of the shape class, with the expected
+    """Return the configurations of all paths for row-major problems of the shape class, with the expected
     microseconds."""
-    known = replace(_list_facts(group), sizes=class_of_list(_list_facts(group)).sizes)
     if not group.out.shapes.all(axis=1).any():
         return []
-    ranked = [] if takes_wgmma(group.a.type, group.out.type) else _ranked_by_warps(group, known, balanced)
-    if schedule == "device" and not balanced and _may_take_wgmma(group):
-        ranked += ranked_groups(known, rates_of(group.device_stream[0]))
-    shared = with_shares(ranked, lambda config: _in_shares(group, config, known))
-    return [(time, TuningCandidate(config)) for time, config in shared]
+    request = request_of(group, balanced, sizes=class_of_list(_list_facts(group)).sizes)
+    return trials(request, paths_of(schedule, balanced))
 
 
-def _ranked_by_warps(group: ProblemGroup, known: ListFacts, balanced: bool) -> Ranked:
-    """Return the configurations of the sm_80 path with the expected microseconds."""
-    device, _ = group.device_stream
-    return ranked_groups_by_warps(known, target(device), known.operands, _usual(group, balanced), rates_of(device))
+def request_of(
+    group: ProblemGroup,
+    balanced: bool = False,
+    epilogue: Epilogue | None = None,
+    sizes: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+) -> GroupRequest:
+    """Return what the paths are asked for: kernels of row-major problems, or of problems of other sizes like them. With
+    few rows half-empty tiles are as good as equal shares: loads take longer than the wgmmas."""
+    known, boxed = _list_facts(group), are_lists_boxed(group)
+    known = known if sizes is None else replace(known, sizes=sizes)
+    m, n, _ = known.sizes
+    cut = replace(known, operands=replace(known.operands, out_boxes=boxed))
+    return GroupRequest(
+        "grouped_gemm",
+        known,
+        group.device_stream[0],
+        obstacles=tuple(unmappable_lists(group)),
+        usual=AHEAD if group.c is None and not balanced else IN_TURN,
+        epilogue=epilogue,
+        boxed=boxed,
+        shares=cut if (m * n).sum() > MOST_FEW_ROWS * n.sum() else None,
+        extents=_sizes(group)[:2],
+    )
 
 
-def _may_take_wgmma(group: ProblemGroup) -> bool:
-    """Return True if TMA can load the matrices, and wgmma truncates none of their bits."""
-    is_rounded = group.a.type is f32
-    return target(group.device_stream[0]) == ARCH and not is_rounded and are_lists_mappable(group)
+def paths_of(schedule: str, balanced: bool) -> list[Path]:
+    """Return the paths whose kernels deal tiles so: those of wgmma do it while they run."""
+    is_dealt = schedule == "device" and not balanced
+    return [path for path in PATHS if is_dealt or not path.uses_tma]
 
 
 def _list_facts(group: ProblemGroup) -> ListFacts:
@@ -172,6 +167,32 @@ def _facts_of(group: ProblemGroup) -> Operands:
     a, b, c, out = group.a, group.b, group.c, group.out
     widths = a.widest(a.lengths), b.widest(b.lengths), narrower(out, c, out.shapes[:, 1])
     return facts(a, b, c, out, widths, in_place=group.in_place)
+
+
+def _dealt_by_warps(
+    kernel: Kernel, problems: ProblemGroup, traits: Traits, rows: np.ndarray, mode: str, sort: bool
+) -> Dealt:
+    """Return how tiles are dealt to blocks of warps."""
+    constants, dealt = deal_of(kernel, problems, traits, problems.device_stream[0], mode, sort)
+    return constants, dealt, partial(_values, constants, dealt, len(problems.shapes)), True
+
+
+def _dealt_by_warpgroups(
+    kernel: Kernel, problems: ProblemGroup, traits: Any, rows: np.ndarray, mode: str, sort: bool
+) -> Dealt:
+    """Return how tiles are dealt to blocks of warpgroups, the longest K first, and complete the table of problems."""
+    device, _ = problems.device_stream
+    resident = resident_blocks(kernel, traits.threads, device, traits=traits)
+    dealt = deal_longest_first(problems.shapes, traits, resident)
+    widen_single_lines(rows, problems)
+    rows[:, SHARES] = dealt.shares
+    early = begins_early(problems.shapes, traits, dealt)
+    return {"traits": traits}, dealt, ListValues(traits, problems, dealt.blocks), early
+
+
+Dealt: TypeAlias = tuple[Any, Deal, Callable[[Any, Any, tuple[float, ...], int | None, int], Parameters], bool]
+"""The constants of a kernel, its tiles, its parameters, and whether its blocks begin early."""
+_DEALS: dict[str, Callable[..., Dealt]] = {"sm80": _dealt_by_warps, "sm90": _dealt_by_warpgroups}
 
 
 def _check_schedule(schedule: str, balance: str | None) -> None:
@@ -190,117 +211,23 @@ def traits_of(
     group: ProblemGroup, config: GemmConfig | None, schedule: str = "device", balanced: bool = False
 ) -> Traits:
     """Return the traits of the kernel for row-major problems: `config` gives the tiles, else they are chosen."""
-    operands, (device, _) = _facts_of(group), group.device_stream
-    takes_warpgroups = schedule == "device" and not balanced
-    if needs_wgmma(group, config):
-        return traits_by_wgmma(group, config, takes_warpgroups=takes_warpgroups)
-    if config is not None:
-        return configure(scheduled(config, _usual(group, balanced)), operands, device)
-    tiles = _chosen(group, balanced)
-    by_warpgroups = faster_by_wgmma(group) if takes_warpgroups else None
-    return by_warpgroups or configure(tiles, operands, device)
+    paths = paths_of(schedule, balanced)
+    if needs_wgmma(group, config) and not any(path.uses_tma for path in paths):
+        raise LaunchError(
+            f"{by_wgmma(group.a.type, group.out.type)[0]}, whose blocks find their tiles themselves",
+            help='take schedule="device", without balance',
+        )
+    return grouped(config, request_of(group, balanced), paths)
 
 
 def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
-    """Return True if a configuration asks for wgmma, or if without one only the sm_90a path has such products."""
-    return takes_wgmma(group.a.type, group.out.type) if config is None else config.atom == WGMMA
-
-
-def traits_by_wgmma(
-    group: ProblemGroup, config: GemmConfig | None, epilogue: Epilogue | None = None, takes_warpgroups: bool = True
-) -> Traits:
-    """Return the traits of the sm_90a kernel, with the tiles of a `config` that asks for it, or the best ones.
-
-    Raises LaunchError for other GPUs, for matrices that wgmma does not read, and for calls without such a kernel (not
-    `takes_warpgroups`).
-    """
-    if config is not None:
-        config = scheduled(config, AHEAD, staggers=config.swap_ab)
-    else:
-        config = _of_no_other_path(group, takes_warpgroups)
-    traits = _configured(group, config, epilogue, takes_warpgroups)
-    check_lists_mappable(group)
-    return traits
-
-
-def faster_by_wgmma(group: ProblemGroup, epilogue: Epilogue | None = None) -> Traits | None:
-    """Return the traits of the sm_90a kernel with the best tiles; None if the sm_80 path is faster, or if TMA cannot
-    load the matrices."""
-    if not _may_take_wgmma(group):
-        return None
-    known, rates = _list_facts(group), rates_of(group.device_stream[0])
-    by_warps = _ranked_by_warps(group, known, balanced=False)
-    config = choose_groups(by_warps + ranked_groups(known, rates), known, rates)
-    if config.atom != WGMMA:
-        return None
-    return _configured(group, _in_shares(group, specialise(config, schedule=AHEAD), known), epilogue)
-
-
-def _of_no_other_path(group: ProblemGroup, takes_warpgroups: bool) -> GemmConfig:
-    """Return the tiles for types that only wgmma multiplies, or to which only its path rounds. Raises LaunchError on
-    other GPUs."""
-    (device, _), (cause, _) = group.device_stream, by_wgmma(group.a.type, group.out.type)
-    if not takes_warpgroups:
-        raise LaunchError(
-            f"{cause}, whose blocks find their tiles themselves", help='take schedule="device", without balance'
-        )
-    if target(device) != ARCH:
-        described, does, help = (
-            describe_type(group.out.type),
-            "to which grouped_gemm rounds",
-            "convert a float16 `out` afterwards",
-        )
-        cause = f"`out` is {described}"
-        if group.a.type in FP8:
-            cause, does = f"`a` and `b` are {describe_type(group.a.type)}", "which is multiplied"
-            help = "convert them to float16 before"
-        raise LaunchError(
-            f"{cause}, {does} on {ARCH}; the kernel is for {target(device)}",
-            help=f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
-        )
-    known, rates = _list_facts(group), rates_of(device)
-    config = choose_groups(ranked_groups(known, rates), known, rates)
-    return _in_shares(group, specialise(config, schedule=AHEAD), known)
-
-
-def _configured(
-    group: ProblemGroup, config: GemmConfig, epilogue: Epilogue | None, takes_warpgroups: bool = True
-) -> Traits:
-    """Return the traits of the sm_90a kernel, with TMA stores if possible, and with an epilogue if there is one in
-    addition to that of the configuration."""
-    operands, (device, _) = _facts_of(group), group.device_stream
-    config = in_pairs(
-        config if epilogue is None else specialise(config, epilogue=epilogue), operands, *_sizes(group)[:2]
-    )
-    traits = configure(config, operands, device, takes_warpgroups, shares_copies=True)
-    return in_boxes(traits, device, turned=True) if are_lists_boxed(group) else traits
-
-
-def _in_shares(group: ProblemGroup, config: GemmConfig, known: ListFacts) -> GemmConfig:
-    """Return the configuration with even shares of the rows of large problems. With few rows, half-empty tiles are as
-    good: loads take longer than the wgmmas."""
-    m, n, _ = known.sizes
-    if (m * n).sum() <= MOST_FEW_ROWS * n.sum():
-        return config
-    boxed = replace(known, operands=replace(known.operands, out_boxes=are_lists_boxed(group)))
-    return in_shares(config, boxed, rates_of(group.device_stream[0]).multiprocessors)
+    """Return True if a configuration asks for wgmma, or if without one only its path has such products."""
+    return takes_wgmma(group.a.type, group.out.type) if config is None else path_of(config).uses_tma
 
 
 def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the columns M, N and K of the problems."""
     return group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]
-
-
-def _usual(group: ProblemGroup, balanced: bool) -> TileSchedule:
-    """Return the schedule of the sm_80 path."""
-    return AHEAD if group.c is None and not balanced else IN_TURN
-
-
-def _chosen(group: ProblemGroup, balanced: bool = False) -> GemmConfig:
-    """Return the tiles of the sm_80 path that are expected to be fastest."""
-    known, rates = _list_facts(group), rates_of(group.device_stream[0])
-    config = choose_groups(_ranked_by_warps(group, known, balanced), known, rates)
-    return specialise(config, schedule=_usual(group, balanced))
 
 
 def _check_on_host(device: int | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from ptxdsl import Parameters, s32
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups.tiles import in_pairs, in_shares, ranked_copies, scheduled, with_copies, with_shares
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
@@ -25,35 +24,28 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
-from ptxdsl.kernels.call.products.configure import (
-    are_mappable,
-    check_mappable,
-    configure,
-    facts,
-)
+from ptxdsl.kernels.call.paths.kernel import unmappable
+from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
+from ptxdsl.kernels.call.paths.select import grouped, path_of, trials
+from ptxdsl.kernels.call.products.configure import facts
 from ptxdsl.kernels.call.products.lines import copied_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
 from ptxdsl.kernels.candidates.facts import GroupFacts, class_of_groups
-from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
-from ptxdsl.kernels.sm90.tiling import ARCH
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import check_function
-from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, group_view, ragged_parameters
 from ptxdsl.kernels.traits.traits import Traits
-from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
-from ptxdsl.types import Type, f32, u32
+from ptxdsl.types import Type, u32
 
 APART = "give the output memory of its own"
 HELP_OF_SIZES = {
@@ -118,7 +110,7 @@ class RaggedCall(CheckedCall):
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
         groups, form = self.problem, self.form
-        boxed, mapped = is_boxed(groups.out), are_mappable(groups.shape[2], groups.a, groups.b)
+        boxed, mapped = is_boxed(groups.out), not any(unmappable(groups.shape[2], groups.a, groups.b))
         moves = {"index": groups.index, "out_index": groups.out_index, "epilogue": groups.epilogue}
         told = [name for name, value in moves.items() if value is not None]
         return f"{form} {class_of_groups(_known(groups, form))}, boxed {boxed}, mapped {mapped}, {told}"
@@ -136,28 +128,49 @@ def _known(groups: Groups, form: str) -> GroupFacts:
 
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of both paths for groups of average size of the shape class, with the expected
-    microseconds."""
-    known, (device, _) = class_of_groups(_known(groups, form)), groups.device_stream
+    """Return the configurations of all paths for groups of average size of the shape class, with the expected
+    microseconds, and with copies of rows that an index names."""
+    known = class_of_groups(_known(groups, form))
     if not known.k:
         return []
-    rates = rates_of(device)
-    boxed = known._replace(operands=replace(known.operands, out_boxes=is_boxed(groups.out)))
-    ranked = _ranked(groups, form, known, device)
-    shared = with_shares(ranked, lambda config: in_shares(config, boxed, rates.multiprocessors))
-    if groups.index is not None:
-        moved_bytes = 2 * int(known.rows * known.groups) * groups.a.length * groups.a.type.bytes
-        shared += ranked_copies(shared, rates.copy_time(1, moved_bytes))
-    return [(time, TuningCandidate(config)) for time, config in shared]
+    timed = trials(request_of(groups, form, known))
+    if groups.index is None:
+        return timed
+    moved_bytes = 2 * int(known.rows * known.groups) * groups.a.length * groups.a.type.bytes
+    copying = rates_of(groups.device_stream[0]).copy_time(1, moved_bytes)
+    return [(time + copying if each.config.copies_rows else time, each) for time, each in timed]
 
 
-def _ranked(groups: Groups, form: str, known: GroupFacts, device: int | None) -> Ranked:
-    """The configurations of both paths, with the microseconds that each should take."""
-    arch, rates = target(device), rates_of(device)
-    by_warps = ranked_groups_by_warps(known, arch, _facts_of(groups, form), AHEAD, rates)
-    is_read = are_mappable(known.k, groups.a, groups.b) and _begins_well(groups, form)
-    takes_wgmma = arch == ARCH and is_read and groups.a.type is not f32  # whose low bits wgmma cuts off
-    return by_warps + (ranked_groups(known, rates, pingpong=True) if takes_wgmma else [])
+def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
+    """Return what the paths are asked for: kernels of groups of such sizes."""
+    boxed, scatters = is_boxed(groups.out), groups.out_index is not None
+    cut, stored = (
+        known._replace(operands=replace(known.operands, out_boxes=each)) for each in (boxed, boxed and not scatters)
+    )
+    return GroupRequest(
+        f"grouped_gemm_{form}",
+        stored,
+        groups.device_stream[0],
+        obstacles=tuple(_obstacles(groups, form)),
+        form=form,
+        epilogue=groups.epilogue,
+        boxed=boxed,
+        gathers=groups.index is not None,
+        scatters=scatters,
+        shares=cut,
+        extents=(1, groups.shape[1]),
+    )
+
+
+def _obstacles(groups: Groups, form: str) -> Iterator[Refusal]:
+    """Yield why TMA cannot load the rows of groups as wgmma reads them."""
+    yield from unmappable(groups.shape[2], groups.a, groups.b)
+    if groups.a.major != "row" and form != "masked":
+        yield (
+            'atom is "wgmma", and `a` is column-major: its groups start at any row, and TMA loads at '
+            "multiples of 16 bytes",
+            "pass a row-major `a`, or leave atom out: then they are loaded without TMA",
+        )
 
 
 def groups_of(
@@ -311,32 +324,8 @@ def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "row
 
 
 def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
-    """Return the traits of the kernel: `config` gives the tiles, else they are chosen."""
-    a, b, out = groups.a, groups.b, groups.out
-    operands, k = _facts_of(groups, form), groups.shape[2]
-    device, _ = groups.device_stream
-    config = scheduled(config, AHEAD, takes_pingpong=True) if config else _chosen(groups, form, device)
-    config = config if groups.epilogue is None else specialise(config, epilogue=groups.epilogue)
-    if config.atom != WGMMA:
-        return configure(config, operands, device)
-    gathers = _gathers(groups, config)
-    config = config if gathers else in_pairs(config, operands, 1, groups.shape[1])
-    known = replace(operands, batches="strided", a_gathered=gathers)
-    traits = configure(config, known, device, takes_warpgroups=True, shares_copies=True)
-    check_mappable(k, a, b)
-    if not _begins_well(groups, form):
-        raise LaunchError(
-            'atom is "wgmma", and `a` is column-major: its groups start at any row, and TMA loads at '
-            "multiples of 16 bytes",
-            help="pass a row-major `a`, or leave atom out: then they are loaded without TMA",
-        )
-    may_be_staged = groups.out_index is None or config.swap_ab
-    return in_boxes(traits, device, turned=True) if is_boxed(out) and may_be_staged else traits
-
-
-def _gathers(groups: Groups, config: GemmConfig) -> bool:
-    """Return True if additional warps of the sm_90a kernel gather the rows of A."""
-    return groups.index is not None and config.atom == WGMMA and not config.copies_rows
+    """Return the traits of the kernel: `config` gives the tiles, else they are chosen for groups of average size."""
+    return grouped(config, request_of(groups, form, _known(groups, form)))
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:
@@ -352,46 +341,18 @@ def is_boxed(out: Matrix) -> bool:
     return out.type.bits == 16 and out.is_storable
 
 
-def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:
-    """Return the traits with TMA stores of the output if there is shared memory to stage it; for swapped tiles only if
-    the kernel stores these `turned`, from shares of groups."""
-    assert isinstance(traits, WarpgroupTraits)
-    if traits.tiling.swap_ab and not (turned and traits.shares_rows):
-        return traits
-    boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
-    return boxes if boxes.fits(target(device)) else traits
-
-
-def _chosen(groups: Groups, form: str, device: int | None) -> GemmConfig:
-    """Return the configuration that is expected to be fastest for groups of average size."""
-    rates, known = rates_of(device), _known(groups, form)
-    in_boxes = replace(known.operands, out_boxes=is_boxed(groups.out))
-    stored = known._replace(operands=replace(in_boxes, out_boxes=in_boxes.out_boxes and groups.out_index is None))
-    ranked = _ranked(groups, form, stored, device)
-    config = choose_groups(ranked, stored, rates, form)
-    if config.atom != WGMMA:
-        return scheduled(config, AHEAD)
-    config = in_shares(specialise(config, schedule=AHEAD), known._replace(operands=in_boxes), rates.multiprocessors)
-    return config if groups.index is None else with_copies(config)
-
-
-def _begins_well(groups: Groups, form: str) -> bool:
-    """Return True if TMA loads can start at the first row of each group."""
-    return groups.a.major == "row" or form == "masked"
-
-
 def plan_of(
     kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool, before: tuple[LaunchPlan, ...] = ()
 ) -> LaunchPlan:
     """Return the launch, with as many blocks as are resident, or as there can be tiles."""
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
-    by_warpgroups = isinstance(traits, WarpgroupTraits)
-    if groups.index is not None and by_warpgroups and not traits.operands.a_gathered:
+    path = path_of(traits)
+    if groups.index is not None and not path.uses_tma:
+        constants["gathers"] = True
+    elif groups.index is not None and not traits.operands.a_gathered:
         copy, launch = copied_rows(groups.a, groups.index, groups.device_stream)
         groups, before = replace(groups, a=copy, index=None), (*before, launch)
-    elif groups.index is not None and not by_warpgroups:
-        constants["gathers"] = True
     if groups.out_index is not None:
         constants["scatters"] = True
     tiles = most_tiles(groups, traits.tile, form)
@@ -399,10 +360,10 @@ def plan_of(
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.device_stream[0], **constants))
     together = traits.schedule.multicast[1]
     blocks = max(1, blocks // together) * together
-    group, matrices = _matrices(traits, groups)
+    group, matrices = _MATRICES[path.name](traits, groups)
     numbers = {"groups": count, "rows": rows, "n": n, "k": k}
     values = group(**matrices, **scale_values(groups.scales), sizes=groups.sizes, **numbers)
-    bound = groups.device_stream[1] if isinstance(traits, WarpgroupTraits) else None  # to the stream of its workspace
+    bound = groups.device_stream[1] if path.uses_tma else None  # to the stream of its workspace
     return LaunchPlan(kernel, blocks, traits.threads, values, constants, stream=bound, before=before)
 
 
@@ -420,22 +381,34 @@ def most_tiles(groups: Groups, tile: tuple[int, int, int], form: str) -> int:
     return tiles
 
 
-def _matrices(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
-    """Return the parameter class of the kernel, and its matrices."""
-    a, b, out = groups.a, groups.b, groups.out
-    index, scatters = groups.out_index, groups.out_index is not None
-    scattered: dict[str, Any] = {"out_index": index, "out_rows": out.shape[0]} if scatters else {}
-    gathered: dict[str, Any] = {} if groups.index is None else {"index": groups.index, "a_rows": a.shape[0]}
-    if groups.operands:
-        scattered["extras"] = extra_values(groups.operands, traits.operands)
-    if not isinstance(traits, WarpgroupTraits):
-        matrices = {"a": group_values(a), "b": group_values(b), "out": group_values(out)}
-        return ragged_parameters(traits, bool(gathered), scatters), {**matrices, **gathered, **scattered}
+def _beside(traits: Traits, groups: Groups) -> dict[str, Any]:
+    """Return the indices of rows and the operands of the epilogue, which kernels of all paths take alike."""
+    beside: dict[str, Any] = {}
+    if groups.index is not None:
+        beside |= {"index": groups.index, "a_rows": groups.a.shape[0]}
+    if groups.out_index is not None:
+        beside |= {"out_index": groups.out_index, "out_rows": groups.out.shape[0]}
+    return beside | ({"extras": extra_values(groups.operands, traits.operands)} if groups.operands else {})
+
+
+def _pointers(traits: Traits, groups: Groups) -> tuple[Group, dict[str, Any]]:
+    """Return the parameter class of a kernel that addresses matrices by pointers, and its matrices."""
+    matrices = {name: group_values(getattr(groups, name)) for name in ("a", "b", "out")}
+    kind = ragged_parameters(traits, groups.index is not None, groups.out_index is not None)
+    return kind, {**matrices, **_beside(traits, groups)}
+
+
+def _mapped(traits: Any, groups: Groups) -> tuple[Group, dict[str, Any]]:
+    """Return the parameter class of a kernel that loads with TMA, and its matrices."""
+    a, out, scatters = groups.a, groups.out, groups.out_index is not None
     boxes = {"boxes": out.mapped(traits.out_map)} if traits.operands.out_boxes and not scatters else {}
-    of_a = group_values(a) if gathered else a.mapped(traits.map_of_rows)
-    mapped = {"a": of_a, "b": b.mapped(traits.b.map), "out": group_values(out), **boxes}
+    rows = a.mapped(traits.map_of_rows) if groups.index is None else group_values(a)
+    mapped = {"a": rows, "b": groups.b.mapped(traits.b.map), "out": group_values(out), **boxes}
     _, counters = workspace(*groups.device_stream, u32, 0, COUNTERS)
-    return tensor_ragged_parameters(traits, scatters), {**mapped, **gathered, **scattered, "counters": counters}
+    return tensor_ragged_parameters(traits, scatters), {**mapped, **_beside(traits, groups), "counters": counters}
+
+
+_MATRICES: dict[str, Callable[..., tuple[Group, dict[str, Any]]]] = {"sm80": _pointers, "sm90": _mapped}
 
 
 def group_values(matrix: Matrix) -> Parameters:

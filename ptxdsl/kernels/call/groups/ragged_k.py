@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,11 +18,9 @@ from ptxdsl.kernels.call.groups.ragged import (
     check_values,
     group_values,
     help_of_types,
-    in_boxes,
     is_boxed,
     matrix_of_rank,
 )
-from ptxdsl.kernels.call.groups.tiles import scheduled, staggered
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import room, workspace
@@ -34,26 +33,24 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
     empty,
 )
-from ptxdsl.kernels.call.products.configure import check_mappable, configure, facts, narrower
+from ptxdsl.kernels.call.paths.kernel import unmappable
+from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
+from ptxdsl.kernels.call.paths.select import grouped, path_of, trials
+from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
-from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups, ranked_groups_by_warps
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import rates_of
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
-from ptxdsl.kernels.sm90.tiling import ARCH, TURNED
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
+from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.kernels.store.function import UNSCALED
-from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
-from ptxdsl.runtime.dispatch import target
 from ptxdsl.schedule.problems import MOST_TILES
 from ptxdsl.types import u32
 
@@ -86,7 +83,7 @@ class RaggedKCall(CheckedCall):
     def shape_class(self) -> str:
         """The key under which the best configuration is kept."""
         groups = self.problem
-        told = f"mapped {_are_mappable(groups)}, boxed {are_boxed(groups)}, validated {self.validate}"
+        told = f"mapped {not any(_obstacles(groups))}, boxed {are_boxed(groups)}, validated {self.validate}"
         return f"{class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
@@ -95,20 +92,22 @@ class RaggedKCall(CheckedCall):
 
 
 def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of both paths for groups of average size of the shape class, with the expected
+    """Return the configurations of all paths for groups of average size of the shape class, with the expected
     microseconds."""
-    facts, (device, _) = _list_facts(groups), groups.device_stream
-    ranked = _ranked(groups, replace(facts, sizes=class_of_list(facts).sizes), device)
-    return [
-        (time, TuningCandidate(each)) for time, config in ranked for each in dict.fromkeys((staggered(config), config))
-    ]
+    facts = _list_facts(groups)
+    return trials(request_of(groups, replace(facts, sizes=class_of_list(facts).sizes)))
 
 
-def _ranked(groups: Groups, known: ListFacts, device: int | None) -> Ranked:
-    """The configurations of both paths, with the microseconds that each should take."""
-    by_warps = ranked_groups_by_warps(known, target(device), _facts_of(groups), AHEAD, rates_of(device))
-    takes_wgmma = target(device) == ARCH and _are_mappable(groups)
-    return by_warps + (ranked_groups(known, rates_of(device)) if takes_wgmma else [])
+def request_of(groups: Groups, known: ListFacts) -> GroupRequest:
+    """Return what the paths are asked for: kernels of groups of such sizes."""
+    return GroupRequest(
+        "grouped_gemm_ragged_k",
+        known,
+        groups.device_stream[0],
+        obstacles=tuple(_obstacles(groups)),
+        form=ALONG_K,
+        boxed=are_boxed(groups),
+    )
 
 
 def groups_of(a: object, b: object, offsets: object, out: object, c: object = None, beta: float = 0.0) -> Groups:
@@ -180,14 +179,8 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
 
 
 def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
-    """Return the traits of the kernel: `config` gives the tiles, else they are chosen."""
-    operands, (device, _) = _facts_of(groups), groups.device_stream
-    config = _chosen(groups, device) if config is None else scheduled(config, AHEAD, staggers=True)
-    if config.atom != WGMMA:
-        return configure(config, operands, device)
-    traits = configure(config, replace(operands, batches="strided"), device, takes_warpgroups=True)
-    _check_mappable(groups)
-    return in_boxes(traits, device) if are_boxed(groups) else traits
+    """Return the traits of the kernel: `config` gives the tiles, else they are chosen for groups of average size."""
+    return grouped(config, request_of(groups, _list_facts(groups)))
 
 
 def are_boxed(groups: Groups) -> bool:
@@ -209,42 +202,29 @@ def _list_facts(groups: Groups) -> ListFacts:
     return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=are_boxed(groups)))
 
 
-def _are_mappable(groups: Groups) -> bool:
-    """Return True if TMA can load A and B from any row on, and wgmma reads them."""
-    a, b = groups.a, groups.b
-    return a.type in TURNED and a.major == b.major == "row" and a.is_mappable and b.is_mappable
-
-
 def _width(matrix: Matrix) -> int:
     """Return the access width of a load in bytes. A group starts at any row, thus at any element of column-major
     lines."""
     return matrix.widest(matrix.length) if matrix.major == "row" else matrix.type.bytes
 
 
-def _check_mappable(groups: Groups) -> None:
-    """Raise LaunchError for A and B that TMA cannot load from any row on, or that wgmma does not read."""
+def _obstacles(groups: Groups) -> Iterator[Refusal]:
+    """Yield why TMA cannot load A and B from any row on, or wgmma not read them."""
     a, b = groups.a, groups.b
     if a.type not in TURNED:
-        raise LaunchError(
+        yield (
             f'atom is "wgmma", and `a` and `b` are {describe_type(a.type)}, which it multiplies along lines, '
             "and here lines are rows of K",
-            help="leave atom out, or convert them to float16 or bfloat16",
+            "leave atom out, or convert them to float16 or bfloat16",
         )
     for matrix in (a, b):
         if matrix.major != "row":
-            raise LaunchError(
+            yield (
                 f'atom is "wgmma", and `{matrix.name}` is column-major: its groups start at any row, and '
                 "TMA loads at multiples of 16 bytes",
-                help=f"pass a row-major `{matrix.name}`, or leave atom out: then they are loaded without TMA",
+                f"pass a row-major `{matrix.name}`, or leave atom out: then they are loaded without TMA",
             )
-    check_mappable(a.shape[0], a, b)
-
-
-def _chosen(groups: Groups, device: int | None) -> GemmConfig:
-    """Return the configuration that is expected to be fastest for groups of average size."""
-    known = _list_facts(groups)
-    config = choose_groups(_ranked(groups, known, device), known, rates_of(device), ALONG_K)
-    return scheduled(staggered(config), AHEAD, staggers=True)
+    yield from unmappable(a.shape[0], a, b)
 
 
 def plan_of(
@@ -263,7 +243,7 @@ def plan_of(
     blocks = min(tiles, resident_blocks(kernel, traits.threads, device, **constants))
     numbers = {"sizes": groups.sizes, "groups": count, "rows": groups.depth, "m": m, "n": n}
     numbers |= dict(zip(FACTORS, factors, strict=True))
-    if not isinstance(traits, WarpgroupTraits):
+    if not path_of(traits).uses_tma:
         values = ragged_k_parameters(traits)(**_matrices(groups), **numbers)
         return LaunchPlan(kernel, blocks, traits.threads, values, constants, FACTORS)
     matrices = _mapped(groups, traits, blocks)
@@ -291,7 +271,7 @@ def _matrices(groups: Groups) -> dict[str, Any]:
     return {name: group_values(matrix) for name, matrix in known.items()}
 
 
-def _mapped(groups: Groups, traits: WarpgroupTraits, blocks: int) -> dict[str, Any]:
+def _mapped(groups: Groups, traits: Any, blocks: int) -> dict[str, Any]:
     """The matrices as a kernel of the sm_90a path takes them: with maps of all of A and B, and memory for those of
     groups."""
     device, stream = groups.device_stream

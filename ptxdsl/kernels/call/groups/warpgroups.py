@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ptxdsl import Parameters
-from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.groups.group import ProblemGroup
 from ptxdsl.kernels.call.groups.table import ADDRESSES, NO_TABLE, Deal
 from ptxdsl.kernels.call.launching.workspace import room, workspace
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
-from ptxdsl.kernels.call.products.configure import by_wgmma
+from ptxdsl.kernels.call.paths.kernel import Refusal, by_wgmma
 from ptxdsl.kernels.sm90.maps import problem_map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
@@ -27,13 +27,6 @@ ROUNDS_MORE = 2  # for which shares of rows are tried
 STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
 MULTIPLIED = 43  # products of an element that is read, as in 64×128: tiles with no more wait for the L2 cache
 READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
-
-
-def are_lists_mappable(group: ProblemGroup) -> bool:
-    """Return True if TMA can load all A and B of row-major problems in an order that wgmma reads."""
-    along_k = group.a.type in TURNED or (group.a.major == "row" and group.b.major == "column")
-    is_addressed = group.a.widest() == group.b.widest() == WIDEST_ACCESS
-    return along_k and is_addressed and not _without_k(group).any()
 
 
 def _without_k(group: ProblemGroup) -> np.ndarray:
@@ -49,33 +42,33 @@ def are_lists_boxed(group: ProblemGroup) -> bool:
     return out.type.bits == 16 and group.c is None and out.widest(out.lengths) == WIDEST_ACCESS
 
 
-def check_lists_mappable(group: ProblemGroup) -> None:
-    """Raise LaunchError for lists with a matrix that TMA cannot address or wgmma cannot read."""
+def unmappable_lists(group: ProblemGroup) -> Iterator[Refusal]:
+    """Yield why TMA cannot address a matrix of row-major problems, or wgmma not read it in its order."""
     cause, otherwise = by_wgmma(group.a.type, group.out.type)
     if _without_k(group).any():
         number = int(_without_k(group).argmax())
-        raise LaunchError(
+        yield (
             f"{cause}, and problem {number} has nothing to multiply: its K is 0, or alpha is",
-            help="leave atom out" if otherwise else "leave such problems out, and scale their c by beta",
+            "leave atom out" if otherwise else "leave such problems out, and scale their c by beta",
         )
     for operand, along_k in ((group.a, "row"), (group.b, "column")):
         if operand.type not in TURNED and operand.major != along_k:
-            raise LaunchError(
+            yield (
                 f"matrices of `{operand.name}` are not K-major, as wgmma needs {describe_type(operand.type)} "
                 "operands to be",
-                help=f"pass row-major `a` and column-major `b`{otherwise}",
+                f"pass row-major `a` and column-major `b`{otherwise}",
             )
-        _check_lines(operand, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
+        yield from _of_lines(operand, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
 
 
-def _check_lines(operand: Matrices, otherwise: str) -> None:
+def _of_lines(operand: Matrices, otherwise: str) -> Iterator[Refusal]:
     apart = np.where(operand.lines > 1, operand.strides, 0) * operand.type.bytes
     wrong = (operand.bytes > 0) & ((operand.pointers | apart) % WIDEST_ACCESS != 0)
     for number in np.flatnonzero(wrong)[:1].tolist():
-        raise LaunchError(
+        yield (
             f"`{operand.name}[{number}]` has lines {apart[number]} bytes apart from the address "
             f"{operand.pointers[number]:#x} on; TMA takes multiples of {WIDEST_ACCESS} bytes",
-            help=f"pad its lines{otherwise}",
+            f"pad its lines{otherwise}",
         )
 
 

@@ -10,7 +10,7 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -21,9 +21,9 @@ import numpy as np
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
 from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, ArrayArgument, Matrix, matrix
+from ptxdsl.kernels.call.paths.path import Layout
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.choose.products import time_of_product
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.product.operands import takes_wgmma
 from ptxdsl.kernels.reorder.rows import EACH, THREADS, WORD_BYTES, rows_kernel, rows_parameters
@@ -34,7 +34,6 @@ from ptxdsl.kernels.traits.parameters import view
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.types import Type, f32
 
-COPY_MARGIN = 1.02  # times the estimate, which is no closer to measured times
 MOST_WORDS = 1 << 31  # which 32 bits count
 ALONG_K = {"a": "row", "b": "column"}  # how A and B lie that are contiguous along K
 
@@ -86,10 +85,10 @@ class LineCopies(NamedTuple):
         return replace(problem, rounded=rounded), tuple(launches)
 
 
-def with_k(problem: GemmProblem, by_wgmma: bool = False) -> GemmProblem:
+def with_k(problem: GemmProblem, by_tma: bool = False) -> GemmProblem:
     """Return the problem; if K is 0 and wgmma is asked for or needed, with zeros that tensor maps can describe."""
     a, b, out = problem.a, problem.b, problem.out
-    if problem.k or not out.array.size or not (by_wgmma or takes_wgmma(a.type, out.type)):
+    if problem.k or not out.array.size or not (by_tma or takes_wgmma(a.type, out.type)):
         return problem
     at = problem.device_stream
     scales = problem.scales and problem.scales.without_k(at)
@@ -121,14 +120,14 @@ def as_wgmma_reads(
     return operands[0], operands[1], tuple(launches)
 
 
-def copies_of(problem: GemmProblem, facts: ProductFacts, rates: Rates) -> LineCopies:
-    """Return the copies with which a product is expected to be fastest by wgmma, if each gains COPY_MARGIN."""
-
-    def time(copies: LineCopies) -> float:
-        computing = time_of_product(facts_with(copies, facts, problem), rates)
-        return (copies.time + computing) * COPY_MARGIN ** len(copies.names)
-
-    return min(ways_to_copy(problem, rates), key=time)
+def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[LineCopies]) -> tuple[Layout, ...]:
+    """Return the layouts of a product, with such facts, after each of these sets of copies."""
+    needed = sum(_ways(operand, along_k, True) == (True,) for operand, along_k in _operands(problem))
+    least = max(needed, 1) if is_rounded(problem.a.type) else needed
+    return tuple(
+        Layout(facts_with(copies, facts, problem), copies.names, copies.time, max(0, len(copies.names) - least))
+        for copies in sets
+    )
 
 
 def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) -> ProductFacts:

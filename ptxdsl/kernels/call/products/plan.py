@@ -8,16 +8,17 @@ from typing import NamedTuple
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.paths.kernel import configure, refuse
+from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.configure import Choice, check_mappable, configure
+from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.lines import LineCopies
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.call.products.tma import with_tma
 from ptxdsl.kernels.call.products.values import gemm_values
-from ptxdsl.kernels.config import WGMMA, GemmConfig
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.product.operands import takes_wgmma
 from ptxdsl.kernels.sm90.tiling import WARP_ROWS
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import check_factor
 from ptxdsl.kernels.traits.traits import Traits
 
@@ -25,11 +26,12 @@ from ptxdsl.kernels.traits.traits import Traits
 class Kernels(NamedTuple):
     """The kernels of a product, by the path that its traits are of."""
 
-    warps: Kernel
-    warpgroups: Kernel
+    sm80: Kernel
+    sm90: Kernel
 
     def of(self, traits: Traits) -> Kernel:
-        return self.warpgroups if isinstance(traits, WarpgroupTraits) else self.warps
+        kernel: Kernel = getattr(self, traits.path)
+        return kernel
 
 
 def plan_of(
@@ -39,14 +41,15 @@ def plan_of(
     factors: tuple[float, float],
     copies: LineCopies | None = None,
 ) -> LaunchPlan | None:
-    """Return the launch of a row-major problem after `copies`, or after those that the model finds worth their time;
+    """Return the launch of a row-major problem after `copies`, or after those that are expected to be worth their time;
     None if there is nothing to write."""
+    before: tuple[LaunchPlan, ...]
     if copies is not None:
         problem, before = copies.carry_out(problem)
     else:
         problem, before, config = _with_lines(problem, choice)
         choice = choice._replace(config=config)
-    traits = traits_of(problem, choice, takes_warpgroups=True)
+    traits = traits_of(problem, choice)
     check_factors(factors, traits)
     return planned_with(kernels, problem, traits, factors, before)
 
@@ -60,7 +63,7 @@ def planned_with(
 ) -> LaunchPlan | None:
     """Return the launch of a row-major problem with these traits, after the launches that write what it reads. None if
     there is nothing to write."""
-    problem, traits = with_tma(problem, traits)
+    problem, traits = path_of(traits).adapted(problem, traits)
     if not problem.m or not problem.n or problem.batches == 0:
         return None
     kernel = kernels.of(traits)
@@ -73,34 +76,30 @@ def planned_with(
 
 def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tuple[LaunchPlan, ...], GemmConfig | None]:
     """Return the problem with copies of operands that wgmma needs or that save time, the launches that make them, and
-    the configuration for them. Else, also if a GPU has no memory for copies that another path does without, return the
-    problem as it is and the configuration of the caller."""
-    selection = Selection(problem, choice)
-    copies = selection.line_copies
-    config = selection.config_with(copies) if copies else None
-    if copies and config:
-        try:
-            return (*copies.carry_out(problem), config)
-        except LaunchError:
-            if selection.needs_copies:
-                raise
-    return problem, (), choice.config
+    the configuration for them. If a GPU has no memory for copies that another path does without, return the problem as
+    it is and the configuration of the caller."""
+    config, copies = Selection(problem, choice).chosen()
+    try:
+        return (*copies.carry_out(problem), config)
+    except LaunchError:
+        if choice.config is not None or takes_wgmma(problem.a.type, problem.out.type):
+            raise
+    return problem, (), None
 
 
-def traits_of(problem: GemmProblem, choice: Choice, takes_warpgroups: bool = False) -> Traits:
-    """Return the traits of the kernel for a row-major problem, on the sm_80 path unless it `takes_warpgroups`.
+def traits_of(problem: GemmProblem, choice: Choice) -> Traits:
+    """Return the traits of the kernel for a row-major problem, without copies of its operands.
 
-    Raises LaunchError if the GPU lacks resources.
+    Raises LaunchError if the GPU lacks resources, or if the path of the configuration does not read the operands.
     """
-    selection = Selection(problem, choice, takes_warpgroups)
+    selection = Selection(problem, choice)
     config, operands = selection.config(), selection.operands
-    if config.atom == WGMMA and is_stored_in_boxes(problem, config):
+    path = path_of(config)
+    if path.uses_tma and is_stored_in_boxes(problem, config):
         operands = replace(operands, out_boxes=True)
     _check_shared_copies(problem, config)
-    traits = configure(config, operands, selection.device, takes_warpgroups, shares_copies=True)
-    if isinstance(traits, WarpgroupTraits) and problem.out.array.size:
-        first = operands.from_registers if traits.from_registers else "none"
-        check_mappable(problem.k, problem.a, problem.b, problem.out.type, first)
+    traits = configure(config, operands, selection.device, shares_copies=True)
+    refuse(path.obstacles(problem, traits))
     return traits
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 from ptxdsl import Parameters
 from ptxdsl.kernels.call.matrix import Matrix
+from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.sm90.parameters import tensor_parameters
-from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.traits.parameters import BATCHES, extra_view, extras, parameters, view
+from ptxdsl.kernels.traits.parameters import BATCHES, extra_view, extras, view
 from ptxdsl.kernels.traits.traits import Traits
 
 
@@ -22,8 +21,7 @@ def gemm_values(
     """Return the parameters of the GEMM kernels for a row-major problem. With `batches`, addresses are in a table and
     pointers are null."""
     traits = scheduled.traits
-    group = tensor_parameters(traits) if isinstance(traits, WarpgroupTraits) else parameters(traits)
-    return group(
+    return path_of(traits).parameters(traits)(
         **_matrices(traits, problem, listed=batches is not None),
         m=problem.m,
         n=problem.n,
@@ -44,13 +42,7 @@ def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, A
         matrices["c"] = problem.c
     nothing = {"c": view(traits.operands.added)(pointer=0, stride=0)}  # a null address, which is not read
     views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
-    if not isinstance(traits, WarpgroupTraits):
-        return {**nothing, **views}
-    maps = {"a": traits.map_of_a, "b": traits.b.map}
-    if traits.operands.out_boxes:
-        maps |= {"c": traits.out_map, "out": traits.out_map}
-    mapped = {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}
-    return {**nothing, **views, **mapped}
+    return {**nothing, **views, **path_of(traits).matrices(traits, matrices)}
 
 
 def _view(matrix: Matrix, listed: bool) -> Parameters:

@@ -11,17 +11,13 @@ import numpy as np
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups.ragged import (
-    Groups,
-    check_values,
-    help_of_types,
-    in_boxes,
-    matrix_of_rank,
-)
+from ptxdsl.kernels.call.groups.ragged import Groups, check_values, help_of_types, matrix_of_rank
 from ptxdsl.kernels.call.groups.ragged_k import ALONG_K, are_boxed, groups_along_k, plan_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import ArrayArgument, check_input_types
-from ptxdsl.kernels.call.products.configure import check_mappable, facts, narrower
+from ptxdsl.kernels.call.paths.groups import in_boxes
+from ptxdsl.kernels.call.paths.kernel import check_mappable
+from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, zeros
 from ptxdsl.kernels.call.products.plan import check_factors
 from ptxdsl.kernels.call.scaled.scales import (

@@ -7,18 +7,12 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups.ragged import (
-    Groups,
-    check_values,
-    groups_of,
-    in_boxes,
-    is_boxed,
-    plan_of,
-)
-from ptxdsl.kernels.call.groups.tiles import with_copies
+from ptxdsl.kernels.call.groups.ragged import Groups, check_values, groups_of, is_boxed, plan_of
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import matrix
-from ptxdsl.kernels.call.products.configure import check_mappable, facts
+from ptxdsl.kernels.call.paths.groups import in_boxes, with_copies
+from ptxdsl.kernels.call.paths.kernel import check_mappable
+from ptxdsl.kernels.call.products.configure import facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, copied_rows
 from ptxdsl.kernels.call.scaled.scales import ScaleShapes, scales_of, traits_of
 from ptxdsl.kernels.call.scales import ScaledOperands

@@ -8,7 +8,8 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS
-from ptxdsl.kernels.call.products.configure import check_mappable, check_not_split, configure
+from ptxdsl.kernels.call.paths.kernel import check_mappable, configure
+from ptxdsl.kernels.call.products.configure import check_not_split
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k
 from ptxdsl.kernels.call.products.plan import check_factors, is_stored_in_boxes, planned_with
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
@@ -121,7 +122,7 @@ def _traits_of(problem: GemmProblem, operands: Operands, config: GemmConfig, dev
         )
     if problem.batches is not None:
         check_not_split(config.split_k)
-    traits = configure(config, operands, device, takes_warpgroups=True, shares_copies=True)
+    traits = configure(config, operands, device, shares_copies=True)
     if not is_stored_in_boxes(problem, config):
         return traits
     boxed = replace(traits, operands=replace(operands, out_boxes=True))

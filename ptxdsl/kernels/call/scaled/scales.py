@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.groups.tiles import scheduled
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, describe_type, describe_types
-from ptxdsl.kernels.call.products.configure import configure
+from ptxdsl.kernels.call.paths.groups import scheduled
+from ptxdsl.kernels.call.paths.kernel import configure
 from ptxdsl.kernels.call.products.problem import check_devices, check_written
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
@@ -158,6 +158,6 @@ def check_columns(config: GemmConfig) -> None:
 
 def configured(config: GemmConfig, operands: Operands, device: int | None, schedule: TileSchedule) -> WarpgroupTraits:
     """Return the traits of a kernel with a checked configuration."""
-    traits = configure(scheduled(config, schedule), operands, device, takes_warpgroups=True)
+    traits = configure(scheduled(config, schedule), operands, device)
     assert isinstance(traits, WarpgroupTraits)
     return traits

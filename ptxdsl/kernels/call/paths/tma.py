@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import gcd
+from typing import Any
 
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
-from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.arithmetic import ceil_div
 
 LEAST_ROWS = 32  # of a box: fewer were not measured
@@ -28,23 +27,21 @@ LEAST_COLUMNS, LEAST_BYTES = 2048, 24 << 20  # of the operand: fewer were not me
 MOST_COLUMNS = 32768  # with more, the outputs count: lines that are yet to be read would be evicted
 
 
-def with_tma(problem: GemmProblem, traits: Traits) -> tuple[GemmProblem, Traits]:
-    """Return a row-major problem and its traits, adapted to TMA loads if the kernel is one of sm_90a."""
-    if not isinstance(traits, WarpgroupTraits):
-        return problem, traits
+def with_tma(problem: Any, traits: WarpgroupTraits) -> tuple[Any, WarpgroupTraits]:
+    """Return a row-major problem, a GemmProblem, and its traits, adapted to TMA loads."""
     problem, traits = interleaved(problem, traits)
     cache_bytes = rates_of(problem.device_stream[0]).cache_bytes
     return problem, streaming(problem, ending_early(problem.m, traits), cache_bytes)
 
 
-def may_interleave(problem: GemmProblem) -> bool:
+def may_interleave(problem: Any) -> bool:
     """Return True if rows of A are not 32-byte aligned and M is a multiple of the number of classes."""
     a, c = problem.a, problem.c
     is_cut = problem.batches is None and problem.m % CLASSES == 0 and not problem.operands
     return is_cut and a.major == "row" and not a.is_in_sectors and (c is None or c.major == "row")
 
 
-def interleaved(problem: GemmProblem, traits: WarpgroupTraits) -> tuple[GemmProblem, WarpgroupTraits]:
+def interleaved(problem: Any, traits: WarpgroupTraits) -> tuple[Any, WarpgroupTraits]:
     """Return a product and its traits; as batches if its schedule interleaves rows."""
     schedule = traits.schedule
     if not isinstance(schedule, InterleavedStrips) or not may_interleave(problem):
@@ -76,7 +73,7 @@ def ending_early(m: int, traits: WarpgroupTraits) -> WarpgroupTraits:
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
 
-def streaming(problem: GemmProblem, traits: WarpgroupTraits, cache_bytes: float) -> WarpgroupTraits:
+def streaming(problem: Any, traits: WarpgroupTraits, cache_bytes: float) -> WarpgroupTraits:
     """Return the traits, with evict_first loads of the larger operand if it does not fit an L2 cache of this size."""
     if problem.batches is not None:
         return traits

@@ -3,19 +3,22 @@ shares, in pairs, with copies of gathered rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts
-from ptxdsl.kernels.choose.products import Ranked
-from ptxdsl.kernels.config import WGMMA, GemmConfig, specialise
+from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.stages import most_stagger, stages_of
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
+from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.runtime.dispatch import target
 
 USUAL = GemmConfig()
 SHARES, SHARE_WAVES = (256, 128), 2  # the swapped tile of equal shares of a group, and its least number of waves
@@ -55,22 +58,25 @@ def scheduled(
     return specialise(config, schedule=schedule)
 
 
+def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
+    """Return a configuration of wgmma that is chosen for groups, as their kernel is fastest with it."""
+    if request.shares is not None:
+        config = in_shares(config, request.shares, request.rates.multiprocessors)
+    if request.gathers:
+        config = with_copies(config)
+    return staggered(config) if request.extents is None else config
+
+
 def in_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors: int) -> GemmConfig:
     """Return the configuration with swapped tiles that cut each group in equal shares, if there are several waves of
     large tiles: wgmma takes any number of their rows, where the last tile of a group is half empty otherwise."""
     tile, operands = (*SHARES, config.tile[2]), facts.operands
-    is_large = config.atom == WGMMA and config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
+    is_large = config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
     has_waves = facts.tiles(tile) >= SHARE_WAVES * multiprocessors
     if not (is_large and has_waves) or operands.a_major != "k" or not operands.out_boxes:
         return config
     stages = stages_of(tile, operands, swap_ab=True)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=most_stagger(stages))
-
-
-def with_shares(ranked: Ranked, shared: Callable[[GemmConfig], GemmConfig]) -> Ranked:
-    """Return configurations, and the first of them that is `shared` differently."""
-    known = [(time, shared(config)) for time, config in ranked if config.atom == WGMMA]
-    return ranked + [pair for pair in known if pair[1].swap_ab][:1]
 
 
 def with_copies(config: GemmConfig) -> GemmConfig:
@@ -79,16 +85,10 @@ def with_copies(config: GemmConfig) -> GemmConfig:
     return specialise(config, copies_rows=config.tile[0] > MOST_GATHERED)
 
 
-def ranked_copies(ranked: Ranked, copying: float) -> Ranked:
-    """Return the configurations of the sm_90a path with copies of the rows first."""
-    known = [(time, config) for time, config in ranked if config.atom == WGMMA]
-    return [(time + copying, specialise(config, copies_rows=True)) for time, config in known]
-
-
 def staggered(config: GemmConfig) -> GemmConfig:
     """Return the configuration with a stagger, if several warpgroups share its tiles."""
     warpgroups = config.tile[config.swap_ab] // GROUP_ROWS
-    is_shared = config.atom == WGMMA and warpgroups > 1 and not config.pingpong
+    is_shared = warpgroups > 1 and not config.pingpong
     return specialise(config, stagger=most_stagger(config.stages, warpgroups)) if is_shared else config
 
 
@@ -99,3 +99,13 @@ def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.
     shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major == "k"
     are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
     return specialise(config, schedule=IN_PAIRS) if shares and are_few else config
+
+
+def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:
+    """Return the traits with TMA stores of the output if there is shared memory to stage it; for swapped tiles only if
+    the kernel stores these `turned`, from shares of groups."""
+    assert isinstance(traits, WarpgroupTraits)
+    if traits.tiling.swap_ab and not (turned and traits.shares_rows):
+        return traits
+    boxes = replace(traits, operands=replace(traits.operands, out_boxes=True))
+    return boxes if boxes.fits(target(device)) else traits

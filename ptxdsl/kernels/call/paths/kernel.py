@@ -1,0 +1,105 @@
+"""From a configuration to the traits of a kernel, and what keeps TMA and wgmma from operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, Matrix, describe_type
+from ptxdsl.kernels.config import GemmConfig, LeftOut, specialise
+from ptxdsl.kernels.product.operands import FP8, Operands
+from ptxdsl.kernels.sm90.boxes import LINE_BYTES
+from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
+from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.runtime.dispatch import target
+from ptxdsl.types import Type
+
+SQUARE = 128, 128  # M and N of the tile of a configuration of wgmma that names none
+Refusal: TypeAlias = tuple[str, str]
+"""The cause, and the help text."""
+
+
+def configure(config: GemmConfig, operands: Operands, device: int | None, shares_copies: bool = False) -> Traits:
+    """Return the traits of a kernel for a configuration on a GPU; wgmma without a tile takes a square one.
+
+    Raises LaunchError if the GPU lacks resources, or for multicast if the kernel does not share copies.
+    """
+    if not shares_copies:
+        check_copies(config)
+    if isinstance(config.tile, LeftOut):
+        config = specialise(config, tile=(*SQUARE, LINE_BYTES // operands.inputs.bytes))
+    arch = target(device)
+    traits = config.traits(operands, arch)
+    traits.check(arch)
+    return traits
+
+
+def check_copies(config: GemmConfig) -> None:
+    """Raise LaunchError for multicast schedules, where no kernel supports them."""
+    if config.tile_schedule.multicast != (1, 1):
+        raise LaunchError(
+            f"schedule is {config.schedule!r}, whose blocks share TMA loads, and this call has no such kernel",
+            help="leave it out here",
+        )
+
+
+def by_wgmma(inputs: Type, output: Type | None = None) -> tuple[str, str]:
+    """Return why a product uses wgmma, and the end of the help text if other instructions support its types."""
+    if inputs in FP8:
+        return f"`a` and `b` are {describe_type(inputs)}, which takes wgmma", ""
+    if output in FP8:
+        return f"`out` is {describe_type(output)}, which takes wgmma", ""
+    return 'atom is "wgmma"', ", or leave atom out"
+
+
+def is_read_by_wgmma(a: Matrix, b: Matrix) -> bool:
+    """Return True if wgmma reads A and B of these types in this order."""
+    return a.type in TURNED or (a.type in INPUTS and a.major == "row" and b.major == "column")
+
+
+def check_mappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> None:
+    """Raise LaunchError for A and B that TMA cannot load as wgmma reads them. `first` is the operand that comes from
+    registers, "a" or "b", for float32."""
+    refuse(unmappable(k, a, b, output, first))
+
+
+def refuse(refusals: Iterable[Refusal]) -> None:
+    """Raise LaunchError for the first of these, if there are any."""
+    for cause, help in refusals:
+        raise LaunchError(cause, help=help or None)
+
+
+def unmappable(k: int, a: Matrix, b: Matrix, output: Type | None = None, first: str = "none") -> Iterator[Refusal]:
+    """Yield why TMA cannot address A or B, or wgmma not read them in their order. `first` as in `check_mappable`."""
+    cause, otherwise = by_wgmma(a.type, output)
+    if k == 0:
+        help = "leave atom out" if otherwise else "write to `out` what follows of products that are 0, without a launch"
+        yield f"{cause}, and K is 0: there is nothing to multiply", help
+    operands = [
+        (matrix, a.type in TURNED or matrix.major == along_k or name == first)
+        for matrix, along_k, name in ((a, "row", "a"), (b, "column", "b"))
+    ]
+    yield from (
+        _of_lines(matrix, f"{otherwise}: then they are loaded without TMA" if otherwise else "")
+        for matrix, is_read in operands
+        if is_read and not matrix.is_mappable
+    )
+    yield from (
+        (
+            f"`{matrix.name}` is not K-major, as wgmma needs {describe_type(a.type)} operands to be",
+            f"pass a row-major `a` and a column-major `b`{otherwise}",
+        )
+        for matrix, is_read in operands
+        if not is_read
+    )
+
+
+def _of_lines(matrix: Matrix, otherwise: str) -> Refusal:
+    apart, planes = matrix.stride * matrix.type.bytes, matrix.batch_stride * matrix.type.bytes
+    matrices = f", and matrices {planes} bytes apart" if (matrix.batches or 1) > 1 else ""
+    return (
+        f"`{matrix.name}` has lines {apart} bytes apart{matrices} from the address {matrix.array.pointer:#x} on; "
+        f"TMA takes multiples of {WIDEST_ACCESS} bytes{', 0 or more' if planes < 0 else ''}",
+        f"pad its lines{otherwise}",
+    )

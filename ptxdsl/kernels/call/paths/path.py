@@ -1,0 +1,131 @@
+"""The protocol of a path: a family of kernels for some GPUs, types and layouts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ptxdsl.kernels.call.paths.kernel import Refusal as Refusal
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts
+from ptxdsl.kernels.candidates.sm90 import ANY, Sharing
+from ptxdsl.kernels.choose.products import Ranked
+from ptxdsl.kernels.choose.rates import Rates, rates_of
+from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits.parameters import Group
+from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.runtime.dispatch import target
+
+
+class Layout(NamedTuple):
+    """Operands as a path may read them: as they are, or after copies of those that are named in `copied`, "a", "b" or
+    "ab", which take `time` microseconds. `optional` copies could be left out."""
+
+    facts: Facts
+    copied: str = ""
+    time: float = 0.0
+    optional: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks the paths for: a kernel of the public function `name` for arrays with these facts.
+
+    `joined` are the facts of one product of all rows, if batches share B. `obstacles` say why TMA cannot load the
+    operands as wgmma reads them; it could after the copies of one of `copies`. `sharing` is the caller's split of K,
+    None for a schedule that has its own, and `is_scheduled` is True if tiles are assigned to blocks by the caller.
+    `form` begins the names of the shape classes.
+    """
+
+    name: str
+    facts: Facts
+    device: int | None
+    joined: Facts | None = None
+    obstacles: Iterable[Refusal] = ()
+    copies: Sequence[Layout] = ()
+    sharing: Sharing | None = ANY
+    is_scheduled: bool = False
+    form: str = ""
+
+    @property
+    def arch(self) -> str:
+        """The architecture that kernels are for."""
+        return target(self.device)
+
+    @property
+    def rates(self) -> Rates:
+        """The rates of the GPU."""
+        return rates_of(self.device)
+
+
+@dataclass(frozen=True)
+class GroupRequest(Request):
+    """What a call with groups asks for: `facts` are those of the sm_90a kernel.
+
+    `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
+    of A, and `scatters` rows of the output, that an index names. Equal shares of rows depend on the facts `shares`; None
+    for groups that are not cut in shares. `extents` are the M and N of all groups; None for ranges of K, whose blocks
+    share no rows.
+    """
+
+    usual: TileSchedule = AHEAD
+    epilogue: Callable[..., Any] | None = None
+    boxed: bool = False
+    gathers: bool = False
+    scatters: bool = False
+    shares: GroupFacts | ListFacts | None = None
+    extents: tuple[np.ndarray | int, np.ndarray | int] | None = None
+
+
+class Path(ABC):
+    """A family of kernels. `name` is that of the traits of its kernels, and `uses_tma` is True if TMA loads operands in
+    the order in which they are multiplied, so that others are copied first."""
+
+    name: ClassVar[str]
+    uses_tma: ClassVar[bool] = False
+
+    @abstractmethod
+    def refusal(self, request: Request) -> Refusal | None:
+        """Return why the path has no kernel for a call without a configuration; None if it has one."""
+
+    @abstractmethod
+    def layouts(self, request: Request) -> Sequence[Layout]:
+        """Return the layouts in which the path may read the operands of a call that it does not refuse."""
+
+    @abstractmethod
+    def ranked(self, facts: Facts, request: Request) -> Ranked:
+        """Return the configurations with their estimates in microseconds, the fastest first."""
+
+    def completed(self, config: GemmConfig, request: Request) -> GemmConfig:
+        """Return a caller's configuration with all that it leaves open."""
+        return config
+
+    @abstractmethod
+    def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
+        """Return the traits of a kernel of groups for a configuration, which the caller has passed or which
+        `is_chosen`. Raises LaunchError for one that the kernel does not support."""
+
+    def variants(self, config: GemmConfig, request: GroupRequest) -> Sequence[GemmConfig]:
+        """Return the configurations of groups that are timed for one of those that are ranked."""
+        return [config]
+
+    @abstractmethod
+    def parameters(self, traits: Any) -> Group:
+        """Return the parameter class of the kernel of a product."""
+
+    @abstractmethod
+    def matrices(self, traits: Any, matrices: dict[str, Any]) -> dict[str, Any]:
+        """Return A, B, C and out, by name, as the parameters of the kernel take them, if not as pointers."""
+
+    def obstacles(self, problem: Any, traits: Any) -> Iterable[Refusal]:
+        """Return why a kernel with such traits cannot load the operands of a product."""
+        return ()
+
+    def adapted(self, problem: Any, traits: Any) -> tuple[Any, Traits]:
+        """Return a product and its traits, adapted to how the path loads operands."""
+        return problem, traits

@@ -1,0 +1,130 @@
+"""The sm_90a path: wgmma, and TMA loads, of operands that TMA can address and wgmma reads in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ptxdsl.kernels.call.matrix import describe_type
+from ptxdsl.kernels.call.paths.groups import adapted, in_boxes, in_pairs, scheduled
+from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
+from ptxdsl.kernels.call.paths.path import GroupRequest, Layout, Path, Refusal, Request
+from ptxdsl.kernels.call.paths.tma import with_tma
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
+from ptxdsl.kernels.choose.products import Ranked, best, ranked_groups, ranked_products, usual_tile
+from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
+from ptxdsl.kernels.product.operands import FP8, takes_wgmma
+from ptxdsl.kernels.sm90.parameters import tensor_parameters
+from ptxdsl.kernels.sm90.tiling import ARCH
+from ptxdsl.kernels.tiles.many import AHEAD
+from ptxdsl.kernels.traits.parameters import Group
+from ptxdsl.kernels.traits.traits import Traits
+from ptxdsl.types import f32
+
+
+class WarpgroupPath(Path):
+    """Blocks of a producer warp, which issues TMA loads, and of consumer warpgroups. Products of 8-bit floats, and
+    outputs that are rounded to these, have no other path."""
+
+    name, uses_tma = "sm90", True
+
+    def refusal(self, request: Request) -> Refusal | None:
+        operands = request.facts.operands
+        is_alone = takes_wgmma(operands.inputs, operands.output)
+        if request.arch != ARCH:
+            return self._on_another_gpu(request)
+        if is_alone:
+            return None
+        if request.sharing is None:
+            return "schedule is one of the caller's own, which may be for one path only", 'set atom="wgmma" in a config'
+        if request.sharing.is_shared and operands.batches != "none":
+            return "blocks share the K of batches", "leave schedule and split_k out"
+        if not self.layouts(request):
+            unrounded = "wgmma truncates float32 to tf32", 'set atom="wgmma" in a config'
+            return next(iter(request.obstacles), unrounded)
+        return None
+
+    def _on_another_gpu(self, request: Request) -> Refusal:
+        operands = request.facts.operands
+        cause, help = (
+            f"`out` is {describe_type(operands.output)}, to which {request.name} rounds",
+            "convert a float16 `out` afterwards",
+        )
+        if operands.inputs in FP8:
+            cause, help = (
+                f"`a` and `b` are {describe_type(operands.inputs)}, which {request.name} multiplies",
+                "convert them to float16 before",
+            )
+        return (
+            f"{cause} on {ARCH}; the kernel is for {request.arch}",
+            f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
+        )
+
+    def layouts(self, request: Request) -> Sequence[Layout]:
+        """Return the operands as they are, unless TMA cannot load them or wgmma would truncate them, and after
+        copies."""
+        operands = request.facts.operands
+        is_read = operands.inputs is not f32 and not any(request.obstacles)
+        is_checked = takes_wgmma(operands.inputs, operands.output) and not request.copies  # by the launch
+        return [*([Layout(request.facts)] if is_read or is_checked else []), *request.copies]
+
+    def ranked(self, facts: Facts, request: Request) -> Ranked:
+        if not isinstance(facts, ProductFacts):
+            return ranked_groups(facts, request.rates)
+        ranked = ranked_products(facts, request.rates, request.sharing or WHOLE)
+        if not ranked and takes_wgmma(facts.operands.inputs, facts.operands.output):
+            return ranked_products(facts, request.rates, WHOLE)
+        return ranked
+
+    def completed(self, config: GemmConfig, request: Request) -> GemmConfig:
+        """Return the configuration with a tile. A caller who asks for wgmma and for nothing else gets what is chosen,
+        and of whole tiles that warpgroups share the faster of two."""
+        facts, rates = request.facts, request.rates
+        assert isinstance(facts, ProductFacts)
+        if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):
+            ranked = self.ranked(facts, request)
+            if not ranked:
+                return config
+            chosen = best(ranked, facts, rates)[1] if request.sharing == ANY else ranked[0][1]
+            return specialise(chosen, epilogue=config.epilogue)
+        is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
+        if not is_whole or not isinstance(config.tile, LeftOut):
+            return config
+        return specialise(config, tile=usual_tile(facts, rates))
+
+    def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
+        config = adapted(config, request) if is_chosen else config
+        is_along_k, takes_pingpong = request.extents is None, isinstance(request.facts, GroupFacts)
+        config = scheduled(config, AHEAD, takes_pingpong, staggers=config.swap_ab or is_along_k)
+        config = config if request.epilogue is None else specialise(config, epilogue=request.epilogue)
+        gathers = request.gathers and not config.copies_rows
+        operands = replace(request.facts.operands, out_boxes=False, a_gathered=gathers)
+        if request.extents is not None and not gathers:
+            config = in_pairs(config, operands, *request.extents)
+        traits = configure(config, operands, request.device, shares_copies=not is_along_k)
+        refuse(request.obstacles)
+        if not request.boxed or (request.scatters and not config.swap_ab):
+            return traits
+        return in_boxes(traits, request.device, turned=not is_along_k)
+
+    def variants(self, config: GemmConfig, request: GroupRequest) -> Sequence[GemmConfig]:
+        return list(dict.fromkeys((adapted(config, request), config)))
+
+    def parameters(self, traits: Any) -> Group:
+        return tensor_parameters(traits)
+
+    def matrices(self, traits: Any, matrices: dict[str, Any]) -> dict[str, Any]:
+        """Return the matrices that are passed as tensor maps."""
+        maps = {"a": traits.map_of_a, "b": traits.b.map}
+        if traits.operands.out_boxes:
+            maps |= {"c": traits.out_map, "out": traits.out_map}
+        return {name: matrix.mapped(maps[name]) for name, matrix in matrices.items() if name in maps}
+
+    def obstacles(self, problem: Any, traits: Any) -> Iterable[Refusal]:
+        first = traits.operands.from_registers if traits.from_registers else "none"
+        return unmappable(problem.k, problem.a, problem.b, problem.out.type, first) if problem.out.array.size else ()
+
+    def adapted(self, problem: Any, traits: Any) -> tuple[Any, Any]:
+        return with_tma(problem, traits)

@@ -326,7 +326,7 @@ class TestChoice:
     def test_it_is_as_of_groups(self):
         a, b = [ones("f16", 1024, 512)] * 6, [ones("f16", 512, 4096)] * 6
         group = batched.batch_of({"a": a, "b": b}, (1.0, 0.0)).row_major
-        chosen = batched._traits_by_wgmma(group, Choice())
+        chosen = batched.grouped_traits(group, Choice())
         assert chosen == grouped.traits_of(group, None) and chosen.tiling.stagger
 
 

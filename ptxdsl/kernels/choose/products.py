@@ -75,11 +75,6 @@ def choose_product(
     return config if time < other_time else None
 
 
-def time_of_product(facts: ProductFacts, rates: Rates) -> float:
-    """Return the microseconds of the best candidate of the sm_90a path."""
-    return min((time for time, _ in ranked_products(facts, rates)), default=inf)
-
-
 def ranked_by_warps(facts: ProductFacts, arch: str, rates: Rates, scheduled: bool = False) -> Ranked:
     """Return the configurations of the sm_80 path with their estimates, the fastest first."""
     known = _at_least_one(facts)

@@ -22,7 +22,7 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
 
-class Layout(NamedTuple):
+class OperandLayout(NamedTuple):
     """Operands as a path may read them: as they are, or after copies of those that are named in `copied`, "a", "b" or
     "ab", which take `time` microseconds. `optional` copies could be left out."""
 
@@ -47,7 +47,7 @@ class Request:
     device: int | None
     joined: Facts | None = None
     obstacles: Iterable[Refusal] = ()
-    copies: Sequence[Layout] = ()
+    copies: Sequence[OperandLayout] = ()
     sharing: Sharing | None = ANY
     is_scheduled: bool = False
     form: str = ""
@@ -68,9 +68,9 @@ class GroupRequest(Request):
     """What a call with groups asks for: `facts` are those of the sm_90a kernel.
 
     `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
-    of A, and `scatters` rows of the output, that an index names. Equal shares of rows depend on the facts `shares`; None
-    for groups that are not cut in shares. `extents` are the M and N of all groups; None for ranges of K, whose blocks
-    share no rows.
+    of A and `scatters` rows of the output that an index names. `shares` are the facts that decide about equal shares of
+    rows, None for groups that are not cut in shares. `extents` are the M and N of all groups, None for ranges of K,
+    whose blocks share no rows.
     """
 
     usual: TileSchedule = AHEAD
@@ -94,7 +94,7 @@ class Path(ABC):
         """Return why the path has no kernel for a call without a configuration; None if it has one."""
 
     @abstractmethod
-    def layouts(self, request: Request) -> Sequence[Layout]:
+    def layouts(self, request: Request) -> Sequence[OperandLayout]:
         """Return the layouts in which the path may read the operands of a call that it does not refuse."""
 
     @abstractmethod

@@ -16,8 +16,8 @@ from ptxdsl.kernels.product.operands import Operands
 def describe_class(selection: Selection) -> str:
     """Return the shape class of a product, with the schedule that the caller asks for."""
     choice, request = selection.choice, selection.request
-    read = not any(request.obstacles), [layout.copied for layout in request.copies]
-    return f"{class_of(selection.facts)}, read {read}, said {(choice.schedule, choice.split_k, choice.reduction)}"
+    said, copies = (choice.schedule, choice.split_k, choice.reduction), [layout.copied for layout in request.copies]
+    return f"{class_of(selection.facts)}, mapped {not any(request.obstacles)}, copies {copies}, said {said}"
 
 
 def candidates_of(selection: Selection) -> list[tuple[float, TuningCandidate]]:

@@ -169,7 +169,7 @@ def _is_open(problem: Convolution, choice: Choice) -> bool:
     is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
     is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
     is_known = choice.split_k in (None, 1) and Selection(product, choice).sharing is not None
-    return is_read and is_known and target(device) == ARCH
+    return is_read and is_known and target(problem.product.device_stream[0]) == ARCH
 
 
 def _with_tiles(problem: Convolution, choice: Choice) -> Choice:

@@ -124,7 +124,7 @@ def _window_traits(problem: Convolution, product: GemmProblem, choice: Choice) -
     """Return the traits of the kernel."""
     assert choice.config is not None
     check_copies(choice.of(choice.config))
-    traits = traits_of(product, choice, takes_warpgroups=True)
+    traits = traits_of(product, choice)
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and not problem.is_of_filters and is_boxed(product):
         traits = _in_turned_boxes(traits)

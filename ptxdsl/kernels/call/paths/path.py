@@ -22,7 +22,7 @@ from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
 
-class OperandLayout(NamedTuple):
+class InputLayout(NamedTuple):
     """Operands as a path may read them: as they are, or after copies of those that are named in `copied`, "a", "b" or
     "ab", which take `time` microseconds. `optional` copies could be left out."""
 
@@ -47,7 +47,7 @@ class Request:
     device: int | None
     joined: Facts | None = None
     obstacles: Iterable[Refusal] = ()
-    copies: Sequence[OperandLayout] = ()
+    copies: Sequence[InputLayout] = ()
     sharing: Sharing | None = ANY
     is_scheduled: bool = False
     form: str = ""
@@ -94,7 +94,7 @@ class Path(ABC):
         """Return why the path has no kernel for a call without a configuration; None if it has one."""
 
     @abstractmethod
-    def layouts(self, request: Request) -> Sequence[OperandLayout]:
+    def layouts(self, request: Request) -> Sequence[InputLayout]:
         """Return the layouts in which the path may read the operands of a call that it does not refuse."""
 
     @abstractmethod

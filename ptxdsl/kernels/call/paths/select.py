@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
-from ptxdsl.kernels.call.paths.path import GroupRequest, OperandLayout, Path, Request
+from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Request
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
 from ptxdsl.kernels.candidates.sm90 import ANY
@@ -29,7 +29,7 @@ def path_of(kernel: GemmConfig | Traits) -> Path:
 class Option(NamedTuple):
     """The configurations of one path for operands in a layout, the fastest first; the first of `order` is chosen."""
 
-    layout: OperandLayout
+    layout: InputLayout
     ranked: Ranked
     wanted: str  # the label of the measured winner
 

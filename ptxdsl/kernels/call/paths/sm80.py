@@ -10,7 +10,7 @@ from typing import Any
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.paths.groups import scheduled
 from ptxdsl.kernels.call.paths.kernel import configure
-from ptxdsl.kernels.call.paths.path import GroupRequest, OperandLayout, Path, Refusal, Request
+from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts
 from ptxdsl.kernels.candidates.sm90 import Sharing
 from ptxdsl.kernels.choose.products import Ranked, ranked_by_warps, ranked_groups_by_warps, time_by_warps
@@ -32,8 +32,8 @@ class WarpPath(Path):
         unknown = next((type for type in types if type in FP8), None)
         return (f"mma.sync neither multiplies {describe_type(unknown)} nor rounds to it", "") if unknown else None
 
-    def layouts(self, request: Request) -> Sequence[OperandLayout]:
-        return [OperandLayout(request.joined or request.facts)]
+    def layouts(self, request: Request) -> Sequence[InputLayout]:
+        return [InputLayout(request.joined or request.facts)]
 
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):

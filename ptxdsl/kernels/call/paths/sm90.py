@@ -9,7 +9,7 @@ from typing import Any
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.paths.groups import adapted, in_boxes, in_pairs, scheduled
 from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
-from ptxdsl.kernels.call.paths.path import GroupRequest, OperandLayout, Path, Refusal, Request
+from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.call.paths.tma import with_tma
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts
 from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
@@ -62,13 +62,13 @@ class WarpgroupPath(Path):
             f"{help}; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
 
-    def layouts(self, request: Request) -> Sequence[OperandLayout]:
+    def layouts(self, request: Request) -> Sequence[InputLayout]:
         """Return the operands as they are, unless TMA cannot load them or wgmma would truncate them, and after
         copies."""
         operands = request.facts.operands
         is_read = operands.inputs is not f32 and not any(request.obstacles)
         is_checked = takes_wgmma(operands.inputs, operands.output) and not request.copies  # by the launch
-        return [*([OperandLayout(request.facts)] if is_read or is_checked else []), *request.copies]
+        return [*([InputLayout(request.facts)] if is_read or is_checked else []), *request.copies]
 
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):

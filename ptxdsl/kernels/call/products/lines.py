@@ -21,7 +21,7 @@ import numpy as np
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.workspace import NO_K, memory, room
 from ptxdsl.kernels.call.matrix import SECTOR_BYTES, WIDEST_ACCESS, ArrayArgument, Matrix, matrix
-from ptxdsl.kernels.call.paths.path import OperandLayout
+from ptxdsl.kernels.call.paths.path import InputLayout
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.rates import Rates
@@ -120,12 +120,12 @@ def as_wgmma_reads(
     return operands[0], operands[1], tuple(launches)
 
 
-def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[LineCopies]) -> tuple[OperandLayout, ...]:
+def layouts_of(problem: GemmProblem, facts: ProductFacts, sets: Sequence[LineCopies]) -> tuple[InputLayout, ...]:
     """Return the layouts of a product, with such facts, after each of these sets of copies."""
     needed = sum(_ways(operand, along_k, True) == (True,) for operand, along_k in _operands(problem))
     least = max(needed, 1) if is_rounded(problem.a.type) else needed
     return tuple(
-        OperandLayout(facts_with(copies, facts, problem), copies.names, copies.time, max(0, len(copies.names) - least))
+        InputLayout(facts_with(copies, facts, problem), copies.names, copies.time, max(0, len(copies.names) - least))
         for copies in sets
     )
 

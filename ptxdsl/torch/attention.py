@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels import attention as forward
 from ptxdsl.kernels.attention_backward import attention_backward
-from ptxdsl.kernels.flash.problem import window_of
+from ptxdsl.kernels.flash.problem import check_number, scale_of, window_of
 from ptxdsl.torch.operator import op
 
 UNBOUNDED = -1  # a side of the window without a bound, in the operators
@@ -21,13 +20,17 @@ def _window(left: int, right: int) -> tuple[int | None, int | None]:
     return None if left == UNBOUNDED else left, None if right == UNBOUNDED else right
 
 
-def _attention(q: Tensor, k: Tensor, v: Tensor, left: int, right: int, scale: float) -> tuple[Tensor, Tensor]:
+def _attention(
+    q: Tensor, k: Tensor, v: Tensor, left: int, right: int, scale: float, softcap: float
+) -> tuple[Tensor, Tensor]:
     """Return (out, lse) of q (B, H, M, D), k (B, Hkv, N, D) and v (B, Hkv, N, Dv)."""
-    out, lse = forward.attention(q, k, v, window=_window(left, right), scale=scale, return_lse=True)
+    out, lse = forward.attention(q, k, v, window=_window(left, right), scale=scale, softcap=softcap, return_lse=True)
     return out, lse
 
 
-def _fake(q: Tensor, k: Tensor, v: Tensor, left: int, right: int, scale: float) -> tuple[Tensor, Tensor]:
+def _fake(
+    q: Tensor, k: Tensor, v: Tensor, left: int, right: int, scale: float, softcap: float
+) -> tuple[Tensor, Tensor]:
     return q.new_empty((*q.shape[:3], v.shape[3])), q.new_empty(q.shape[:3], dtype=torch.float32)
 
 
@@ -38,18 +41,36 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> N
 
 def _backward(ctx: Any, gradient: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
     (q, k, v, out, lse), options = ctx.saved_tensors, ctx.options
-    return *attention_gradients(gradient.contiguous(), q, k, v, out, lse, *options), None, None, None
+    return *attention_gradients(gradient.contiguous(), q, k, v, out, lse, *options), None, None, None, None
 
 
 def _gradients(
-    dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, left: int, right: int, scale: float
+    dout: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    left: int,
+    right: int,
+    scale: float,
+    softcap: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return (dq, dk, dv)."""
-    return attention_backward(dout, q, k, v, out, lse, window=_window(left, right), scale=scale)
+    return attention_backward(dout, q, k, v, out, lse, window=_window(left, right), scale=scale, softcap=softcap)
 
 
 def _gradients_fake(
-    dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, left: int, right: int, scale: float
+    dout: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    lse: Tensor,
+    left: int,
+    right: int,
+    scale: float,
+    softcap: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     dq, dk, dv = (x.new_empty(x.shape) for x in (q, k, v))
     return dq, dk, dv
@@ -74,6 +95,7 @@ def attention(
     causal: bool = False,
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
+    softcap: float = 0.0,
 ) -> Tensor:
     """Return softmax(scale · q @ kᵀ) @ v, like torch.nn.functional.scaled_dot_product_attention.
 
@@ -81,7 +103,6 @@ def attention(
     `ptxdsl.kernels.attention.attention`. The gradient takes a D of 64 or 128, and is the same bits in every run.
     """
     left, right = (UNBOUNDED if side is None else side for side in window_of(causal, window))
-    out: Tensor = attention_and_lse(
-        q, k, v, left, right, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    )[0]
+    factor, cap = scale_of(scale, q.shape[-1]), check_number("softcap", softcap, is_positive=False)
+    out: Tensor = attention_and_lse(q, k, v, left, right, factor, cap)[0]
     return out

@@ -38,9 +38,28 @@ def test_results_and_gradients(device):
         assert (mine - wanted).abs().max() <= 0.02 * wanted.abs().max()
 
 
+def capped(q, k, v):
+    """Attention with scores capped at 2, in float32."""
+    q, k, v = (x.float() for x in (q, k, v))
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    scores = 2 * torch.tanh(q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5 / 2)
+    return torch.softmax(scores, -1) @ v
+
+
+@on_each
+def test_capped_results_and_gradients(device):
+    tensors = operands(device)
+    for mine, wanted in zip(
+        results(lambda *x: ours.attention(*x, softcap=2.0), tensors), results(capped, tensors), strict=True
+    ):
+        assert (mine - wanted).abs().max() <= 0.02 * wanted.abs().max()
+
+
 @on_each
 def test_opcheck(device):
-    torch.library.opcheck(torch.ops.ptxdsl.attention.default, (*operands(device), -1, 0, 0.125), atol=0.1, rtol=0.1)
+    torch.library.opcheck(
+        torch.ops.ptxdsl.attention.default, (*operands(device), -1, 0, 0.125, 2.0), atol=0.1, rtol=0.1
+    )
 
 
 @pytest.mark.gpu

@@ -5,8 +5,9 @@
 
 c = a @ b.T for a of (m, k) and b of (n, k), in bf16 with f32 accumulators. Persistent blocks compute 128 x 256 tiles.
 
-New here: roles with their own register counts, tiled TMA copies and descriptors that are both derived from the
-layout of a tile, and an epilogue through shared memory: stmatrix, an async proxy fence, a TMA store.
+New here: roles with their own register counts, tiled TMA copies that are derived from the layout of a tile,
+pd.WarpgroupMma, which multiplies tiles, and an epilogue through shared memory: stmatrix, an async proxy fence, a TMA
+store.
 """
 
 from typing import Annotated
@@ -16,8 +17,8 @@ import numpy as np
 from arrays import ON_GPU, check, seconds, to_device
 
 import ptxdsl as pd
-from ptxdsl import bf16, f32, u32, u64
-from ptxdsl.layout import make_tiled_copy, shared_operand, tile_layout
+from ptxdsl import bf16, u32
+from ptxdsl.layout import make_tiled_copy, tile_layout
 
 M, N, K = 128, 256, 64
 STAGES, CONSUMERS, WARPGROUP = 3, 2, 128
@@ -50,44 +51,30 @@ def gemm(
                 ring.commit()
 
     with pd.warpgroup(1, 2, registers=232) as consumer:
-        acc = [pd.var(f32) for _ in range(N // 2)]
+        mma = pd.WarpgroupMma(ATOM, tiles_a, tiles_b, first_row=consumer.index * ROWS)
+        accumulators = mma.accumulators()
         leader = consumer.thread % WARPGROUP == 0
         for tile in pd.range(pd.ctaid.x, tiles, pd.nctaid.x):
             for k in pd.range(steps):
                 slot = ring.wait()
-                stage = tiles_a.address(slot.index, 0, 0), tiles_b.address(slot.index, 0, 0)
-                multiply(stage, consumer.index, k > 0, acc)
+                mma(accumulators, slot, slot, accumulate=k > 0)
+                mma.wait(0)
                 ring.release()
             row, column = tile % tiles_m * M + consumer.index * ROWS, tile // tiles_m * N
-            store(c, tiles_c, row, column, acc, consumer, leader)
+            store(c, tiles_c, row, column, accumulators, consumer, leader)
         with pd.if_(leader):
             pd.ptx.cp.async_.bulk.wait_group(0)
 
 
-def multiply(stage, part, add, acc):
-    """Compute acc = a @ b.T, plus acc if `add`: 64 rows of a tile of a, along the K of one stage."""
-    a, b = shared_operand(ATOM, "a", LOAD_A.layout), shared_operand(ATOM, "b", LOAD_B.layout)
-    first_a, first_b = (x.descriptor(tile.value.to(u64)) for x, tile in zip((a, b), stage, strict=True))
-    first_a = a.advanced(first_a, part.to(u64))
-    pd.ptx.wgmma.fence.sync.aligned()
-    for step in range(K // 16):
-        pair = a.advanced(first_a, 0, step), b.advanced(first_b, 0, step)
-        adds = add if step == 0 else True
-        pd.ptx.wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16(*pair, adds, 1, 1, 0, 0, out=acc)
-    pd.ptx.wgmma.commit_group.sync.aligned()
-    pd.ptx.wgmma.wait_group.sync.aligned(0)
-
-
-def store(c, tiles_c, row, column, acc, consumer, leader):
+def store(c, tiles_c, row, column, accumulators, consumer, leader):
     """Store a warpgroup's accumulators: as bf16 to shared memory, from where one thread issues the TMA stores."""
     with pd.if_(leader):
         pd.ptx.cp.async_.bulk.wait_group.read(0)  # the boxes of the previous tile have been read
     consumer.warpgroup_barrier()
     lane, warp = pd.laneid, consumer.thread % WARPGROUP // 32
-    for n in range(0, N, 16):  # each lane passes the address of a row of 8 elements
-        words = [pd.ptx.cvt.rn.bf16x2.f32(acc[i + 1], acc[i]) for i in range(n // 2, n // 2 + 8, 2)]
+    for n, words in zip(range(0, N, 16), accumulators.as_a(bf16), strict=True):  # 16 columns
         target = tiles_c.address(consumer.index, warp * 16 + lane % 16, (n % COLUMNS + lane // 16 * 8, n // COLUMNS))
-        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(target, words)
+        pd.ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16(target, words)  # a lane: the address of a row of 8 elements
     pd.ptx.fence.proxy.async_.shared__cta()
     consumer.warpgroup_barrier()
     with pd.if_(leader):

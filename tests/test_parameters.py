@@ -16,6 +16,7 @@ from hypothesis.strategies import booleans, data, integers, sampled_from
 
 import ptxdsl as pd
 from ptxdsl import bf16, f16, f32, f64, ptr, u8, u32
+from ptxdsl.kernels.product.operands import Major
 from ptxdsl.kernels.sm90.boxes import TileBoxes
 from ptxdsl.runtime.structs import c_layout
 from ptxdsl.trace.parameters import Definition
@@ -145,7 +146,7 @@ def test_classes_of_computed_fields_are_made_once():
 
 def test_maps_whose_boxes_lie_in_another_order_are_other_fields():
     """Their texts are the same."""
-    rows, columns = (TileBoxes(bf16, 64, 64, major).map for major in ("k", "mn"))
+    rows, columns = (TileBoxes(bf16, 64, 64, major).map for major in Major)
     assert str(rows) == str(columns)
     assert pd.Parameters.of("P", a=rows) is not pd.Parameters.of("P", a=columns)
 

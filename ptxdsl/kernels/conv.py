@@ -16,6 +16,7 @@ from ptxdsl.kernels.call.convolutions.conv import ConvolutionCall, ConvolutionKe
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import HOPPER, KERNELS, compute, compute_tiles, load_tile, multiply_tiles
+from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -42,7 +43,7 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
     g, memory = p.geometry, SharedMemory(traits)
     x, w, out = View(p.x, g.pixel), View(p.w, g.ldw), View(p.out, g.ldo)
     product = Product(g.m, g.n, g.k, x, w, out, out, 1, 0, extra_values(p, traits.operands))
-    copies = Copies(PixelCopies(traits, memory, g), MatrixCopies(traits, "b", memory))
+    copies = Copies(PixelCopies(traits, memory, g), MatrixCopies(traits, Side.B, memory))
     ahead = traits.is_ahead and copies.is_quick
     context = memory.context(Products(product, traits.tile), p.schedule, ahead)
     compute(traits, memory, copies, traits.schedule.walk(context))
@@ -62,7 +63,8 @@ def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: Warp
         load_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
-        compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
+        walk = consumer_walk(traits, traits.schedule.walk(context), ring, epilogue, consumer)
+        compute_tiles(ring, mma, epilogue, walk, multiply_tiles)
 
 
 def load_windows(ring: pd.Ring, copies: WindowCopies | FilterGradientCopies, walk: Walk) -> None:

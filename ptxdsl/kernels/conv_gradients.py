@@ -41,7 +41,8 @@ def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits 
         load_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
-        compute_tiles(ring, mma, epilogue, consumer_walk(traits, context, ring, epilogue, consumer), multiply_tiles)
+        walk = consumer_walk(traits, traits.schedule.walk(context), ring, epilogue, consumer)
+        compute_tiles(ring, mma, epilogue, walk, multiply_tiles)
 
 
 @public_convolution

@@ -20,7 +20,7 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, WorkTile
-from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
+from ptxdsl.kernels.sm80.copies import Copies, matrix_copies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.mma import WarpMma
 from ptxdsl.kernels.sm80.ring import CpAsyncRing
@@ -47,7 +47,7 @@ USUAL, HOPPER = WarpTraits(), WarpgroupTraits(schedule=Strips())
 def gemm_kernel(p: parameters(traits), *, traits: WarpTraits = USUAL) -> None:
     """Compute a product with mma.sync. A is m×k, B is k×n, C and out are m×n and row-major; see `parameters`."""
     products, memory = products_of(p, traits), SharedMemory(traits)
-    copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+    copies = matrix_copies(traits, memory)
     compute(traits, memory, copies, traits.schedule.walk(memory.context(products, p.schedule)))
 
 
@@ -107,7 +107,7 @@ def warpgroup_gemm_kernel(p: tensor_parameters(traits), *, traits: WarpgroupTrai
         load_tiles(ring, tma_loads(traits, memory, traits.operands.a_rows), walk)
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
-        walk = consumer_walk(traits, scaled_context(p, traits, context), ring, epilogue, consumer)
+        walk = consumer_walk(traits, traits.schedule.walk(scaled_context(p, traits, context)), ring, epilogue, consumer)
         compute_tiles(ring, mma, epilogue, walk, scaled_mainloop(multiply_tiles, p, traits, consumer, p.m))
 
 

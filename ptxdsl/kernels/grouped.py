@@ -18,18 +18,18 @@ from ptxdsl.kernels.call.groups.table import ENTRY, PART, ROW, STRIP
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute
-from ptxdsl.kernels.problems import ProblemTiles, load_product
+from ptxdsl.kernels.problems import PROBLEM_WORDS, ProblemTiles, load_product
 from ptxdsl.kernels.product.product import Index, WorkTile
 from ptxdsl.kernels.ragged import grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged_k import grouped_gemm_ragged_k
-from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
+from ptxdsl.kernels.sm80.copies import matrix_copies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.loads import tma_loads
-from ptxdsl.kernels.sm90.maps import ProblemMaps
+from ptxdsl.kernels.sm90.maps import VERSIONS_AHEAD, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
-from ptxdsl.kernels.sm90.tile_queue import ClusterProblemTileQueue, ProblemTileQueue
+from ptxdsl.kernels.sm90.tile_queue import tile_queue
 from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
@@ -58,7 +58,7 @@ def grouped_kernel(
     """
     block: Scalar
     memory, entries, block = SharedMemory(traits), p.schedule, pd.ctaid.x
-    copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+    copies = matrix_copies(traits, memory)
     if sort:
         block, entries = seat(entries.bitcast(u32)), entries + COUNTERS
     visitor = VISITORS[mode](p, entries, block, traits)
@@ -77,10 +77,9 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
     the table, and a warp of its own locates them."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    arguments = p.counters, tiling.multiplying + WARP
     _, blocks = traits.schedule.multicast
-    queue = ClusterProblemTileQueue(*arguments, blocks) if blocks > 1 else ProblemTileQueue(*arguments)
-    maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps)
+    queue = tile_queue(p.counters, tiling.multiplying + WARP, blocks, PROBLEM_WORDS, held=1)
+    maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps, VERSIONS_AHEAD)
     await_prerequisites()
     tiles = ProblemTiles(p, traits, queue, maps)
     copying, multiplying = tiling.role_registers

@@ -3,24 +3,22 @@ them on to the warps that load, multiply and store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s64, u32, u64
 from ptxdsl.kernels.call.groups.table import ROW
 from ptxdsl.kernels.gemm import compute_tiles, load_tile, multiply_tiles
-from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import OutputTile, Product, View, WorkTile
+from ptxdsl.kernels.product.product import Product, View, WorkTile
 from ptxdsl.kernels.ragged import compute_shares, share_of, tile_of_group
 from ptxdsl.kernels.sm90.epilogue import list_epilogue
 from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads
 from ptxdsl.kernels.sm90.maps import MATRICES, NO_PROBLEM, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
-from ptxdsl.kernels.sm90.tile_queue import ProblemTileQueue, TileQueueWalk
+from ptxdsl.kernels.sm90.order import consumer_walk
+from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import VisitorWalk
 from ptxdsl.kernels.tiles.schedule import loaded_elsewhere
@@ -28,6 +26,8 @@ from ptxdsl.kernels.tiles.visitor import DeviceVisitor
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
+
+PROBLEM_WORDS = 8  # that other warps need of a tile
 
 
 def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha: Scalar, beta: Scalar) -> Product:
@@ -45,7 +45,7 @@ def load_product(table: PointerValue, number: Scalar, operands: Operands, alpha:
 class ProblemTiles:
     """The tiles of a list of problems; `p` are the parameters of a kernel."""
 
-    def __init__(self, p: Any, traits: WarpgroupTraits, queue: ProblemTileQueue, maps: ProblemMaps) -> None:
+    def __init__(self, p: Any, traits: WarpgroupTraits, queue: TileQueue, maps: ProblemMaps) -> None:
         self.p, self.traits, self.queue, self.maps = p, traits, queue, maps
         self.blocks = traits.schedule.multicast[1]  # that take neighbouring tiles together
 
@@ -58,7 +58,7 @@ class ProblemTiles:
         for work in walk.tiles(loaded_elsewhere):
             maps.follow(work.item[0], self._product)
             with pd.elect():
-                queue.announce(work, maps.version)
+                self._announce(work)
                 queue.broadcast(queue.take())
             walk.skip(work)
         with pd.elect():
@@ -66,7 +66,7 @@ class ProblemTiles:
 
     def load(self, ring: pd.Ring, copies: TmaLoads) -> None:
         """Load tiles as `gemm.load_tiles` does, in one lane of another warp, always the same."""
-        walk, version = ProblemTileQueueWalk(self.queue, self._loaded), pd.var(u32, NO_PROBLEM)
+        walk, version = TileQueueWalk(self.queue, self._loaded), pd.var(u32, NO_PROBLEM)
         for work in walk.tiles(loaded_elsewhere):
             with pd.elect():
                 with pd.if_(work.item[1] != version):
@@ -83,14 +83,20 @@ class ProblemTiles:
         traits = self.traits
         mma = warpgroup_mma(traits, memory, consumer.index)
         epilogue = list_epilogue(traits, memory, consumer, self.maps)
-        walk = StoredProblems(self.queue, self._multiplied, self.stored)
-        if not traits.shares_rows:
-            rows = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
-            compute_tiles(ring, mma, epilogue, rows, multiply_tiles)
-        elif traits.tiling.stagger:
-            compute_shares(ring, mma, epilogue, StaggeredWalk(walk, traits.tiling, consumer, epilogue))
+        walk = TileQueueWalk(self.queue, self._multiplied, self.stored)
+        ordered = consumer_walk(traits, walk, ring, epilogue, consumer)
+        if traits.shares_rows:
+            compute_shares(ring, mma, epilogue, ordered)
         else:
-            compute_shares(ring, mma, epilogue, walk)
+            compute_tiles(ring, mma, epilogue, ordered, multiply_tiles)
+
+    def _announce(self, work: WorkTile) -> None:
+        """Pass a tile on with the version of the maps of its problem. The next tile is located when all readers have
+        this one."""
+        product = work.product
+        first, rows = product.a.row, product.m
+        self.queue.announce(work.item[0], self.maps.version, first, rows, *work.tile, work.iterations, 0)
+        self.queue.ring.acquire()
 
     def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
         """Return the number of tiles of a problem along M and N."""
@@ -124,17 +130,17 @@ class ProblemTiles:
         row, column, iterations, _ = tile
         a, b = self.maps.of(0, version, first if self.traits.shares_rows else None), self.maps.of(1, version)
         product = Product(rows, rows, rows, a, b, None, None, 1, 0)
-        return WorkTile(product, (row, column), 0, iterations, self.traits.tile)
+        return WorkTile(product, (row, column), 0, iterations, self.traits.tile, (number, version, first))
 
     def _multiplied(self, number: Scalar, version: Scalar, first: Scalar, rows: Scalar, *tile: Scalar) -> WorkTile:
         """Return a tile as the consumers see it during the mainloop."""
         row, column, iterations, _ = tile
-        return WorkTile(
-            Product(rows, rows, rows, None, None, None, None, 1, 0), (row, column), 0, iterations, self.traits.tile
-        )
+        product = Product(rows, rows, rows, None, None, None, None, 1, 0)
+        return WorkTile(product, (row, column), 0, iterations, self.traits.tile, (number, version, first))
 
     def stored(self, work: WorkTile) -> WorkTile:
-        """Return a tile as the consumers store it, with the matrices of the table."""
+        """Return a tile as the consumers store it, with the matrices of the table, which is read again: accumulators
+        leave few registers."""
         number, version, first = work.item
         product, row = self._product(number)._replace(m=work.product.m), first if self.traits.shares_rows else None
         if row is not None:
@@ -147,27 +153,6 @@ class ProblemTiles:
     def _product(self, number: Scalar) -> Product:
         p = self.p
         return load_product(p.table, number, self.traits.operands, p.alpha, p.beta)
-
-
-class ProblemTileQueueWalk(TileQueueWalk):
-    """The walk over the tiles of a queue; an item is the problem, the version of its maps, and the first row."""
-
-    def work(self) -> WorkTile:
-        values = [value.value for value in self.values]
-        return self.locate(*values)._replace(item=values[:3])
-
-
-class StoredProblems(ProblemTileQueueWalk):
-    """The walk of the consumers, which read the table again to store a tile: accumulators leave few registers."""
-
-    def __init__(
-        self, queue: ProblemTileQueue, locate: Callable[..., WorkTile], stored: Callable[[WorkTile], WorkTile]
-    ) -> None:
-        super().__init__(queue, locate)
-        self.stored = stored
-
-    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
-        yield OutputTile(self.stored(work), accumulators)
 
 
 def _from(view: View, row: Scalar) -> View:

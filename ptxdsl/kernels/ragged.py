@@ -20,7 +20,7 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles, load_tile, multiply_tiles
 from ptxdsl.kernels.product.accumulators import TileAccumulators
-from ptxdsl.kernels.product.operands import Extra, Operands
+from ptxdsl.kernels.product.operands import Along, Batches, Extra, Major, Operands, Side
 from ptxdsl.kernels.product.product import Index, Product, ScatteredView, Tile, View, WorkTile
 from ptxdsl.kernels.sm80.copies import Copies, IndexedCopies, MatrixCopies
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -30,10 +30,10 @@ from ptxdsl.kernels.sm90.gathered import ColumnCopies, GatheredRing, GatheredRow
 from ptxdsl.kernels.sm90.loads import GroupRows, TensorView, TmaLoads, tma_loads
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
-from ptxdsl.kernels.sm90.order import PingPongWalk, RowsWalk, StaggeredWalk, pass_tiles
+from ptxdsl.kernels.sm90.order import consumer_walk, pass_tiles
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
-from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue, TileQueueWalk
+from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk, row_words, tile_queue
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
@@ -48,7 +48,7 @@ from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 
 USUAL = WarpTraits(schedule=AHEAD)
-HOPPER = WarpgroupTraits(operands=Operands(batches="strided"), schedule=AHEAD)
+HOPPER = WarpgroupTraits(operands=Operands(batches=Batches.STRIDED), schedule=AHEAD)
 Matrices: TypeAlias = Callable[[Scalar, Scalar], tuple[Any, Any, Any]]
 """A, B and out of a group, given its number and which row of all is its first."""
 STRIPS = GroupedRowsThreadblockSwizzle(8)  # the tiles of a group: down the rows first, for what L2 still holds of B
@@ -74,11 +74,11 @@ def ragged_kernel(
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, form)
     memory = SharedMemory(traits)
-    of_a = IndexedCopies(traits, memory) if gathers else MatrixCopies(traits, "a", memory)
-    copies = Copies(of_a, MatrixCopies(traits, "b", memory))
+    of_a = IndexedCopies(traits, memory) if gathers else MatrixCopies(traits, Side.A, memory)
+    copies = Copies(of_a, MatrixCopies(traits, Side.B, memory))
 
     def matrices(group: Scalar, first: Scalar) -> tuple[View | ScatteredView, View, View | ScatteredView]:
-        a = _gathered(p, first) if gathers else _rows(p.a, first, group, traits.operands.a_major == "mn")
+        a = _gathered(p, first) if gathers else _rows(p.a, first, group, traits.operands.a_major is Major.MN)
         return a, View(p.b.pointer + group.to(s64) * p.b.apart, p.b.stride), rows_of_out(p, first, group, scatters)
 
     compute(traits, memory, copies, groups_walk(p, traits, form, matrices))
@@ -99,8 +99,7 @@ def warpgroup_ragged_kernel(
     memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
     ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
     _, blocks = traits.schedule.multicast
-    arguments = p.counters, tiling.multiplying + gathers * GatheredRing.writers
-    queue = ClusterTileQueue(*arguments, blocks) if blocks > 1 else TileQueue(*arguments)
+    queue = tile_queue(p.counters, tiling.multiplying + gathers * GatheredRing.writers, blocks)
     boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
     await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
     if validate:
@@ -125,13 +124,13 @@ def warpgroup_ragged_kernel(
         plain = partial(multiply_rows, consumer) if halves else multiply_tiles
         multiply = scaled_mainloop(plain, p, traits, consumer, p.rows, lambda work: (work.item[0], work.item[2]))
         tiles = queued_walk(p, traits, matrices, queue, alpha, consumer.index if halves else None)
+        ordered = consumer_walk(traits, tiles, ring, epilogue, consumer)
         if tiling.pingpong:
-            compute_pingpong(ring, mma, epilogue, PingPongWalk(traits, tiles, ring, epilogue, consumer))
+            compute_pingpong(ring, mma, epilogue, ordered)
         elif traits.shares_rows:
-            staggered = StaggeredWalk(tiles, tiling, consumer, epilogue) if tiling.stagger else tiles
-            compute_shares(ring, mma, epilogue, staggered)
+            compute_shares(ring, mma, epilogue, ordered)
         else:
-            compute_tiles(ring, mma, epilogue, RowsWalk(tiles, ring, consumer, tiling.rows_apart), multiply)
+            compute_tiles(ring, mma, epilogue, ordered, multiply)
 
 
 def rows_of_groups(p: Any, traits: WarpgroupTraits, form: str, scatters: bool = False) -> Matrices:
@@ -151,15 +150,17 @@ def load_queued_tiles(
     copies: TmaLoads,
     walk: Walk,
     queue: TileQueue,
+    words: Callable[[WorkTile], Sequence[Index]] = row_words,
     mapped: Callable[[WorkTile], WorkTile] = lambda work: work,
 ) -> None:
     """Load tiles as `gemm.load_tiles` does, by a warp: all of its lanes locate the tiles, and the same one always
-    issues the loads. `mapped` replaces A and B of a work tile by views with tensor maps."""
+    issues the loads. `words` are passed to the consumers. `mapped` replaces A and B of a work tile by views with tensor
+    maps."""
     for work in walk.tiles(loaded_elsewhere):
         work = mapped(work)
         with pd.elect():
             taken = queue.take()
-            queue.announce(work)
+            queue.announce(*words(work))
             if work.halved is None:
                 load_tile(ring, copies.of(work))
             else:
@@ -332,14 +333,14 @@ def queued_walk(
     iterations = ceil_div(p.k, traits.tile[2])
 
     def locate(group: Scalar, first: Scalar, rows: Scalar, row: Scalar, column: Scalar, halved: Scalar) -> WorkTile:
-        is_half = None
+        item, is_half = (group, row, first), None
         if warpgroup is not None:
             is_half = halved == 1
             second = pd.select(is_half, pd.cast(warpgroup, u32), 0)
             rows, first, column = rows + second * GROUP_ROWS, first - second * GROUP_ROWS, column + second
         a, b, out = matrices(group, first)
         product = Product(rows, p.n, p.k, a, b, out, out, alpha, 0, beside_group(p, traits, group, first))
-        return WorkTile(product, (row, column), 0, iterations, traits.tile, halved=is_half)
+        return WorkTile(product, (row, column), 0, iterations, traits.tile, item, is_half)
 
     return TileQueueWalk(queue, locate)
 
@@ -349,7 +350,7 @@ def beside_group(p: Any, traits: Traits, group: Scalar, first: Scalar) -> tuple[
 
     def of_group(extra: Extra, values: Any) -> View:
         pointer = values.pointer
-        if extra.along == "m":
+        if extra.along is Along.M:
             pointer = pointer + first.bitcast(s32)
         if extra.is_batched:
             pointer = pointer + group.to(s64) * values.batch

@@ -5,6 +5,7 @@ Each group has its own output, and its rows are the K of its product. Unlike in 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -16,18 +17,18 @@ from ptxdsl.kernels.call.groups.ragged_k import RaggedKCall
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.gemm import compute, compute_tiles, multiply_tiles
-from ptxdsl.kernels.product.operands import Operands
-from ptxdsl.kernels.product.product import Product, View, WorkTile
+from ptxdsl.kernels.product.operands import Batches, CSource, Major, Operands
+from ptxdsl.kernels.product.product import Index, Product, View, WorkTile
 from ptxdsl.kernels.ragged import load_queued_tiles, tile_of_group
-from ptxdsl.kernels.sm80.copies import Copies, MatrixCopies
+from ptxdsl.kernels.sm80.copies import matrix_copies
 from ptxdsl.kernels.sm80.memory import SharedMemory
 from ptxdsl.kernels.sm80.traits import WarpTraits
 from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
 from ptxdsl.kernels.sm90.loads import TensorView, TmaLoads
-from ptxdsl.kernels.sm90.maps import RewrittenMaps
+from ptxdsl.kernels.sm90.maps import ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites
 from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import RowsWalk, StaggeredWalk
+from ptxdsl.kernels.sm90.order import consumer_walk
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.scaled import SCALES_OF_SPANS, scaled_alpha, scaled_mainloop
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
@@ -37,15 +38,14 @@ from ptxdsl.kernels.sm90.tiling import ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import OffsetsVisitor, check_sizes
 from ptxdsl.kernels.tiles.many import AHEAD, VisitorWalk
-from ptxdsl.kernels.tiles.schedule import Walk
 from ptxdsl.kernels.tiles.visitor import Succeeding
 from ptxdsl.kernels.traits.parameters import ragged_k_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule.arithmetic import ceil_div
 from ptxdsl.trace.instruction import Scalar
 
-USUAL = WarpTraits(operands=Operands(a_major="mn", b_major="mn"), schedule=AHEAD)
-HOPPER = WarpgroupTraits(operands=Operands(a_major="mn", b_major="mn", batches="strided"), schedule=AHEAD)
+USUAL = WarpTraits(operands=Operands(a_major=Major.MN, b_major=Major.MN), schedule=AHEAD)
+HOPPER = WarpgroupTraits(operands=Operands(a_major=Major.MN, b_major=Major.MN, batches=Batches.STRIDED), schedule=AHEAD)
 
 
 @pd.kernel
@@ -54,7 +54,7 @@ def ragged_k_kernel(p: ragged_k_parameters(traits), *, traits: WarpTraits = USUA
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged")
     memory = SharedMemory(traits)
-    copies = Copies(MatrixCopies(traits, "a", memory), MatrixCopies(traits, "b", memory))
+    copies = matrix_copies(traits, memory)
     compute(traits, memory, copies, walk_along_k(p, traits))
 
 
@@ -69,8 +69,8 @@ def warpgroup_ragged_k_kernel(
     scaling = traits.operands.scaling
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = pd.Ring(tiling.stages, stage_bytes=traits.stage_bytes, consumers=tiling.holders, each="warpgroup")
-    queue = (BlocksTileQueue if scaling else DepthTileQueue)(p.counters, tiling.holders)
-    maps = RewrittenMaps(traits, (p.a_map, p.b_map), p.maps)
+    queue = TileQueue(p.counters, tiling.holders)
+    maps = ProblemMaps(traits, (p.a_map, p.b_map), p.maps)
     await_prerequisites(*result_maps(p, traits))
     if validate:
         check_sizes(p.sizes, p.groups, p.rows, "ragged", GROUP_UNIT if scaling else 1)
@@ -78,7 +78,9 @@ def warpgroup_ragged_k_kernel(
     copying, multiplying = ROLE_REGISTERS if scaling else tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp):
         maps.begin()
-        load_queued_tiles(ring, TmaLoads(traits, memory), walk_along_k(p, traits, queue.taken), queue, maps.of)
+        walk = walk_along_k(p, traits, queue.taken)
+        words = block_words if scaling else depth_words
+        load_queued_tiles(ring, TmaLoads(traits, memory), walk, queue, words, partial(mapped, maps))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         multiply = scaled_mainloop(
@@ -90,29 +92,26 @@ def warpgroup_ragged_k_kernel(
             lambda work: (work.item[0], 0),
             SCALES_OF_SPANS,
         )
-        walk: Walk = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
-        if tiling.stagger:
-            walk = StaggeredWalk(walk, tiling, consumer, epilogue)
-        else:
-            walk = RowsWalk(walk, ring, consumer, tiling.rows_apart)
-        compute_tiles(ring, mma, epilogue, walk, multiply)
+        tiles = TileQueueWalk(queue, partial(_queued_tile, p, traits, alpha))
+        compute_tiles(ring, mma, epilogue, consumer_walk(traits, tiles, ring, epilogue, consumer), multiply)
 
 
-class DepthTileQueue(TileQueue):
-    """Tiles with their number of iterations along K."""
-
-    def announce(self, work: WorkTile) -> None:
-        """Pass a tile to the consumers."""
-        self._pass_on(work.item[0], 0, work.iterations, *work.tile, 0)
+def mapped(maps: ProblemMaps, work: WorkTile) -> WorkTile:
+    """Return a tile with A and B by the tensor maps of its group, which are rewritten if the group has changed."""
+    maps.follow(work.item[0], lambda _: work.product)
+    return work._replace(product=work.product._replace(a=maps.of(0), b=maps.of(1)))
 
 
-class BlocksTileQueue(TileQueue):
-    """Tiles with the first block of 128 along K that their group overlaps, and the number of these blocks."""
+def depth_words(work: WorkTile) -> Sequence[Index]:
+    """Return the words of a tile for the consumers: its group, its iterations along K, its row and column."""
+    return work.item[0], 0, work.iterations, *work.tile, 0
 
-    def announce(self, work: WorkTile) -> None:
-        """Pass a tile to the consumers."""
-        (group, _, first), is_empty = work.item, pd.cast(work.begin, u32) > 0
-        self._pass_on(group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile, 0)
+
+def block_words(work: WorkTile) -> Sequence[Index]:
+    """Return the words of a tile with scales: its group, the first block of 128 along K that the group overlaps, the
+    number of these blocks, its row and column."""
+    (group, _, first), is_empty = work.item, pd.cast(work.begin, u32) > 0
+    return group, first // BLOCK, pd.select(is_empty, 0, work.end), *work.tile, 0
 
 
 def _queued_tile(
@@ -120,7 +119,7 @@ def _queued_tile(
     traits: WarpgroupTraits,
     alpha: Scalar,
     group: Scalar,
-    _first: Scalar,
+    first: Scalar,
     depth: Scalar,
     row: Scalar,
     column: Scalar,
@@ -130,7 +129,8 @@ def _queued_tile(
     in_blocks = traits.operands.scaling is not None
     k = depth * BLOCK if in_blocks else depth
     product = Product(p.m, p.n, k, None, None, *results_of_group(p, traits, group), alpha, p.beta)
-    return WorkTile(product, (row, column), 0, pd.max(depth, 1) if in_blocks else depth, traits.tile)
+    iterations = pd.max(depth, 1) if in_blocks else depth
+    return WorkTile(product, (row, column), 0, iterations, traits.tile, (group, row, first))
 
 
 def results_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View | TensorView, View | TensorView]:
@@ -141,7 +141,7 @@ def results_of_group(p: Any, traits: Traits, group: Scalar) -> tuple[View | Tens
 
     in_boxes = traits.operands.out_boxes
     out = TensorView(p.boxes, group) if in_boxes else matrix(p.out)
-    if traits.operands.c != "separate":
+    if traits.operands.c is not CSource.SEPARATE:
         return out, out
     return TensorView(p.c, group) if in_boxes else matrix(p.c), out
 
@@ -150,7 +150,7 @@ def result_maps(p: Any, traits: WarpgroupTraits) -> list[Any]:
     """The tensor maps of these."""
     if not traits.operands.out_boxes:
         return []
-    return [p.boxes, p.c] if traits.operands.c == "separate" else [p.boxes]
+    return [p.boxes, p.c] if traits.operands.c is CSource.SEPARATE else [p.boxes]
 
 
 class GroupsVisitor(OffsetsVisitor):
@@ -201,7 +201,7 @@ def walk_along_k(
         end = begin + ceil_div(k + lead if in_blocks else k, tile_k)
         a, b = (
             View(m.pointer + (first.to(s64) * m.stride if by_row else first.to(s64)), m.stride)
-            for m, by_row in ((p.a, traits.operands.a_major == "mn"), (p.b, traits.operands.b_major == "mn"))
+            for m, by_row in ((p.a, traits.operands.a_major is Major.MN), (p.b, traits.operands.b_major is Major.MN))
         )
         product = Product(p.m, p.n, k, a, b, *results_of_group(p, traits, group), p.alpha, p.beta)
         return WorkTile(product, tile_of_group(traits, tile, *tiled), begin, end, traits.tile, lead=lead)

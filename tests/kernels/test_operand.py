@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxdsl import bf16, f16, f32, f64, s8
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Major, Operands, Side
 from ptxdsl.kernels.sm80.fragments import by_warps
 from ptxdsl.kernels.sm80.tile import OperandTile
 from ptxdsl.kernels.sm80.tiling import WarpTiling
@@ -17,7 +17,7 @@ TILES = [
     for type in (f16, f32, s8, f64)
     for mn in (16, 48, 64, 80, 96, 112, 128, 192)
     for k in (32, 64)
-    for major in ("k", "mn")
+    for major in Major
 ]
 
 
@@ -41,15 +41,15 @@ TRAITS = [
     WarpTraits(tiling, Operands(inputs, output, major, major))
     for tiling in TILINGS
     for inputs, output in ((f16, f16), (bf16, f32), (f32, f32), (f64, f64))
-    for major in ("k", "mn")
+    for major in Major
 ]
 
 
 @pytest.mark.parametrize("traits", TRAITS, ids=lambda c: f"{c.tile}-{c.operands.inputs}-{c.operands.a_major}")
-@pytest.mark.parametrize("operand", ["a", "b"])
+@pytest.mark.parametrize("operand", [Side.A, Side.B])
 def test_fragments_are_read_without_conflicts(traits, operand):
-    tile = traits.a if operand == "a" else traits.b
-    trans = "" if tile.major == "k" else ".trans"
+    tile = traits.a if operand is Side.A else traits.b
+    trans = "" if tile.major is Major.K else ".trans"
     atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
-    copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, traits.mma)
+    copy = (make_tiled_copy_a if operand is Side.A else make_tiled_copy_b)(atom, traits.mma)
     assert bank_wavefronts(copy, by_warps(tile.layout, traits, operand)).worst == 1

@@ -12,8 +12,9 @@ from ptxdsl.kernels.call.groups import grouped as call_of_lists
 from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
+from ptxdsl.kernels.sm90 import tile_queue
 from ptxdsl.kernels.sm90.maps import ProblemMaps
-from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, ProblemTileQueue, TileQueue
+from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -42,26 +43,8 @@ class OutNotAcquired(NotAcquired):
     number = 2
 
 
-class NotTold(ProblemTileQueue):
-    """Those that copy and multiply do not wait for what they are told of a tile."""
-
-    def receive(self):
-        values = [self.numbers[word] for word in range(self.words)]
-        self.ring.wait()
-        self.ring.release()
-        return values
-
-
-class NotReleased(ProblemTileQueue):
-    """Nor do they say that they have read it."""
-
-    def receive(self):
-        first = self.ring.wait().index * self.words
-        return [self.numbers[first + word] for word in range(self.words)]
-
-
 class NotAwaited(TileQueue):
-    """Nor for what they are told of a tile of groups of rows."""
+    """Other warps do not wait for the words of a tile."""
 
     def receive(self):
         values = [self.numbers[word] for word in range(self.words)]
@@ -71,7 +54,7 @@ class NotAwaited(TileQueue):
 
 
 class NotRead(TileQueue):
-    """They do not say that they have read it."""
+    """Other warps do not release the words that they have read."""
 
     def receive(self):
         first = self.ring.wait().index * self.words
@@ -98,7 +81,7 @@ class NotAnswered(ClusterTileQueue):
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
-        monkeypatch.setattr(grouped, name, part)
+        monkeypatch.setattr(grouped if hasattr(grouped, name) else tile_queue, name, part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(grouped.warpgroup_grouped_kernel.__wrapped__)
     a, b = ([np.ones(shape, np.float16) for _ in range(5)] for shape in ((8, 64), (64, 16)))
     kernels = Kernels(grouped.grouped_kernel, kernel)
@@ -122,8 +105,8 @@ def test_nothing_is_left_out(monkeypatch):
     [
         ({"ProblemMaps": NotAcquired}, "reads the tensor map"),
         ({"ProblemMaps": OutNotAcquired}, "reads the tensor map"),
-        ({"ProblemTileQueue": NotTold}, "queue"),
-        ({"ProblemTileQueue": NotReleased}, "wait"),
+        ({"TileQueue": NotAwaited}, "queue"),
+        ({"TileQueue": NotRead}, "wait"),
     ],
     ids=["acquire", "acquire, out", "wait", "release"],
 )
@@ -135,7 +118,7 @@ def test_a_line_that_is_left_out(monkeypatch, parts, message):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part, message", [(TileQueue, ""), (NotAwaited, "queue"), (NotRead, "wait")])
 def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
-    monkeypatch.setattr(ragged, "TileQueue", part)
+    monkeypatch.setattr(tile_queue, "TileQueue", part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(ragged.warpgroup_ragged_kernel.__wrapped__)
     kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
     a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 16), np.float16)
@@ -149,7 +132,7 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part, message", [(ClusterTileQueue, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
 def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
-    monkeypatch.setattr(ragged, "ClusterTileQueue", part)
+    monkeypatch.setattr(tile_queue, "ClusterTileQueue", part)
     monkeypatch.setattr(call_of_rows, "resident_blocks", lambda *_, **__: 2)
     of_traits = {"reqntid": lambda traits: traits.threads, "cluster": lambda traits: traits.schedule.cluster}
     kernel = pd.kernel(**of_traits)(ragged.warpgroup_ragged_kernel.__wrapped__)

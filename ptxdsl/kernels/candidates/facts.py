@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import CSource, Operands, Side
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -60,8 +60,8 @@ class ProductFacts(NamedTuple):
     @property
     def swapped(self) -> ProductFacts:
         """The facts of BᵀAᵀ, whose tiles are the transposes of those of AB."""
-        known, names = self.operands, {"a": "b", "b": "a"}
-        rounded = names.get(known.rounded, "none")
+        known, names = self.operands, {Side.A: Side.B, Side.B: Side.A}
+        rounded = names.get(known.rounded, Side.NONE)
         operands = replace(known, a_major=known.b_major, b_major=known.a_major, rounded=rounded)
         return self._replace(m=self.n, n=self.m, operands=operands, split_lines=self.split_lines[::-1])
 
@@ -193,9 +193,9 @@ def class_name(facts: Facts, form: str = "") -> str:
     operands = facts.operands
     inputs = "16" if operands.inputs in TURNED else operands.inputs.name
     words = [inputs, operands.a_major[0] + operands.b_major[0]]
-    words += ["c"] if operands.c != "none" else []
+    words += ["c"] if operands.c is not CSource.NONE else []
     words += ["blocks"] if operands.has_block_scales else []
-    words += [f"{operands.from_registers} in registers"] if operands.from_registers != "none" else []
+    words += [f"{operands.from_registers} in registers"] if operands.from_registers is not Side.NONE else []
     words += [f"out {operands.output.bits}"] if operands.output.bits != 16 else []
     if isinstance(facts, ListFacts):
         sizes = class_of_list(facts)
@@ -205,7 +205,7 @@ def class_name(facts: Facts, form: str = "") -> str:
         return " ".join([form or "groups", *words, f"{groups.groups} of {_by((int(groups.rows), groups.n, groups.k))}"])
     words += ["unaligned"] if any(facts.split_lines) else []
     known = class_of(facts)
-    batches = [f"{known.batches} of"] if operands.batches != "none" else []
+    batches = [f"{known.batches} of"] if operands.is_batched else []
     fused = [f"fused {len(operands.extras)}"] if facts.computes or operands.extras else []
     return " ".join([*fused, facts.kind.value, *words, *batches, _by((known.m, known.n, known.k))])
 

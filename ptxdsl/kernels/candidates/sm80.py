@@ -13,7 +13,7 @@ from math import prod
 from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, Candidate, labelled
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig
-from ptxdsl.kernels.product.operands import Operands, outputs
+from ptxdsl.kernels.product.operands import CSource, Major, Operands, outputs
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm80.tiling import LEAST_ASYNCHRONOUS, MOST_REGISTERS
 from ptxdsl.kernels.tiles.persistent import Persistent
@@ -100,7 +100,7 @@ def candidates_of_products(
     """The candidates of the sm_80 path: whole tiles, slices of K while all blocks are resident, and stream-K. With
     `scheduled` the caller assigns tiles to blocks, and tiles leave room for what persistent blocks stage."""
     operands, (m, n) = facts.operands, facts[:2]
-    inputs, width, along_k = operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k"
+    inputs, width, along_k = operands.inputs, operands.narrowest, operands.a_major == operands.b_major is Major.K
     known = [config for config in of_products(inputs, width, along_k) if _fits(config, inputs, arch, scheduled)]
     least = min((config.tile for config in known), key=lambda tile: prod(tile[:2]))
     rows, columns = 2 * max(m, least[0]), 2 * max(n, least[1])
@@ -147,7 +147,7 @@ def candidates_of_convolutions(
 def _fits(config: GemmConfig, inputs: Type, arch: str, scheduled: bool) -> bool:
     traits = config.traits(Operands(inputs, outputs(inputs)[0]))
     if scheduled:
-        staged = replace(traits.operands, c="separate")
+        staged = replace(traits.operands, c=CSource.SEPARATE)
         traits = replace(traits, operands=staged, schedule=Persistent(PersistentScheduler()))
     return traits.fits(arch)
 

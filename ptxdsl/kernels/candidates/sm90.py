@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import COrder, CSource, Major, Operands, Side
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.stages import LEAST_STAGES, MOST_STAGES, RESIDENT, depths, most_stagger, stages_of
@@ -85,7 +85,7 @@ def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sh
     for tile, swap_ab in tiles(facts):
         if not sharing.is_shared:
             known += _whole(facts, tile, swap_ab, multiprocessors if sharing == ANY else 0)
-        if sharing == ANY and facts.operands.batches == "none":
+        if sharing == ANY and not facts.operands.is_batched:
             count = facts.tiles(tile)
             most = min(MOST_BLOCKS, _iterations(facts) // LEAST_SLICE, int(multiprocessors * RESIDENT // count))
             for slices in range(2, most + 1):
@@ -121,7 +121,7 @@ def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
         yield from _window_tiles(facts)
         return
     operands, iterations = facts.operands, _iterations(facts)
-    if operands.from_registers == "none":
+    if operands.from_registers is Side.NONE:
         yield from ((tile, True) for tile in _swapped_tiles(facts))
     for rows, widths in COOPERATIVE.items():
         if rows >= 2 * max(facts.m, GROUP_ROWS // 2 + 1):
@@ -137,7 +137,7 @@ def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
 def _swapped_tiles(facts: ProductFacts) -> Iterator[tuple[int, int]]:
     """Tiles of as many rows as there are, or parts of more rows: of plain products alone."""
     if facts.m <= FEW_ROWS:
-        least = 8 if facts.operands.a_major == "k" else COLUMNS
+        least = 8 if facts.operands.a_major is Major.K else COLUMNS
         rows = least if facts.m <= least else COLUMNS * ceil_div(facts.m, COLUMNS)
         yield from ((rows, columns) for columns in SWAPPED_COLUMNS)
     elif facts.m <= MOST_ROWS and _is_plain(facts):
@@ -151,7 +151,7 @@ def _window_tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]
     """Tiles of convolutions."""
     operands = facts.operands
     yield from ((tile, False) for tile in WINDOWS if _reads_rows(operands, tile[1]))
-    if facts.in_boxes and operands.from_registers == "none":
+    if facts.in_boxes and operands.from_registers is Side.NONE:
         for tile in SWAPPED_WINDOWS if facts.kind is ProductKind.CONV else SWAPPED_1X1:
             if facts.m > tile[0] and _reads_rows(operands, tile[1]):
                 yield tile, True
@@ -162,7 +162,7 @@ def _whole(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool, multiproce
     the caller may need the room of their longer ring). In convolutions one warpgroup alone waits for narrow products of
     what it loads to registers."""
     operands = _swapped_operands(facts, tile, swap_ab)
-    if facts.kind is not ProductKind.GEMM and operands.from_registers == "a" and tile < (GROUP_ROWS, 256):
+    if facts.kind is not ProductKind.GEMM and operands.from_registers is Side.A and tile < (GROUP_ROWS, 256):
         return
     for stages, resident in depths(tile, swap_ab, operands):
         each = _candidate(facts, tile, swap_ab, stages, resident)
@@ -170,7 +170,7 @@ def _whole(facts: ProductFacts, tile: tuple[int, int], swap_ab: bool, multiproce
             yield _staggered(each, facts)
         else:
             yield _one_tile(each, facts, multiprocessors) or _staggered(each, facts)
-    if facts.kind is ProductKind.GEMM and facts.operands.batches == "none" and _is_plain(facts):
+    if facts.kind is ProductKind.GEMM and not facts.operands.is_batched and _is_plain(facts):
         yield from _multicast_few(facts, tile, swap_ab)
 
 
@@ -214,7 +214,7 @@ def _one_tile(each: Candidate, facts: ProductFacts, multiprocessors: int) -> Can
         if each.resident > 1 or not is_longer:
             return None
         stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
-    elif operands.c != "none":
+    elif operands.c is not CSource.NONE:
         return None
     is_tall = ceil_div(facts.m, tile[0]) >= TALL * ceil_div(facts.n, tile[1])
     schedule = IN_ROWS if is_tall else IN_COLUMNS
@@ -263,9 +263,9 @@ def _pingpong(facts: ProductFacts, multiprocessors: int) -> Iterator[Candidate]:
     if operands.inputs not in TURNED or not _stores_boxes(facts) or has_operands:
         return
     known = [(tile, False) for tile in (PINGPONG if facts.kind is ProductKind.GEMM else WINDOWS_PINGPONG)]
-    if operands.from_registers == "none" and (_is_plain(facts) or facts.kind is ProductKind.CONV):
+    if operands.from_registers is Side.NONE and (_is_plain(facts) or facts.kind is ProductKind.CONV):
         known += [(tile, True) for tile, swap_ab in tiles(facts) if swap_ab]
-    if facts.kind is ProductKind.CONV_1X1 and operands.from_registers == "none":
+    if facts.kind is ProductKind.CONV_1X1 and operands.from_registers is Side.NONE:
         known += [((192, 128), True)] if facts.m > 192 else []
     for tile, swap_ab in known:
         stored = _swapped_operands(facts, tile, swap_ab)
@@ -339,7 +339,7 @@ def _candidate(
     loaded, width = (tile[0] * LINE_BYTES / columns, tile[1] * LINE_BYTES / rows), tile[not swap_ab]
     slow_a, slow_b = facts.split_lines if isinstance(facts, ProductFacts) else (False, False)
     slow = slow_a and not isinstance(schedule, InterleavedStrips), slow_b
-    is_delayed = facts.operands.from_registers != "none" and width >= GROUP_ROWS
+    is_delayed = facts.operands.from_registers is not Side.NONE and width >= GROUP_ROWS
     return Candidate(config, resident, loaded, slow=slow, delay=FROM_REGISTERS / width if is_delayed else 0.0)
 
 
@@ -363,7 +363,7 @@ def _most_split(operands: Operands) -> int:
 
 def _reads_rows(operands: Operands, columns: int) -> bool:
     """True if tiles of B that is not K-major are whole swizzle rows."""
-    return operands.b_major == "k" or columns < LEAST_BOX * 2 or not columns % depth_of(operands)
+    return operands.b_major is Major.K or columns < LEAST_BOX * 2 or not columns % depth_of(operands)
 
 
 def _in_boxes(operands: Operands) -> bool:
@@ -375,11 +375,11 @@ def _in_boxes(operands: Operands) -> bool:
 def _stores_boxes(facts: ProductFacts) -> bool:
     """True if whole tiles are stored by TMA, and C comes the same way."""
     operands = facts.operands
-    return facts.in_boxes and _in_boxes(operands) and (operands.c == "none" or operands.c_major == "row")
+    return facts.in_boxes and _in_boxes(operands) and (operands.c is CSource.NONE or operands.c_major is COrder.ROW)
 
 
 def _is_plain(facts: ProductFacts) -> bool:
     """True for K-major operands of 16 bits without C and epilogue."""
     operands = facts.operands
-    is_bare = operands.c == "none" and not operands.extras and not facts.computes
-    return is_bare and _in_boxes(operands) and operands.inputs in TURNED and operands.a_major == operands.b_major == "k"
+    is_bare = operands.c is CSource.NONE and not operands.extras and not facts.computes
+    return is_bare and _in_boxes(operands) and operands.inputs in TURNED and operands.are_k_major

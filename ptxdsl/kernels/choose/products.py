@@ -14,7 +14,7 @@ from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_gr
 from ptxdsl.kernels.choose.estimate import estimate
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Major, Operands, Side
 from ptxdsl.kernels.sm90.stages import stages_of
 from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -57,7 +57,7 @@ def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[fl
 
 def ranked_products(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> Ranked:
     """Return the configurations of the sm_90a path with their estimates, the fastest first."""
-    if facts.operands.from_registers == "b":
+    if facts.operands.from_registers is Side.B:
         return [(time, transposed(config, facts)) for time, config in ranked_products(facts.swapped, rates, sharing)]
     known = _at_least_one(facts)
     return rank(candidates_of_product(known, rates.multiprocessors, sharing), known, rates)
@@ -95,7 +95,7 @@ def ranked_convolutions(facts: ProductFacts, rates: Rates, is_wide: bool, split_
 
 def ranked_groups_by_warps(facts: Facts, arch: str, operands: Operands, schedule: TileSchedule, rates: Rates) -> Ranked:
     """Return the configurations of the sm_80 path, without a schedule, with their estimates, the fastest first."""
-    every = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major == "k")
+    every = of_groups(operands.inputs, operands.narrowest, operands.a_major == operands.b_major is Major.K)
     fitting = [each for each in every if specialise(each, schedule=schedule).traits(operands, arch).fits(arch)]
     known = [candidate(each, operands.inputs, operands.narrowest, persistent=True) for each in fitting]
     return rank(known, facts, rates)

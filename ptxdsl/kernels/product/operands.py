@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from ptxdsl.errors import LaunchError
@@ -21,18 +21,57 @@ OUTPUTS = {
 }
 FLOATS = (f16, bf16, f32)
 WIDTHS = (1, 2, 4, 8, 16)  # bytes of an access
-MODES = {
-    "a_major": ("k", "mn"),
-    "b_major": ("k", "mn"),
-    "c": ("none", "separate", "in place"),
-    "c_major": ("row", "column"),
-    "batches": ("none", "strided", "listed"),
-    "streamed": ("none", "a", "b"),
-    "rounded": ("none", "a", "b"),
-}
 
 
-class Scaling(Enum):
+class Major(StrEnum):
+    """The contiguous dimension of A or B: K, or M or N."""
+
+    K = "k"
+    MN = "mn"
+
+
+class CSource(StrEnum):
+    """The location of C: there is none, it is a matrix of its own, or out holds it."""
+
+    NONE = "none"
+    SEPARATE = "separate"
+    IN_PLACE = "in place"
+
+
+class COrder(StrEnum):
+    """The layout of C: that of out, or its transpose."""
+
+    ROW = "row"
+    COLUMN = "column"
+
+
+class Batches(StrEnum):
+    """The addressing of batches: a single product, matrices at equal distances, or a list of addresses."""
+
+    NONE = "none"
+    STRIDED = "strided"
+    LISTED = "listed"
+
+
+class Side(StrEnum):
+    """A, B, or neither."""
+
+    NONE = "none"
+    A = "a"
+    B = "b"
+
+
+class Along(StrEnum):
+    """The shape of an operand of the epilogue: one value a row, one a column, a matrix with the layout of the output,
+    or its transpose."""
+
+    M = "m"
+    N = "n"
+    MN = "mn"
+    NM = "nm"
+
+
+class Scaling(StrEnum):
     """The granularity of the float32 scales of 8-bit A and B: one for each tensor, for each row of A and column of B,
     or for each block of 128 elements along K."""
 
@@ -43,22 +82,24 @@ class Scaling(Enum):
 
 @dataclass(frozen=True)
 class Extra:
-    """An operand of the epilogue. `along` is "m" for one value a row, "n" for one a column, "mn" for a matrix with the
-    layout of the output, "nm" for its transpose.
+    """An operand of the epilogue.
 
     `bytes` is the access width; `in_place` marks the output itself, as it was before; `is_batched` marks an operand
     with a matrix or vector for each batch or group.
     """
 
     type: Type
-    along: str
+    along: Along
     bytes: int = 16
     in_place: bool = False
     is_batched: bool = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "along", Along(self.along))
+
     @property
     def is_matrix(self) -> bool:
-        return len(self.along) > 1
+        return self.along in (Along.MN, Along.NM)
 
 
 @dataclass(frozen=True)
@@ -67,10 +108,8 @@ class Operands:
     supports them.
 
     `inputs` and `output` are element types; `b_type` is the type of B if A and B are different 8-bit floats; `c_type`
-    is the type of C if the output has 8 bits and C another type. `a_major` and `b_major` are the contiguous dimension,
-    "k" or "mn"; the `*_bytes` are access widths. `c` is "none", "separate", or "in place" if out holds it; `c_major` is
-    "row" if it has the layout of out, else "column". `batches` is "none", "strided", or "listed" by their addresses.
-    `extras` are the operands of the epilogue.
+    is the type of C if the output has 8 bits and C another type. The `*_bytes` are access widths. `extras` are the
+    operands of the epilogue. Modes may be given by their values, such as a_major="mn".
 
     The following are for sm_90a. `out_boxes`: TMA stores the output. `a_rows`: the rows of a TMA box of A, shorter than
     the tile to leave out out-of-bounds rows of the last tile; 0 for boxes of the whole tile. `streamed`: the operand
@@ -82,28 +121,30 @@ class Operands:
 
     inputs: Type = f16
     output: Type = f16
-    a_major: str = "k"
-    b_major: str = "k"
+    a_major: Major = Major.K
+    b_major: Major = Major.K
     a_bytes: int = 16
     b_bytes: int = 16
     out_bytes: int = 16
-    c: str = "none"
-    c_major: str = "row"
-    batches: str = "none"
+    c: CSource = CSource.NONE
+    c_major: COrder = COrder.ROW
+    batches: Batches = Batches.NONE
     extras: tuple[Extra, ...] = ()
     out_boxes: bool = False
     a_rows: int = 0
-    streamed: str = "none"
+    streamed: Side = Side.NONE
     a_gathered: bool = False
     c_type: Type | None = None
     b_type: Type | None = None
-    rounded: str = "none"
+    rounded: Side = Side.NONE
     scaling: Scaling | None = None
     scale_bytes: int = f32.bytes
 
     def __post_init__(self) -> None:
         for message in self._misfits():
             raise LaunchError(f"Operands: {message}")
+        for name, kind in MODES.items():
+            object.__setattr__(self, name, kind(getattr(self, name)))
 
     @property
     def input_types(self) -> tuple[Type, Type]:
@@ -111,12 +152,21 @@ class Operands:
         return self.inputs, self.b_type or self.inputs
 
     @property
-    def from_registers(self) -> str:
-        """The operand that wgmma reads from registers: float32 that is rounded there, or that is not K-major; "a", "b"
-        or "none"."""
-        if self.inputs is not f32 or self.rounded != "none":
+    def from_registers(self) -> Side:
+        """The operand that wgmma reads from registers: float32 that is rounded there, or that is not K-major."""
+        if self.inputs is not f32 or self.rounded is not Side.NONE:
             return self.rounded
-        return "a" if self.a_major == "mn" else "b" if self.b_major == "mn" else "none"
+        if self.a_major is Major.MN:
+            return Side.A
+        return Side.B if self.b_major is Major.MN else Side.NONE
+
+    @property
+    def are_k_major(self) -> bool:
+        return self.a_major is self.b_major is Major.K
+
+    @property
+    def is_batched(self) -> bool:
+        return self.batches is not Batches.NONE
 
     @property
     def sum(self) -> Type:
@@ -132,7 +182,7 @@ class Operands:
     def staged(self) -> Type:
         """The type of the output in shared memory: rounded if nothing is added to it there and it does not have 8
         bits."""
-        is_whole = self.c == "none" and not self.extras and self.output not in FP8
+        is_whole = self.c is CSource.NONE and not self.extras and self.output not in FP8
         return self.output if is_whole else self.scalar
 
     @property
@@ -156,7 +206,7 @@ class Operands:
         elif self.output not in gemm_outputs(self.inputs):
             yield f"output is {self.output!r}; of {self.inputs} inputs it takes {either(gemm_outputs(self.inputs))}"
         for field, modes in MODES.items():
-            if getattr(self, field) not in modes:
+            if getattr(self, field) not in [*modes]:
                 yield f"{field} is {getattr(self, field)!r}; it takes {either(map(quoted, modes))}"
         for field, type in (("a_bytes", self.inputs), ("b_bytes", self.inputs), ("out_bytes", self.output)):
             width, widths = getattr(self, field), [width for width in WIDTHS if width >= type.bytes]
@@ -168,6 +218,17 @@ class Operands:
             yield f"b_type is {self.b_type!r}; it takes None, and beside {FP8[0]} inputs {FP8[1]}, or the other way"
         if not isinstance(self.extras, tuple) or not all(isinstance(extra, Extra) for extra in self.extras):
             yield f"extras is {self.extras!r}; it takes a tuple of Extra, which gemm makes of `operands`"
+
+
+MODES: dict[str, type[StrEnum]] = {
+    "a_major": Major,
+    "b_major": Major,
+    "c": CSource,
+    "c_major": COrder,
+    "batches": Batches,
+    "streamed": Side,
+    "rounded": Side,
+}
 
 
 def outputs(inputs: Type) -> tuple[Type, ...]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import ptxdsl as pd
 from ptxdsl import b8, b16, ptr, s32, s64, u32
+from ptxdsl.kernels.product.operands import Major, Side
 from ptxdsl.kernels.product.product import Index, ScatteredView, View, WorkTile
 from ptxdsl.kernels.sm80.addresses import Addresses
 from ptxdsl.kernels.sm80.memory import SharedMemory
@@ -109,20 +110,19 @@ class MatrixCopies(TileCopies):
 
     is_quick = True
 
-    def __init__(self, traits: WarpTraits, operand: str, memory: SharedMemory) -> None:
-        """`operand` is "a" or "b"."""
-        tile, address = (traits.a, memory.a) if operand == "a" else (traits.b, memory.b)
+    def __init__(self, traits: WarpTraits, operand: Side, memory: SharedMemory) -> None:
+        tile, address = (traits.a, memory.a) if operand is Side.A else (traits.b, memory.b)
         super().__init__(tile, address, traits.threads)
         self.source = pd.var(ptr[b8])
         self.between = pd.var(s64)  # bytes from one load of this thread to the next
-        self.step: Var | int = self.tile.k * self.tile.type.bytes if self.tile.major == "k" else pd.var(s64)
+        self.step: Var | int = self.tile.k * self.tile.type.bytes if self.tile.major is Major.K else pd.var(s64)
         self.mn_left = pd.var(s32)
         self.k_left = pd.var(s32)
 
     def seek(self, matrix: View, mn: tuple[Index, Index], k: tuple[Index, Index]) -> None:
         """Go to the tile at mn[0] and k[0]. The matrix ends at mn[1]; loads along K end at k[1]."""
         row, column = mn[0] + self.mn, k[0] + self.k
-        if self.tile.major != "k":
+        if self.tile.major is not Major.K:
             row, column = column, row
         begin = matrix.pointer + (pd.cast(row, s64) * matrix.stride + pd.cast(column, s64))
         self.source.set(begin.bitcast(b8))
@@ -135,7 +135,7 @@ class MatrixCopies(TileCopies):
 
     def fetch(self, slot: Index) -> None:
         """Start the loads of the next tile to a slot of the ring, with zeros out of bounds."""
-        along, across = (self.k_left, self.mn_left) if self.tile.major == "k" else (self.mn_left, self.k_left)
+        along, across = (self.k_left, self.mn_left) if self.tile.major is Major.K else (self.mn_left, self.k_left)
         left = pd.select(along > 0, across, 0)
         source: PointerValue
         source, bases = self.source, [base + slot for base in self.addresses.bases]
@@ -144,6 +144,11 @@ class MatrixCopies(TileCopies):
             source = source + self.between
         self.source += self.step
         self.k_left -= self.tile.k
+
+
+def matrix_copies(traits: WarpTraits, memory: SharedMemory) -> Copies:
+    """Return the loads of two matrices."""
+    return Copies(MatrixCopies(traits, Side.A, memory), MatrixCopies(traits, Side.B, memory))
 
 
 class IndexedCopies(TileCopies):

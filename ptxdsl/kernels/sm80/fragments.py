@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ptxdsl as pd
 from ptxdsl import b32, f32, f64
+from ptxdsl.kernels.product.operands import Major, Side
 from ptxdsl.kernels.product.product import Index
 from ptxdsl.kernels.product.tf32 import round_to_tf32
 from ptxdsl.kernels.sm80.addresses import Addresses
@@ -18,18 +19,18 @@ EVEN_BYTES, ODD_BYTES = 0x6420, 0x7531  # of two registers, for prmt
 
 
 class Fragments:
-    """The fragments of a warp for operand "a" or "b", 16 of mn and one k step of the instruction at a time."""
+    """The fragments of a warp for one operand, 16 of mn and one k step of the instruction at a time."""
 
-    def __init__(self, traits: WarpTraits, operand: str, memory: PointerValue) -> None:
+    def __init__(self, traits: WarpTraits, operand: Side, memory: PointerValue) -> None:
         """`memory` is the tile in the first stage."""
-        tile = self.tile = traits.a if operand == "a" else traits.b
+        tile = self.tile = traits.a if operand is Side.A else traits.b
         self.operand, self.held = operand, f64 if tile.type is f64 else b32
         if tile.by_pairs:
             self._address_pairs(traits, memory)
             return
-        trans = "" if tile.major == "k" else ".trans"
+        trans = "" if tile.major is Major.K else ".trans"
         atom = f"ldmatrix.x4{trans}" if tile.by_matrices else f"ld.shared.{tile.type.bytes}"
-        copy = (make_tiled_copy_a if operand == "a" else make_tiled_copy_b)(atom, traits.mma)
+        copy = (make_tiled_copy_a if operand is Side.A else make_tiled_copy_b)(atom, traits.mma)
         partition = copy.partition_s(by_warps(tile.layout, traits, operand), "shared")
         partition = in_bytes(partition, tile.type.bytes)
         self.load_group = self._load_matrices if tile.by_matrices else self._load_elements
@@ -79,21 +80,21 @@ class Fragments:
         words = pd.ptx.ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16(*addresses)
         halves = [words[:2], words[2:]]
         even, odd = ([pd.ptx.prmt.b32(*half, bytes) for half in halves] for bytes in (EVEN_BYTES, ODD_BYTES))
-        ordered = (even[0], odd[0], even[1], odd[1]) if self.operand == "a" else (*even, *odd)
+        ordered = (even[0], odd[0], even[1], odd[1]) if self.operand is Side.A else (*even, *odd)
         for register, value in zip(registers, ordered, strict=True):
             register.set(value)
 
 
-def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:
+def rows_of_pairs(traits: WarpTraits, operand: Side) -> AnyLayout:
     """Return the layout (thread, 16 of mn, k step) → byte of the row that a thread addresses for ldmatrix.
 
     Rows are contiguous along mn, one for each of 32 k. Matrices hold every second pair of k, so that a thread gets four
     neighbours along k from two of them.
     """
-    tile = traits.a if operand == "a" else traits.b
-    dimension = 0 if operand == "a" else 1
+    tile = traits.a if operand is Side.A else traits.b
+    dimension = 0 if operand is Side.A else 1
     extent, row = traits.tiling.warp[dimension], tile.mn
-    warps = (extent, 0) if operand == "a" else (0, extent)
+    warps = (extent, 0) if operand is Side.A else (0, extent)
     depth = traits.mma.atom.shape[2]
     lanes = Layout(
         ((2, 4, 2, 2, *traits.tiling.warps, traits.tiling.slices), extent // WARP_TILE, tile.k // traits.k_step),
@@ -103,10 +104,10 @@ def rows_of_pairs(traits: WarpTraits, operand: str) -> AnyLayout:
     return swizzled
 
 
-def by_warps(layout: AnyLayout, traits: WarpTraits, operand: str) -> AnyLayout:
+def by_warps(layout: AnyLayout, traits: WarpTraits, operand: Side) -> AnyLayout:
     """Return a tile's layout with the rows of each warp contiguous. A tiled MMA assigns one atom in M, or in N, to each
     warp in turn."""
-    dimension = 0 if operand == "a" else 1
+    dimension = 0 if operand is Side.A else 1
     atom, extent, warps = (
         traits.mma.atom.shape[dimension],
         traits.tiling.warp[dimension],

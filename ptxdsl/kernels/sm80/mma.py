@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ptxdsl as pd
 from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import Index
 from ptxdsl.kernels.product.words import read_words, write_words
 from ptxdsl.kernels.sm80.fragments import Fragments
@@ -21,7 +22,7 @@ class WarpMma:
 
     def __init__(self, traits: WarpTraits, memory: SharedMemory) -> None:
         self.traits, self.memory, self.layout = traits, memory, traits.accumulators
-        self.operands = Fragments(traits, "a", memory.a), Fragments(traits, "b", memory.b)
+        self.operands = Fragments(traits, Side.A, memory.a), Fragments(traits, Side.B, memory.b)
         self.steps = traits.tile[2] // traits.k_step
         self.buffers = [[operand.variables() for operand in self.operands] for _ in range(2)]
         m, n, k = traits.mma.atom.shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxdsl.kernels.product.operands import Major
 from ptxdsl.layout import Layout, Swizzle, TiledCopy, composition, make_tiled_copy
 from ptxdsl.layout.swizzle import AnyLayout
 from ptxdsl.types import Type
@@ -20,23 +21,23 @@ WARP_TILE = 16  # the mn extent of one ldmatrix.x4
 
 @dataclass(frozen=True)
 class OperandTile:
-    """The tile of one operand. `major` is its contiguous dimension, "k" or "mn"; `copy_bytes` is the width of a load
+    """The tile of one operand. `major` is its contiguous dimension; `copy_bytes` is the width of a load
     from global memory, less than 16 if rows are not aligned to that."""
 
     type: Type
     mn: int
     k: int
-    major: str
+    major: Major
     copy_bytes: int
 
     @property
     def rows(self) -> int:
-        return self.mn if self.major == "k" else self.k
+        return self.mn if self.major is Major.K else self.k
 
     @property
     def row(self) -> int:
         """The elements of a row."""
-        return self.k if self.major == "k" else self.mn
+        return self.k if self.major is Major.K else self.mn
 
     @property
     def bytes(self) -> int:
@@ -50,12 +51,12 @@ class OperandTile:
     @property
     def by_matrices(self) -> bool:
         """True if ldmatrix can load its fragments; MN-major, it transposes 16-bit elements only."""
-        return self.type.bits == 16 or (self.major == "k" and self.type.bits < 64)
+        return self.type.bits == 16 or (self.major is Major.K and self.type.bits < 64)
 
     @property
     def by_pairs(self) -> bool:
         """True if ldmatrix transposes pairs of its elements, which are separated afterwards."""
-        return self.type.bits == 8 and self.major == "mn"
+        return self.type.bits == 8 and self.major is Major.MN
 
     @property
     def swizzle(self) -> Swizzle:
@@ -74,7 +75,7 @@ class OperandTile:
     @property
     def layout(self) -> AnyLayout:
         """The layout (mn, k) → element."""
-        strides = (self.k, 1) if self.major == "k" else (1, self.mn)
+        strides = (self.k, 1) if self.major is Major.K else (1, self.mn)
         swizzled: AnyLayout = composition(self.swizzle, Layout((self.mn, self.k), strides))
         return swizzled
 
@@ -84,7 +85,7 @@ class OperandTile:
         columns = self.row // self.chunk
         apart = self._rows_at_a_time(max(1, threads // columns))
         atom = f"cp.async.{self.copy_bytes}" if self.copy_bytes >= 4 else f"st.shared.{self.copy_bytes}"
-        if self.major == "k":
+        if self.major is Major.K:
             return make_tiled_copy(atom, Layout((apart, columns), (columns, 1)), (1, self.chunk), self.type.bits)
         return make_tiled_copy(atom, Layout((columns, apart)), (self.chunk, 1), self.type.bits)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.cached import cached_property
+from ptxdsl.kernels.product.operands import Major
 from ptxdsl.layout import TmaCopy, make_tiled_copy, tma_atom
 from ptxdsl.layout.shared_operand import lines_layout
 from ptxdsl.layout.swizzle import AnyLayout, stacked
@@ -20,8 +21,7 @@ L2_PROMOTION = 256
 
 @dataclass(frozen=True)
 class TileBoxes:
-    """A tile of `mn` rows of A, or columns of B, by `k` of K. `major` is the contiguous dimension of the matrix, "k" or
-    "mn".
+    """A tile of `mn` rows of A, or columns of B, by `k` of K. `major` is the contiguous dimension of the matrix.
 
     A K-major tile is one box. An MN-major tile is a sequence of boxes whose rows are 128 bytes of M or N, or a divisor
     of the tile that is smaller. The matrices of a batch are planes of one tensor. If blocks of a cluster share a tile,
@@ -31,14 +31,14 @@ class TileBoxes:
     type: Type
     mn: int
     k: int
-    major: str
+    major: Major
     is_batched: bool = False
     parts: int = 1
 
     @property
     def line_bytes(self) -> int:
         """The bytes of a row of a box, over which the swizzle permutes 16-byte chunks."""
-        across = LINE_BYTES if self.major == "k" else self.mn * self.type.bytes
+        across = LINE_BYTES if self.major is Major.K else self.mn * self.type.bytes
         return gcd(across, LINE_BYTES)
 
     @property
@@ -71,7 +71,7 @@ class TileBoxes:
     @cached_property
     def layout(self) -> AnyLayout:
         """The (mn, k) layout of the tile in shared memory, in elements."""
-        return lines_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major == "mn")
+        return lines_layout(self.mn, self.k, self.type.bits, self.line_bytes, self.major is Major.MN)
 
     def load(
         self,

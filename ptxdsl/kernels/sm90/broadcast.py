@@ -8,7 +8,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b32
-from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.operands import Along, Extra
 from ptxdsl.kernels.product.product import Product
 from ptxdsl.kernels.product.words import read_words, unpack
 from ptxdsl.kernels.sm90.fragments import Axis
@@ -35,8 +35,8 @@ class BroadcastOperands:
         """`reaches` are the numbers of columns, or of rows if transposed, over which operands can be read at a time;
         the largest one for which registers are left is used."""
         self.scalar, self.extras = traits.operands.scalar, traits.operands.extras
-        self.along = along = "m" if traits.tiling.swap_ab else "n"
-        words = [_words(extra) for extra in self.extras if extra.along == along]
+        self.along = along = Along.M if traits.tiling.swap_ab else Along.N
+        words = [_words(extra) for extra in self.extras if extra.along is along]
         registers = sum(max(1, type.bits // 32) for types in words for type in types)
         left = (
             traits.tiling.multiplying_registers
@@ -52,7 +52,9 @@ class BroadcastOperands:
         # The same registers for all reads: a kernel may have several mainloops
         self.words = [[[pd.var(type) for type in types] for _ in self.offsets] for types in words]
         late = (0,) if traits.deferred_columns else ()  # read before they are written if no boxes are deferred
-        self.scalars = [[pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along != along]
+        self.scalars = [
+            [pd.var(extra.type, *late) for _ in range(2)] for extra in self.extras if extra.along is not along
+        ]
 
     def read(self, product: Product, down: Axis, across: Axis, begin: int) -> None:
         """Request the operands of the boxes from `begin` across, and those of all rows with the first boxes."""
@@ -61,7 +63,7 @@ class BroadcastOperands:
         words, values = iter(self.words), iter(self.scalars)
         row, column = down.first + pd.laneid // 4, across.first + pd.laneid % 4 * 2 + begin
         for extra, vector in zip(self.extras, product.extras, strict=True):
-            if extra.along == self.along:
+            if extra.along is self.along:
                 for offset, registers in zip(self.offsets, next(words), strict=True):
                     _set(registers, _pair(extra, vector, column + offset, across.length))
             elif not begin:
@@ -73,7 +75,7 @@ class BroadcastOperands:
         words, values = iter(self.words), iter(self.scalars)
         return [
             self._neighbours(extra, next(words)[offset % self.reach // MATRIX :][:2])
-            if extra.along == self.along
+            if extra.along is self.along
             else self._lines(next(values))
             for extra in self.extras
         ]

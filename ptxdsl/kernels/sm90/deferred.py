@@ -17,7 +17,7 @@ class DeferredBoxes:
     is 1 while there are such values. They are stored in `slices` of 16 columns."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
-        self.extents, self.is_batched = traits.tile, traits.operands.batches != "none"
+        self.extents, self.is_batched = traits.tile, traits.operands.is_batched
         self.first, self.slices = traits.tile[1] - traits.deferred_columns, traits.deferred_columns // STEP
         self.values = [pd.var(traits.scalar, 0) for _ in range(traits.deferred_accumulators)]
         self.at = [pd.var(u32, 0) for _ in range(3 if self.is_batched else 2)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, b32, f32, u32
+from ptxdsl.kernels.product.operands import Major, Side
 from ptxdsl.kernels.product.tf32 import round_to_tf32
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import DEPTH_BYTES, GROUP_ROWS, WARP, WARP_ROWS, WARPGROUP
@@ -28,7 +29,7 @@ class FirstFactor(ABC):
     """Loads the fragments of a warp, for a block of 64 rows and a step along K."""
 
     def __init__(self, traits: WarpgroupTraits) -> None:
-        self.depth, self.rounds = traits.tile[2], traits.operands.rounded != "none"
+        self.depth, self.rounds = traits.tile[2], traits.operands.rounded is not Side.NONE
 
     def find(self, memory: PointerValue, row_block: Any) -> None:
         """Locate the fragments. `memory` is the tile in the first stage of the ring, `row_block` the first 64-row block
@@ -85,4 +86,4 @@ class MnMajorFactor(FirstFactor):
 def first_factor(traits: WarpgroupTraits) -> FirstFactor:
     """Return the loader for the layout of the tile."""
     tile = traits.b if traits.tiling.swap_ab else traits.a
-    return (KMajorFactor if tile.major == "k" else MnMajorFactor)(traits)
+    return (KMajorFactor if tile.major is Major.K else MnMajorFactor)(traits)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import ptxdsl as pd
+from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -70,12 +71,12 @@ class TmaLoads:
         a, b = self.memory.a + behind, self.memory.b + behind
         row, (_, shares) = work.product.a.line(first_m), self.shares
         self._load_a(work.product.a, boxes, a, (row, k), slot)
-        policy = self.policies.get("b")
+        policy = self.policies.get(Side.B)
         self.b.load(work.product.b, b, first_n, k, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
     def _load_a(self, view: TensorView, boxes: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
         """Load the tile of A at (row, k), or the first `boxes` boxes of it."""
-        (shares, _), policy = self.shares, self.policies.get("a")
+        (shares, _), policy = self.shares, self.policies.get(Side.A)
         self.a.load(view, a, *corner, slot.full, rank=shares.part, to=shares.mask, policy=policy)
 
 
@@ -94,7 +95,7 @@ class RowBlockLoads(TmaLoads):
         return TileLoads(work, partial(self._fetch, work, boxes), expected)
 
     def _load_a(self, view: TensorView, boxes: Any, a: Any, corner: tuple[Any, Any], slot: Slot) -> None:
-        (row, k), (shares, _), policy = corner, self.shares, self.policies.get("a")
+        (row, k), (shares, _), policy = corner, self.shares, self.policies.get(Side.A)
         for number in range(0, self.boxes, self.a.parts):
             box = number if shares.part is None else shares.part + number
             with pd.if_(boxes > box):
@@ -102,9 +103,9 @@ class RowBlockLoads(TmaLoads):
                 view.map.load(a + box * self.box, at, slot.full, multicast=shares.mask, policy=policy)
 
 
-def _policies(streamed: str) -> dict[str, Any]:
+def _policies(streamed: Side) -> dict[Side, Any]:
     """Return the L2 cache policy of the streamed operand."""
-    return {} if streamed == "none" else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
+    return {} if streamed is Side.NONE else {streamed: pd.ptx.createpolicy.fractional.L2__evict_first.b64()}
 
 
 def tma_loads(traits: WarpgroupTraits, memory: SharedTiles, box_rows: int) -> TmaLoads:

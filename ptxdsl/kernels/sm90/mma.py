@@ -14,6 +14,7 @@ import ptxdsl as pd
 from ptxdsl import u64
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.operands import Side
 from ptxdsl.kernels.sm90.first_factor import first_factor
 from ptxdsl.kernels.sm90.memory import SharedTiles
 from ptxdsl.kernels.sm90.tiling import INPUTS, TURNED
@@ -150,6 +151,6 @@ class RegisterMma(StageMma):
 
 def warpgroup_mma(traits: WarpgroupTraits, memory: SharedTiles, number: Any) -> StageMma:
     """Return the tensor cores of the consumer warpgroup `number`."""
-    if traits.operands.rounded != "none" and not traits.from_registers:
+    if traits.operands.rounded is not Side.NONE and not traits.from_registers:
         raise LaunchError(f"`{traits.operands.rounded}` is rounded, and is not the first factor of {traits.atom}")
     return (RegisterMma if traits.from_registers else StageMma)(traits, memory, number)

@@ -14,10 +14,10 @@ import ptxdsl as pd
 from ptxdsl import u32
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
-from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP, WarpgroupTiling
+from ptxdsl.kernels.sm90.tiling import IN_TURN, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
-from ptxdsl.kernels.tiles.schedule import KernelContext, StartLoads, Walk
+from ptxdsl.kernels.tiles.schedule import StartLoads, Walk
 
 PRODUCTS_BARRIER, STAGING_BARRIER = 11, 13  # the first of two each; of three for staggered warpgroups
 
@@ -94,17 +94,47 @@ class PingPongWalk(Walk):
             turn.wait()
 
 
-class DelegatingWalk(Walk):
-    """The base of walks that change a part of another walk."""
+class CooperativeWalk(Walk):
+    """Another walk, whose tiles the warpgroups of a block share.
 
-    def __init__(self, walk: Walk) -> None:
-        self.walk = walk
+    If a warpgroup skips tiles in which all of its rows are out of bounds, the other one has the tensor cores to itself
+    and takes half the time. Staggered warpgroups end each tile one after the other: the last `stagger` iterations
+    belong to one warpgroup at a time. The first stores its rows while the next multiplies, and begins the next tile
+    while the last stores."""
+
+    def __init__(
+        self, traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
+    ) -> None:
+        self.walk, self.ring, self.epilogue, self.consumer = walk, ring, epilogue, consumer
+        self.rows_apart, self.stagger = traits.tiling.rows_apart, traits.tiling.stagger
+        if self.stagger:
+            epilogue.begin()
+            self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, traits.tiling.consumers)
+            self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
+        self.skips = traits.skips_rows and not self.stagger
 
     def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
-        return self.walk.tiles(start)
+        if not self.skips:
+            yield from self.walk.tiles(start)
+            return
+        for work in self.walk.tiles(start):
+            with pd.if_(work.product.m > work.first[0] + self.consumer.index * self.rows_apart):
+                yield work
+            with pd.else_():
+                pass_tiles(self.ring, work.iterations, self.consumer)
+                self.walk.skip(work)
 
     def along_k(self, iterations: Index) -> Iterator[object]:
-        return self.walk.along_k(iterations)
+        if not self.stagger:
+            yield from self.walk.along_k(iterations)
+            return
+        last = pd.min(iterations, self.stagger)
+        yield from self.epilogue.alongside(iterations - last, self.stagger)
+        with pd.if_(self.follows != 0):
+            self.turn.wait()
+        self.follows.set(1)
+        yield from self.walk.along_k(last)
+        self.turn.pass_on()
 
     def complete(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
         return self.walk.complete(work, accumulators)
@@ -114,48 +144,6 @@ class DelegatingWalk(Walk):
 
     def leftovers(self) -> Iterator[OutputTile]:
         return self.walk.leftovers()
-
-
-class StaggeredWalk(DelegatingWalk):
-    """Another walk, of warpgroups that share its tiles and end each one after the other. The last `stagger` iterations
-    of a tile belong to one warpgroup at a time: the first stores its rows while the next multiplies, and begins the
-    next tile while the last stores."""
-
-    def __init__(self, walk: Walk, tiling: WarpgroupTiling, consumer: pd.warpgroup, epilogue: Epilogue) -> None:
-        super().__init__(walk)
-        self.iterations, self.epilogue = tiling.stagger, epilogue
-        epilogue.begin()
-        self.turn = OrderedBarrier(PRODUCTS_BARRIER, consumer, tiling.consumers)
-        self.follows = pd.var(u32, consumer.index)  # 0 for the first warpgroup in the first tile
-
-    def along_k(self, iterations: Index) -> Iterator[object]:
-        last = pd.min(iterations, self.iterations)
-        yield from self.epilogue.alongside(iterations - last, self.iterations)
-        with pd.if_(self.follows != 0):
-            self.turn.wait()
-        self.follows.set(1)
-        yield from super().along_k(last)
-        self.turn.pass_on()
-
-
-class RowsWalk(DelegatingWalk):
-    """The tiles of another walk in which this warpgroup has rows.
-
-    A tile whose rows of this warpgroup are all out of bounds is left to the other warpgroup, which then has the tensor
-    cores to itself and takes half the time.
-    """
-
-    def __init__(self, walk: Walk, ring: pd.Ring, consumer: pd.warpgroup, rows_apart: int) -> None:
-        super().__init__(walk)
-        self.ring, self.consumer, self.rows_apart = ring, consumer, rows_apart
-
-    def tiles(self, start: StartLoads) -> Iterator[WorkTile]:
-        for work in self.walk.tiles(start):
-            with pd.if_(work.product.m > work.first[0] + self.consumer.index * self.rows_apart):
-                yield work
-            with pd.else_():
-                pass_tiles(self.ring, work.iterations, self.consumer)
-                self.walk.skip(work)
 
 
 def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None:
@@ -171,14 +159,8 @@ def pass_tiles(ring: pd.Ring, iterations: Index, consumer: pd.warpgroup) -> None
 
 
 def consumer_walk(
-    traits: WarpgroupTraits, context: KernelContext, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
+    traits: WarpgroupTraits, walk: Walk, ring: pd.Ring, epilogue: Epilogue, consumer: pd.warpgroup
 ) -> Walk:
-    """Return the walk of a consumer warpgroup: over all tiles of its block, or every second one."""
-    walk = traits.schedule.walk(context)
-    if traits.tiling.pingpong:
-        return PingPongWalk(traits, walk, ring, epilogue, consumer)
-    if traits.tiling.stagger:
-        walk = StaggeredWalk(walk, traits.tiling, consumer, epilogue)
-    if traits.skips_rows:
-        walk = RowsWalk(walk, ring, consumer, traits.tiling.rows_apart)
-    return walk
+    """Return the walk of a consumer warpgroup through the tiles of its block: all of them, or every second one."""
+    kind = PingPongWalk if traits.tiling.pingpong else CooperativeWalk
+    return kind(traits, walk, ring, epilogue, consumer)

@@ -7,6 +7,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, f32, ptr, s32, s64, u32
+from ptxdsl.kernels.product.operands import CSource
 from ptxdsl.kernels.product.product import Index, Product, Products, Tile, WorkTile
 from ptxdsl.kernels.sm90.loads import TensorView
 from ptxdsl.kernels.sm90.pixels import WindowGeometry, boxes_of, filter_gradient_boxes
@@ -31,7 +32,7 @@ def tensor_parameters(traits: WarpgroupTraits) -> Group:
     """Return the parameters of `warpgroup_gemm_kernel`: the tensors of A, m×k, and B, k×n, and of C and out if out is
     stored in boxes; else C and out are m×n and row-major."""
     boxes = {"out": traits.out_map} if traits.operands.out_boxes else {}
-    if traits.c_boxes and traits.operands.c == "separate":
+    if traits.c_boxes and traits.operands.c is CSource.SEPARATE:
         boxes["c"] = traits.out_map
     fields = {**gemm_fields(traits, traits.map_of_a, traits.b.map), **boxes}
     return pd.Parameters.of("TensorGemm", **fields, **_scale_fields(traits))
@@ -67,7 +68,7 @@ def _scale_fields(traits: WarpgroupTraits) -> dict[str, Any]:
 
 def tensors_of(p: Any, traits: WarpgroupTraits) -> list[Any]:
     """Return the tensor maps among the parameters."""
-    c = [p.c] if traits.c_boxes and traits.operands.c == "separate" else []
+    c = [p.c] if traits.c_boxes and traits.operands.c is CSource.SEPARATE else []
     return [p.a, p.b, p.out, *c] if traits.operands.out_boxes else [p.a, p.b]
 
 
@@ -78,7 +79,7 @@ def _views(tensors: dict[str, Any], planes: dict[str, Any] | None = None) -> dic
 
 def _apart(p: Any, traits: WarpgroupTraits, name: str) -> Any:
     """Return the elements between the matrices of a batch; 0 if one matrix is shared by all."""
-    return getattr(p.batches, "out" if name == "c" and traits.operands.c == "in place" else name)
+    return getattr(p.batches, "out" if name == "c" and traits.operands.c is CSource.IN_PLACE else name)
 
 
 class TensorProducts(Products):
@@ -94,7 +95,7 @@ def tensor_ragged_k_parameters(traits: WarpgroupTraits) -> Group:
     """Return the parameters of `warpgroup_ragged_k_kernel`: those of `ragged_k_kernel`, the tensors of all rows of A
     and B, whose maps are the patterns for those of groups, memory for these, and the counters of a TileQueue."""
     boxes = {"boxes": traits.out_map} if traits.operands.out_boxes else {}
-    if traits.c_boxes and traits.operands.c == "separate":
+    if traits.c_boxes and traits.operands.c is CSource.SEPARATE:
         boxes["c"] = traits.out_map
     maps = {"a_map": traits.a.map, "b_map": traits.b.map, "maps": ptr[b8], "counters": ptr[u32]}
     fields = {**ragged_k_fields(traits), **maps, **boxes}
@@ -148,10 +149,10 @@ def tensor_products_of(p: Any, traits: WarpgroupTraits, alpha: Scalar | None = N
     if traits.operands.out_boxes:
         tensors["out"] = p.out
     if traits.c_boxes:
-        tensors["c"] = p.c if traits.operands.c == "separate" else p.out
+        tensors["c"] = p.c if traits.operands.c is CSource.SEPARATE else p.out
     product = product_of(p, traits.operands, p.a, p.b)
     product = product._replace(**_views(tensors), alpha=product.alpha if alpha is None else alpha)
-    if traits.operands.batches == "none":
+    if not traits.operands.is_batched:
         return TensorProducts(product, traits.tile)
 
     def of_batch(number: Any) -> Product:

@@ -12,6 +12,7 @@ from typing import Any
 import ptxdsl as pd
 from ptxdsl import s32, u16, u32
 from ptxdsl.cached import cached_property
+from ptxdsl.kernels.product.operands import Major
 from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION
 from ptxdsl.kernels.sm90.loads import TmaLoads
@@ -69,7 +70,7 @@ def boxes_of(traits: WarpgroupTraits) -> tuple[ColumnBoxes, FilterBoxes]:
     """Return the boxes of images and filters; in shared memory they form the tiles of A and B. Filters whose channels
     are along N, as in the gradient of images, are loaded row by row."""
     a, b = traits.a, traits.b
-    filters = b.mn if b.major == "k" else b.k
+    filters = b.mn if b.major is Major.K else b.k
     return ColumnBoxes(a.type, a.mn, a.line), FilterBoxes(b.type, filters, b.line)
 
 
@@ -101,7 +102,7 @@ class WindowCopies(TmaLoads):
 
     def __init__(self, traits: WarpgroupTraits, memory: SharedTiles, geometry: WindowGeometry) -> None:
         super().__init__(traits, memory)
-        is_turned, self.columns = traits.b.major == "mn", range(0, traits.tile[1], traits.b.line)
+        is_turned, self.columns = traits.b.major is Major.MN, range(0, traits.tile[1], traits.b.line)
         self.last = [pd.var(u32, 0)] if is_turned else []  # the window position at which such a product begins
         self.geometry = geometry
         self.image, self.line, self.column = (pd.var(s32, 0) for _ in range(3))

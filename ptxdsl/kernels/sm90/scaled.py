@@ -57,7 +57,7 @@ def scaled_mainloop(
 
 def _batch_of(traits: WarpgroupTraits) -> Callable[[WorkTile], tuple[Index, Index]]:
     """Return a function from a tile of a product to its batch and to 0, the first row of a batch."""
-    if traits.operands.batches == "none":
+    if not traits.operands.is_batched:
         return lambda work: (0, 0)
     if traits.schedule.shares:  # the item of a tile is its number
         return lambda work: (pd.ctaid.z, 0)

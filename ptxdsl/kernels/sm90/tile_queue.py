@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 
 import ptxdsl as pd
 from ptxdsl import u32
-from ptxdsl.kernels.product.product import Index, WorkTile
+from ptxdsl.kernels.product.accumulators import TileAccumulators
+from ptxdsl.kernels.product.product import Index, OutputTile, WorkTile
 from ptxdsl.kernels.tiles.schedule import TileAfterTile
 from ptxdsl.trace.instruction import Scalar
 from ptxdsl.trace.memory import PointerValue
@@ -15,26 +16,25 @@ from ptxdsl.trace.value import Var
 
 COUNTERS = 2  # tiles taken after the first of each block, and blocks that have finished
 HELD = 4  # tiles in flight from the producer to the consumers
+ROW_WORDS = 6  # that the consumers of groups of rows need of a tile, as `row_words` returns them
 EVERY_LANE = 0xFFFFFFFF
 WARP = 32
 STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32"
-ENDED = 2  # passed on instead of the flag of a halved tile, after the last one
+ENDED = 2  # the last word after the last tile
 
 
 class TileQueue:
     """The numbers of a block's tiles, in the order in which it takes them; the first is the number of the block.
     `counters` are COUNTERS u32, 0 before and after a launch.
 
-    One warp takes them: `take` and `broadcast` run in one of its lanes, `taken` in all. It locates the tiles of groups
-    of rows and passes their coordinates to the consumers, which have no time for that between two tiles."""
+    One warp takes them: `take` and `broadcast` run in one of its lanes, `taken` in all. It locates the tiles and passes
+    their coordinates to the other warps, which have no time for that between two tiles: `words` of each tile, up to
+    `held` tiles ahead."""
 
-    words = 6  # passed on for each tile
-    held = HELD  # tiles that are passed on ahead
-
-    def __init__(self, counters: PointerValue, holders: int) -> None:
-        self.counters = counters
-        self.ring = pd.Ring(self.held, producers=1, consumers=holders)
-        self.numbers = pd.shared(u32, self.held * self.words, name="queue")
+    def __init__(self, counters: PointerValue, holders: int, words: int = ROW_WORDS, held: int = HELD) -> None:
+        self.counters, self.words = counters, words
+        self.ring = pd.Ring(held, producers=1, consumers=holders)
+        self.numbers = pd.shared(u32, held * words, name="queue")
         self.number: Var = pd.var(u32, 0)
 
     def take(self) -> Scalar:
@@ -42,10 +42,13 @@ class TileQueue:
         taken: Scalar = pd.ptx.atom.relaxed.gpu.global_.add.u32(self.counters, 1)
         return taken
 
-    def announce(self, work: WorkTile) -> None:
-        """Pass the coordinates of a tile to the other warps, by the lane that took it, before it issues loads."""
-        halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
-        self._pass_on(work.item[0], work.product.a.row, work.product.m, *work.tile, halved)
+    def announce(self, *values: Index) -> None:
+        """Pass the words of a tile to the other warps, by the lane that took it, before it issues loads. The last word
+        is not ENDED."""
+        first = self.ring.acquire().index * self.words
+        for word, value in enumerate(values):
+            self.numbers[first + word] = value
+        self.ring.commit()
 
     def broadcast(self, taken: Scalar) -> None:
         """Pass the number of the next tile to the other lanes."""
@@ -57,9 +60,7 @@ class TileQueue:
         return number
 
     def receive(self) -> list[Scalar]:
-        """Return the coordinates of the next tile, in a consumer warp: its group, the first row of the group, the rows
-        of the group, the row and column of the tile, and 1 if it is halved, 0 if not, ENDED after the last one. If rows
-        are shared evenly, the rows are those of the tile."""
+        """Return the words of the next tile, in a warp that reads the queue; the last is ENDED after the last tile."""
         first = self.ring.wait().index * self.words
         values = [self.numbers[first + word] for word in range(self.words)]
         pd.ptx.bar.warp.sync(EVERY_LANE)  # wait for the lane that stores or loads
@@ -74,18 +75,12 @@ class TileQueue:
 
     def close(self) -> None:
         """End the queue, by the lane that took the tiles. The last block resets the counters."""
-        self._pass_on(*[0] * (self.words - 1), ENDED)
+        self.announce(*[0] * (self.words - 1), ENDED)
         self.ring.drain()
         ended = pd.ptx.atom.acq_rel.gpu.global_.add.u32(self.counters + 1, 1)
         with pd.if_(ended == pd.nctaid.x - 1):
             self.counters[0] = 0
             self.counters[1] = 0
-
-    def _pass_on(self, *values: Index) -> None:
-        first = self.ring.acquire().index * self.words
-        for word, value in enumerate(values):
-            self.numbers[first + word] = value
-        self.ring.commit()
 
 
 class StoredRing(pd.Ring):
@@ -100,8 +95,10 @@ class ClusterTileQueue(TileQueue):
     """A queue of a cluster, whose blocks take neighbouring tiles together. The first block takes a number and stores it
     to all."""
 
-    def __init__(self, counters: PointerValue, holders: int, blocks: int) -> None:
-        super().__init__(counters, holders)
+    def __init__(
+        self, counters: PointerValue, holders: int, blocks: int, words: int = ROW_WORDS, held: int = HELD
+    ) -> None:
+        super().__init__(counters, holders, words, held)
         self.blocks, self.rank = blocks, pd.ctaid.x % blocks
         self.passed = StoredRing(HELD, stage_bytes=u32.bytes, consumers=WARP, each="warp", cluster=blocks)
         self.sent = pd.shared(u32, HELD, name="sent")
@@ -131,22 +128,13 @@ class ClusterTileQueue(TileQueue):
         super().close()
 
 
-class ProblemTileQueue(TileQueue):
-    """A queue of the tiles of a list of problems. A warp of its own locates them while others load and multiply the
-    previous one; the producer is a reader as well."""
-
-    words, held = 8, 1
-
-    def announce(self, work: WorkTile, version: Index = 0) -> None:
-        """Pass a tile on with the version of the maps of its problem. The next tile is located when all readers have
-        this one."""
-        product = work.product
-        self._pass_on(work.item[0], version, product.a.row, product.m, *work.tile, work.iterations, 0)
-        self.ring.acquire()
-
-
-class ClusterProblemTileQueue(ProblemTileQueue, ClusterTileQueue):
-    """A queue of the tiles of a list of problems, for the blocks of a cluster."""
+def tile_queue(
+    counters: PointerValue, holders: int, blocks: int = 1, words: int = ROW_WORDS, held: int = HELD
+) -> TileQueue:
+    """Return the queue of a block, or of a cluster of `blocks`."""
+    if blocks > 1:
+        return ClusterTileQueue(counters, holders, blocks, words, held)
+    return TileQueue(counters, holders, words, held)
 
 
 def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
@@ -154,14 +142,27 @@ def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
     return pd.pointer(pd.ptx.mapa.shared__cluster.u32(pointer, rank), pointer.element, "shared::cluster")
 
 
+def row_words(work: WorkTile) -> Sequence[Index]:
+    """Return the words of a tile of groups of rows: its group, the first row of the group, the rows of the group, the
+    row and column of the tile, and 1 if it is halved, else 0. If rows are shared evenly, the rows are those of the
+    tile."""
+    halved = 0 if work.halved is None else pd.select(work.halved, pd.cast(1, u32), 0)
+    return work.item[0], work.product.a.row, work.product.m, *work.tile, halved
+
+
 class TileQueueWalk(TileAfterTile):
-    """The walk over the tiles of a queue, in warps that read it. `locate` makes a WorkTile of the words of the
-    queue."""
+    """The walk over the tiles of a queue, in warps that read it. `locate` makes a WorkTile of the words of the queue;
+    `stored` adds what only the epilogue needs."""
 
     ahead = True
 
-    def __init__(self, queue: TileQueue, locate: Callable[..., WorkTile]) -> None:
-        self.queue, self.locate = queue, locate
+    def __init__(
+        self,
+        queue: TileQueue,
+        locate: Callable[..., WorkTile],
+        stored: Callable[[WorkTile], WorkTile] = lambda work: work,
+    ) -> None:
+        self.queue, self.locate, self.stored = queue, locate, stored
         self.values = [pd.var(u32, 0) for _ in range(queue.words)]
 
     def seek(self) -> None:
@@ -175,5 +176,7 @@ class TileQueueWalk(TileAfterTile):
         return self.values[-1] != ENDED
 
     def work(self) -> WorkTile:
-        values = [value.value for value in self.values]
-        return self.locate(*values)._replace(item=(values[0], values[3], values[1]))
+        return self.locate(*(value.value for value in self.values))
+
+    def finish(self, work: WorkTile, accumulators: TileAccumulators) -> Iterator[OutputTile]:
+        yield OutputTile(self.stored(work), accumulators)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.product.accumulators import AccumulatorLayout, Fragments
-from ptxdsl.kernels.product.operands import Operands, either
+from ptxdsl.kernels.product.operands import Major, Operands, Side, either
 from ptxdsl.kernels.sm90.boxes import LEAST_LINE_BYTES, LINE_BYTES, TileBoxes
 from ptxdsl.layout import Layout, make_tiled_mma
 from ptxdsl.runtime.limits import capability_of
@@ -154,12 +154,10 @@ class WarpgroupTiling:
         return f"wgmma.m{GROUP_ROWS}n{self.multiplied[1]}k{DEPTH_BYTES // inputs.bytes}.{INPUTS[inputs]}"
 
     def a(self, operands: Operands) -> TileBoxes:
-        return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.batches != "none")
+        return TileBoxes(operands.inputs, self.tile[0], self.tile[2], operands.a_major, operands.is_batched)
 
     def b(self, operands: Operands) -> TileBoxes:
-        return TileBoxes(
-            operands.input_types[1], self.tile[1], self.tile[2], operands.b_major, operands.batches != "none"
-        )
+        return TileBoxes(operands.input_types[1], self.tile[1], self.tile[2], operands.b_major, operands.is_batched)
 
     def accumulators(self, operands: Operands) -> AccumulatorLayout:
         """Return the layout of the accumulators. Each warp has 16 rows of the full width, in the fragments of
@@ -186,7 +184,7 @@ class WarpgroupTiling:
 
     def registers(self, operands: Operands) -> int:
         """Return a lower bound on the registers of a consumer thread."""
-        fragments = 0 if operands.from_registers == "none" else FRAGMENT_REGISTERS
+        fragments = 0 if operands.from_registers is Side.NONE else FRAGMENT_REGISTERS
         return self.held_accumulators + OWN_REGISTERS + fragments
 
     def misfits(self, inputs: Type) -> Iterator[str]:
@@ -203,13 +201,13 @@ class WarpgroupTiling:
                 f"atom is {self.atom(operands.inputs)}, which takes {ARCH}; the kernel is for {arch}",
                 f"leave atom out; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
             )
-        if operands.from_registers != "none" and self.held_accumulators > MOST_BESIDE_FRAGMENTS:
+        if operands.from_registers is not Side.NONE and self.held_accumulators > MOST_BESIDE_FRAGMENTS:
             yield (
                 f"tile is {self.tile}, pingpong is True, and `{operands.from_registers}` comes from registers, which "
                 f"leave one warpgroup {MOST_BESIDE_FRAGMENTS} sums a thread; such a tile has {self.held_accumulators}",
                 "take a smaller tile, or leave pingpong out",
             )
-        if operands.a_major == "mn" and self.a(operands).line_bytes < LEAST_LINE_BYTES:
+        if operands.a_major is Major.MN and self.a(operands).line_bytes < LEAST_LINE_BYTES:
             yield (
                 f"tile is {self.tile}, and `a` is column-major: TMA would load lines of "
                 f"{self.a(operands).line_bytes} bytes, and swizzle {LEAST_LINE_BYTES} or more",

@@ -10,7 +10,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl.cached import cached_property
-from ptxdsl.kernels.product.operands import Operands, Scaling
+from ptxdsl.kernels.product.operands import CSource, Major, Operands, Scaling, Side
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES, PATTERN_BYTES, TileBoxes
 from ptxdsl.kernels.sm90.tiling import ARCH, GROUP_ROWS, IN_TURN, ROLE_REGISTERS, WARP, WARPGROUP, WarpgroupTiling
 from ptxdsl.kernels.tiles.schedule import TileSchedule
@@ -49,9 +49,11 @@ class WarpgroupTraits(Traits):
 
     @property
     def skips_rows(self) -> bool:
-        """True if a warpgroup skips tiles in which it has no rows: with block scales, unless it meets other warpgroups
-        in every tile, those of its block or of a cluster."""
+        """True if a warpgroup skips tiles in which it has no rows: in groups of rows that are not shared evenly, and
+        with block scales, unless it meets other warpgroups in every tile, those of its block or of a cluster."""
         schedule = self.schedule
+        if schedule.has_groups:
+            return not self.shares_rows
         meets = schedule.has_one_tile or not schedule.has_whole_tiles or schedule.multicast != (1, 1)
         return self.operands.scaling is Scaling.BLOCKS and not meets
 
@@ -59,7 +61,7 @@ class WarpgroupTraits(Traits):
     def shares_rows(self) -> bool:
         """True if the rows of a group are divided evenly among its tiles: wgmma takes any multiple of 16 rows as the
         columns of its products. Not with scales, which are applied to whole tiles."""
-        is_plain = self.operands.a_major == "k" and self.operands.scaling is None
+        is_plain = self.operands.a_major is Major.K and self.operands.scaling is None
         return self.tiling.swap_ab and is_plain and self.tile[0] % GROUP_ROWS == 0
 
     @property
@@ -68,12 +70,12 @@ class WarpgroupTraits(Traits):
         tile is loaded whole."""
         if self.shares_rows:
             return SHARE_ROWS
-        return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major == "k" else 0
+        return GROUP_ROWS if self.tiling.pingpong and self.operands.a_major is Major.K else 0
 
     @property
-    def streamed(self) -> str:
-        """The operand that is loaded with evict_first: "a", "b" or "none"."""
-        return "a" if self.schedule.streamed else self.operands.streamed
+    def streamed(self) -> Side:
+        """The operand that is loaded with evict_first."""
+        return Side.A if self.schedule.streamed else self.operands.streamed
 
     @property
     def map_of_a(self) -> pd.TensorMap:
@@ -88,7 +90,7 @@ class WarpgroupTraits(Traits):
     @property
     def from_registers(self) -> bool:
         """True if the first factor of wgmma, which is B if A and B are swapped, comes from registers."""
-        return self.operands.from_registers == ("b" if self.tiling.swap_ab else "a")
+        return self.operands.from_registers is (Side.B if self.tiling.swap_ab else Side.A)
 
     @property
     def atom(self) -> str:
@@ -100,7 +102,7 @@ class WarpgroupTraits(Traits):
         long as the tile allows; of a swapped tile it has the 64 columns of a warpgroup, and up to 64 rows."""
         output, (rows, line_bytes) = self.operands.output, self._out_box
         box = rows, line_bytes // output.bytes
-        return pd.TensorMap(output, (1, *box) if self.operands.batches != "none" else box, swizzle=line_bytes)
+        return pd.TensorMap(output, (1, *box) if self.operands.is_batched else box, swizzle=line_bytes)
 
     @property
     def _out_box(self) -> tuple[int, int]:
@@ -112,12 +114,12 @@ class WarpgroupTraits(Traits):
     @property
     def c_boxes(self) -> bool:
         """True if C is loaded in boxes as well."""
-        return self.operands.out_boxes and self.operands.c != "none"
+        return self.operands.out_boxes and self.operands.c is not CSource.NONE
 
     @property
     def computes_late(self) -> bool:
         """True if the epilogue of an output in boxes does more than scale, in warpgroups that share tiles."""
-        computes = self.operands.c != "none" or self.epilogue is not None
+        computes = self.operands.c is not CSource.NONE or self.epilogue is not None
         return self.operands.out_boxes and computes and not self.tiling.pingpong
 
     @property
@@ -164,7 +166,7 @@ class WarpgroupTraits(Traits):
             return 0
         staged = self.staged_boxes * self._out_box[1] // operands.output.bytes
         beside = sum(extra.type.bits for extra in operands.extras)
-        if beside > DEFERRED_OPERAND_BITS or (beside and operands.batches != "none") or staged >= columns:
+        if beside > DEFERRED_OPERAND_BITS or (beside and operands.is_batched) or staged >= columns:
             return 0
         return 0 if self.c_boxes and columns > 2 * staged else columns % staged or staged
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import b8, s32
-from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.operands import Along, COrder, CSource, Extra
 from ptxdsl.kernels.product.product import Index, OutputTile, ScatteredView, WorkTile
 from ptxdsl.kernels.product.words import WIDEST, pack, read_words, write_words
 from ptxdsl.kernels.store.readers import Reader, RowPointer, ScatteredRowPointer
@@ -62,7 +62,7 @@ class WarpEpilogue(Epilogue):
         self.pitch = layout.strip + PAD
         self.staged = Layout((layout.rows, layout.strip), (self.pitch, 1))  # of a warp
         self.held = Layout((layout.strip, layout.rows), (1, self.pitch)) if layout.is_transposed else self.staged
-        self.is_final = operands.staged is operands.output and operands.c == "none" and not operands.extras
+        self.is_final = operands.staged is operands.output and operands.c is CSource.NONE and not operands.extras
 
     def __call__(self, output: OutputTile) -> None:
         if self.meets:
@@ -108,11 +108,11 @@ class StripWriter:
 
     def _reader_of_c(self, at: tuple[Scalar, Scalar]) -> Reader | None:
         operands = self.epilogue.operands
-        if operands.c == "none":
+        if operands.c is CSource.NONE:
             return None
-        along = "mn" if operands.c_major == "row" else "nm"
+        along = Along.MN if operands.c_major is COrder.ROW else Along.NM
         bytes = max(operands.added.bytes, operands.out_bytes)
-        extra = Extra(operands.added, along, bytes, in_place=operands.c == "in place")
+        extra = Extra(operands.added, along, bytes, in_place=operands.c is CSource.IN_PLACE)
         return self._reader(extra, self.product.c, at)
 
     def _writes(self, rows: PointerValue) -> tuple[PointerValue, list[tuple[int, list[int]]]]:
@@ -170,7 +170,7 @@ class StripWriter:
     def _running(self) -> list[RowPointer]:
         """Return the pointers to matrices with the layout of the output."""
         readers = [*filter(None, [self.c]), *self.extras]
-        return [reader.running for reader in readers if reader.extra.along == "mn"]
+        return [reader.running for reader in readers if reader.extra.along is Along.MN]
 
     def _finished(self, values: Sequence[Scalar], first: int, column: int) -> Iterator[Scalar]:
         """Yield the elements of a chunk, in the type of alpha."""

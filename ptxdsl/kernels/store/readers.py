@@ -6,7 +6,7 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import s32, s64, u32
-from ptxdsl.kernels.product.operands import Extra
+from ptxdsl.kernels.product.operands import Along, Extra
 from ptxdsl.kernels.product.product import ScatteredView, View
 from ptxdsl.kernels.product.words import read
 from ptxdsl.trace.instruction import Scalar
@@ -67,20 +67,20 @@ class Reader:
         self.extra, self.scalar, self.chunk = extra, scalar, chunk
         if extra.in_place:
             self.running = out
-        elif extra.along == "mn":
+        elif extra.along is Along.MN:
             self.running = RowPointer(values, at, step)
-        elif extra.along == "nm":
+        elif extra.along is Along.NM:
             self.first, self.stride = element(values, at[::-1]), values.stride
         else:
             self.first = values.pointer + at["mn".index(extra.along)]
 
     def read(self, row: int, column: int) -> list[Scalar]:
         """Return the elements for the chunk `row` rows and `column` columns from the first, in the type of alpha."""
-        if self.extra.along == "mn":
+        if self.extra.along is Along.MN:
             return self._read(self.running.pointer + column, self.chunk)
-        if self.extra.along == "n":
+        if self.extra.along is Along.N:
             return self._read(self.first + column, self.chunk)
-        if self.extra.along == "m":
+        if self.extra.along is Along.M:
             return self._read(self.first + row, 1) * self.chunk
         addresses = (self.first + row + self.stride * (column + i) for i in range(self.chunk))
         return [value for address in addresses for value in self._read(address, 1)]

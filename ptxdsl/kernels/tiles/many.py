@@ -25,6 +25,7 @@ class Dealt(TileSchedule):
     that loads of the next tile can start; partial tiles gain nothing from that, and wide staging reduces occupancy.
     Clusters have `blocks`, which compute neighbouring tiles of the same rows, and load a part of them each."""
 
+    has_groups = True
     ahead: bool
     blocks: int = 1
 

@@ -55,6 +55,7 @@ class TileSchedule(ABC):
     ahead = False  # the loads of the next tile start before a tile is stored, which needs memory outside of the ring
     shares = False  # blocks meet: the kernel then has the fields `sums` and `semaphores`, pointers to memory
     streamed = False  # A is loaded with evict_first, because each of its lines is loaded once
+    has_groups = False  # tiles are of many products, which end within tiles
     joins_batches = False  # blocks that share loads of B may compute tiles of different batches
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import ptxdsl as pd
 from ptxdsl import ptr, s32, s64, u32, u64
-from ptxdsl.kernels.product.operands import Extra, Operands
+from ptxdsl.kernels.product.operands import Batches, CSource, Extra, Operands
 from ptxdsl.kernels.product.product import Product, Products, View
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.trace.instruction import Scalar
@@ -93,7 +93,7 @@ def products_of(p: Any, traits: Traits) -> Products:
     """Return the products of a kernel with the parameters of `parameters`."""
     operands = traits.operands
     product = product_of(p, operands, p.a, p.b)
-    if operands.batches == "none":
+    if not operands.is_batched:
         return Products(product, traits.tile)
     return Products(product, traits.tile, p.batches.count, partial(batch, p, product, operands))
 
@@ -116,7 +116,7 @@ def batch(p: Any, product: Product, operands: Operands, number: Scalar, moving: 
 def _moved(batches: Any, operands: Operands, name: str, matrix: View, number: Scalar) -> View:
     """Return a matrix of a batch, by stride or by the table of addresses."""
     row = MATRICES.index(name)
-    if operands.batches == "strided":
+    if operands.batches is Batches.STRIDED:
         return View(matrix.pointer + number.to(s64) * getattr(batches, name), matrix.stride)
     return View(pd.pointer(batches.table[row * batches.count + number], matrix.pointer.element), matrix.stride)
 
@@ -212,7 +212,7 @@ def ragged_k_fields(traits: Traits) -> dict[str, Any]:
     """Return the fields of a kernel for groups along K."""
     a, b = map(group_view, traits.operands.input_types)
     numbers = {"groups": u32, "rows": u32, "m": u32, "n": u32}
-    c = {"c": group_view(traits.operands.added)} if traits.operands.c == "separate" else {}
+    c = {"c": group_view(traits.operands.added)} if traits.operands.c is CSource.SEPARATE else {}
     out = group_view(traits.operands.output)
     return {"a": a, "b": b, **c, "out": out, "sizes": ptr[s32], **numbers, **factor_fields(traits)}
 

@@ -36,7 +36,7 @@ from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Epilogue
-from ptxdsl.kernels.product.operands import Operands, takes_wgmma
+from ptxdsl.kernels.product.operands import CSource, Operands, takes_wgmma
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN
 from ptxdsl.kernels.traits.parameters import grouped_parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -278,4 +278,4 @@ def deal_of(
 def _of_whole_tiles(traits: Traits, arch: str) -> Traits:
     """Return the traits for a table of whole tiles: with prefetching, if there is memory for it."""
     ahead = replace(traits, schedule=AHEAD)
-    return ahead if traits.operands.c == "none" and ahead.fits(arch) else traits
+    return ahead if traits.operands.c is CSource.NONE and ahead.fits(arch) else traits

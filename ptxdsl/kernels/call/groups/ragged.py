@@ -38,7 +38,7 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.product.operands import FP8, INPUTS, Operands, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Batches, Operands, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.store.function import check_function
@@ -124,7 +124,7 @@ def _known(groups: Groups, form: str) -> GroupFacts:
     """Return the facts of groups of average size."""
     (rows, n, k), count = groups.shape, groups.b.batches or 1
     average = rows if form == "masked" else rows / count
-    return GroupFacts(average, n, k, count, replace(_facts_of(groups, form), batches="strided"))
+    return GroupFacts(average, n, k, count, replace(_facts_of(groups, form), batches=Batches.STRIDED))
 
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:

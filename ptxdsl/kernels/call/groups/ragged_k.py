@@ -43,7 +43,7 @@ from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Operands, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, CSource, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
@@ -199,7 +199,7 @@ def _list_facts(groups: Groups) -> ListFacts:
     """Return the facts of groups of average size on the sm_90a path."""
     (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
     sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
-    return ListFacts(sizes, replace(_facts_of(groups), batches="strided", out_boxes=are_boxed(groups)))
+    return ListFacts(sizes, replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=are_boxed(groups)))
 
 
 def _width(matrix: Matrix) -> int:
@@ -276,7 +276,7 @@ def _mapped(groups: Groups, traits: Any, blocks: int) -> dict[str, Any]:
     groups."""
     device, stream = groups.device_stream
     boxes = {"boxes": groups.out.mapped(traits.out_map)} if traits.operands.out_boxes else {}
-    if boxes and groups.c is not None and traits.operands.c == "separate":
+    if boxes and groups.c is not None and traits.operands.c is CSource.SEPARATE:
         boxes["c"] = groups.c.mapped(traits.out_map)
     maps = room(device, stream, "maps", blocks * map_bytes(traits))
     _, counters = workspace(device, stream, u32, 0, COUNTERS)

@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import Major, Operands
 from ptxdsl.kernels.sm90.stages import most_stagger, stages_of
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
@@ -73,7 +73,7 @@ def in_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors
     tile, operands = (*SHARES, config.tile[2]), facts.operands
     is_large = config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
     has_waves = facts.tiles(tile) >= SHARE_WAVES * multiprocessors
-    if not (is_large and has_waves) or operands.a_major != "k" or not operands.out_boxes:
+    if not (is_large and has_waves) or operands.a_major is not Major.K or not operands.out_boxes:
         return config
     stages = stages_of(tile, operands, swap_ab=True)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=most_stagger(stages))
@@ -96,7 +96,7 @@ def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.
     """Return the configuration with clusters of two blocks that share the rows of a group, if the columns of tiles are
     even or many: a last column without a neighbour multiplies zeros. `m` and `n` are those of all groups."""
     down, across = (-(-np.asarray(size) // extent) for size, extent in zip((m, n), config.tile, strict=False))
-    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major == "k"
+    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major is Major.K
     are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
     return specialise(config, schedule=IN_PAIRS) if shares and are_few else config
 

@@ -15,7 +15,7 @@ from ptxdsl.kernels.candidates.facts import Facts, ProductFacts
 from ptxdsl.kernels.candidates.sm90 import Sharing
 from ptxdsl.kernels.choose.products import Ranked, ranked_by_warps, ranked_groups_by_warps, time_by_warps
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.product.operands import FP8
+from ptxdsl.kernels.product.operands import FP8, Batches
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -38,7 +38,7 @@ class WarpPath(Path):
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):
             usual = request.usual if isinstance(request, GroupRequest) else AHEAD
-            plain = replace(facts.operands, batches="none", out_boxes=False)
+            plain = replace(facts.operands, batches=Batches.NONE, out_boxes=False)
             return ranked_groups_by_warps(facts, request.arch, plain, usual, request.rates)
         ranked, sharing = ranked_by_warps(facts, request.arch, request.rates, request.is_scheduled), request.sharing
         if sharing is None or not sharing.is_shared:
@@ -50,7 +50,7 @@ class WarpPath(Path):
     def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
         config = scheduled(config, request.usual)
         config = config if request.epilogue is None else specialise(config, epilogue=request.epilogue)
-        return configure(config, replace(request.facts.operands, batches="none", out_boxes=False), request.device)
+        return configure(config, replace(request.facts.operands, batches=Batches.NONE, out_boxes=False), request.device)
 
     def parameters(self, traits: Any) -> Group:
         return parameters(traits)

@@ -39,7 +39,7 @@ class WarpgroupPath(Path):
             return None
         if request.sharing is None:
             return "schedule is one of the caller's own, which may be for one path only", 'set atom="wgmma" in a config'
-        if request.sharing.is_shared and operands.batches != "none":
+        if request.sharing.is_shared and operands.is_batched:
             return "blocks share the K of batches", "leave schedule and split_k out"
         if not self.layouts(request):
             unrounded = "wgmma truncates float32 to tf32", 'set atom="wgmma" in a config'

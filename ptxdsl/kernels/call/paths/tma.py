@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.choose.rates import rates_of
+from ptxdsl.kernels.product.operands import Batches, Major, Side
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits, warpgroup_traits_of
 from ptxdsl.kernels.tiles.interleaved import CLASSES, InterleavedStrips
 from ptxdsl.schedule.arithmetic import ceil_div
@@ -49,7 +50,7 @@ def interleaved(problem: Any, traits: WarpgroupTraits) -> tuple[Any, WarpgroupTr
     schedule = replace(schedule, step=problem.a.stride % traits.tile[2])
     c = _classes(problem.c) if problem.c else None
     batches = replace(problem, a=_classes(problem.a), c=c, out=_classes(problem.out))
-    operands = replace(traits.operands, batches="strided")
+    operands = replace(traits.operands, batches=Batches.STRIDED)
     return batches, warpgroup_traits_of(traits.tiling, operands, schedule, traits.epilogue)
 
 
@@ -64,7 +65,7 @@ def ending_early(m: int, traits: WarpgroupTraits) -> WarpgroupTraits:
     """Return the traits, with shorter boxes of A if the last box of the last tile would be past the `m` rows. Not for
     split-K through global memory, which adds all rows, nor for swapped tiles, which are chosen to have few rows to
     spare."""
-    if traits.a.major != "k" or traits.schedule.shares or traits.tiling.swap_ab or traits.from_registers:
+    if traits.a.major is not Major.K or traits.schedule.shares or traits.tiling.swap_ab or traits.from_registers:
         return traits
     rows, tile = LEAST_ROWS * ceil_div(m, LEAST_ROWS), traits.tile[0]
     if not rows % tile or tile % LEAST_ROWS:
@@ -77,12 +78,12 @@ def streaming(problem: Any, traits: WarpgroupTraits, cache_bytes: float) -> Warp
     """Return the traits, with evict_first loads of the larger operand if it does not fit an L2 cache of this size."""
     if problem.batches is not None:
         return traits
-    extents = {"b": (problem.m, problem.n), "a": (problem.n, problem.m)}
+    extents = {Side.B: (problem.m, problem.n), Side.A: (problem.n, problem.m)}
     line_bytes = problem.k * problem.a.type.bytes
     if problem.n > traits.tile[1]:  # tiles next to each other, which read a row of A at different times
-        del extents["a"]
+        del extents[Side.A]
     names = (name for name, (few, many) in extents.items() if _is_streamed(few, many, line_bytes, cache_bytes))
-    operands = replace(traits.operands, streamed=next(names, "none"))
+    operands = replace(traits.operands, streamed=next(names, Side.NONE))
     return warpgroup_traits_of(traits.tiling, operands, traits.schedule, traits.epilogue)
 
 

@@ -9,7 +9,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix
 from ptxdsl.kernels.config import NO_OPERANDS, ROWS_OF_EIGHT, GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Extra, Operands, Scaling
+from ptxdsl.kernels.product.operands import Batches, COrder, CSource, Extra, Major, Operands, Scaling, Side
 from ptxdsl.kernels.store.function import array_of, canonical, epilogue_of, sequence_of
 from ptxdsl.kernels.tiles.resolve import Schedule
 from ptxdsl.schedule import BatchedIdentityThreadblockSwizzle
@@ -109,18 +109,18 @@ def facts(
     return Operands(
         inputs=a.type,
         output=out.type,
-        a_major="k" if a.major == "row" else "mn",
-        b_major="k" if b.major == "column" else "mn",
+        a_major=Major.K if a.major == "row" else Major.MN,
+        b_major=Major.K if b.major == "column" else Major.MN,
         a_bytes=a_bytes,
         b_bytes=b_bytes,
         out_bytes=out_bytes,
-        c="none" if c is None else "in place" if in_place else "separate",
-        c_major=c.major if c else "row",
+        c=CSource.NONE if c is None else CSource.IN_PLACE if in_place else CSource.SEPARATE,
+        c_major=COrder(c.major) if c else COrder.ROW,
         c_type=c.type if c and c.type is not out.type else None,
         b_type=b.type if b.type is not a.type else None,
-        batches=batches,
+        batches=Batches(batches),
         extras=extras,
-        rounded=rounded,
+        rounded=Side(rounded),
         scaling=scaling,
     )
 

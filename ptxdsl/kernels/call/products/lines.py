@@ -25,7 +25,7 @@ from ptxdsl.kernels.call.paths.path import InputLayout
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.rates import Rates
-from ptxdsl.kernels.product.operands import takes_wgmma
+from ptxdsl.kernels.product.operands import Major, Side, takes_wgmma
 from ptxdsl.kernels.reorder.rows import EACH, THREADS, WORD_BYTES, rows_kernel, rows_parameters
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
@@ -136,9 +136,9 @@ def facts_with(copies: LineCopies, known: ProductFacts, problem: GemmProblem) ->
     if operands.inputs not in TURNED:
         operands = replace(
             operands,
-            a_major="k" if copies.a else operands.a_major,
-            b_major="k" if copies.b else operands.b_major,
-            rounded=copies.left if is_rounded(operands.inputs) else "none",
+            a_major=Major.K if copies.a else operands.a_major,
+            b_major=Major.K if copies.b else operands.b_major,
+            rounded=Side(copies.left) if is_rounded(operands.inputs) else Side.NONE,
         )
     interleaves = known.interleaves and not copies.a
     return known._replace(operands=operands, split_lines=copies.split(problem), interleaves=interleaves)

@@ -22,7 +22,7 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.epilogue import VectorOperand, per_row
-from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Extra, gemm_outputs, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Along, Extra, gemm_outputs, outputs
 from ptxdsl.kernels.store.function import check_function
 from ptxdsl.runtime.arguments import overlap
 from ptxdsl.types import Type, f16, f64, s32
@@ -40,7 +40,7 @@ class EpilogueOperand:
         """The operand of the transposed product."""
         if isinstance(self.argument, Matrix):
             return replace(self, argument=self.argument.transposed)
-        return replace(self, extra=replace(self.extra, along={"m": "n", "n": "m"}[self.extra.along]))
+        return replace(self, extra=replace(self.extra, along={Along.M: Along.N, Along.N: Along.M}[self.extra.along]))
 
 
 @dataclass(frozen=True)
@@ -267,8 +267,8 @@ def matrix_operand(operand: Matrix, out: Matrix) -> EpilogueOperand:
     """Return an epilogue operand with the shape of the output. Raises LaunchError for its type."""
     _check_operand_type(operand.name, operand.type, out.type)
     if is_same(operand, out):
-        return EpilogueOperand(operand, Extra(operand.type, "mn", in_place=True))
-    along, width = ("mn", operand.widest()) if operand.major == out.major else ("nm", operand.type.bytes)
+        return EpilogueOperand(operand, Extra(operand.type, Along.MN, in_place=True))
+    along, width = (Along.MN, operand.widest()) if operand.major == out.major else (Along.NM, operand.type.bytes)
     return EpilogueOperand(operand, Extra(operand.type, along, width, is_batched=operand.batch_stride != 0))
 
 
@@ -283,14 +283,14 @@ def vector_operand(
     """Return an epilogue operand with one value per row or column. With `groups` of `rows`, a per_column operand may
     have values for each group; with `in_matrices`, each group has rows of its own. Raises LaunchError for operands that
     do not fit."""
-    lengths = {"m": out.shape[0] if rows is None else rows, "n": out.shape[1]}
-    along = "m" if isinstance(operand, per_row) else "n"
+    lengths = {Along.M: out.shape[0] if rows is None else rows, Along.N: out.shape[1]}
+    along = Along.M if isinstance(operand, per_row) else Along.N
     length = lengths[along]
-    line, whose = ("row" if along == "m" else "column"), "output" if rows is None else "product"
+    line, whose = ("row" if along is Along.M else "column"), "output" if rows is None else "product"
     help = f"pass {length} values without gaps, one for each {line} of the {whose}"
     rule = f"per_{line} takes one dimension"
     dimensions: tuple[int, ...] = (1,)
-    if along == "n" and groups is not None:
+    if along is Along.N and groups is not None:
         help, rule, dimensions = f"{help}, or ({groups}, {length})", f"{rule}, or two of (groups, N)", (1, 2)
     elif in_matrices:
         help = f"pass ({groups}, {length}) values, one for each row of each matrix, those of a group without gaps"
@@ -305,7 +305,7 @@ def vector_operand(
         raise LaunchError(f"`{name}` has a stride of {stride} elements", help=help)
     _check_operand_type(name, argument.type, out.type)
     # Values are read in pairs where all lines of them, which are groups, begin and end with one; groups of rows do not
-    whole = 1 if along == "m" and rows is not None else length
+    whole = 1 if along is Along.M and rows is not None else length
     width = gcd(16, argument.array.pointer, *(each * argument.type.bytes for each in (whole, *apart)))
     return EpilogueOperand(argument, Extra(argument.type, along, width, is_batched=bool(count)))
 

@@ -10,7 +10,7 @@ from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.scales import scale_values
-from ptxdsl.kernels.product.operands import Operands
+from ptxdsl.kernels.product.operands import CSource, Operands
 from ptxdsl.kernels.traits.parameters import BATCHES, extra_view, extras, view
 from ptxdsl.kernels.traits.traits import Traits
 
@@ -38,7 +38,7 @@ def gemm_values(
 def _matrices(traits: Traits, problem: GemmProblem, listed: bool) -> dict[str, Any]:
     """Return A, B, C and out in the form that the kernel of a path takes."""
     matrices = {"a": problem.a, "b": problem.b, "out": problem.out}
-    if problem.c is not None and traits.operands.c == "separate":
+    if problem.c is not None and traits.operands.c is CSource.SEPARATE:
         matrices["c"] = problem.c
     nothing = {"c": view(traits.operands.added)(pointer=0, stride=0)}  # a null address, which is not read
     views = {name: _view(matrix, listed) for name, matrix in matrices.items()}
@@ -51,9 +51,9 @@ def _view(matrix: Matrix, listed: bool) -> Parameters:
 
 def _batches(problem: GemmProblem, operands: Operands) -> Parameters:
     """Return the strides of the batches of an array."""
-    if operands.batches == "none":
+    if not operands.is_batched:
         return BATCHES["none"]()
-    c = problem.c.batch_stride if problem.c and operands.c == "separate" else 0
+    c = problem.c.batch_stride if problem.c and operands.c is CSource.SEPARATE else 0
     a, b, out = problem.a.batch_stride, problem.b.batch_stride, problem.out.batch_stride
     return BATCHES["strided"](count=problem.batches, a=a, b=b, c=c, out=out)
 

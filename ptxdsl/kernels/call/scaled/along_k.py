@@ -35,7 +35,7 @@ from ptxdsl.kernels.choose.products import Ranked, choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FP8, Scaling
+from ptxdsl.kernels.product.operands import FP8, Major, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -157,7 +157,7 @@ def _list_facts(groups: Groups) -> ListFacts:
         groups.a, groups.b, c, out, (16, 16, narrower(out, c, n)), in_place=groups.in_place, batches="strided"
     )
     sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / count)
-    layout: dict[str, Any] = {"a_major": "k", "b_major": "k", "out_boxes": are_boxed(groups)}
+    layout: dict[str, Any] = {"a_major": Major.K, "b_major": Major.K, "out_boxes": are_boxed(groups)}
     return ListFacts(sizes, replace(operands, **layout, **_scale_facts(groups.scales)))
 
 

@@ -21,7 +21,7 @@ from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FP8, Scaling
+from ptxdsl.kernels.product.operands import FP8, Batches, Major, Scaling
 from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.tiles.many import AHEAD
@@ -92,7 +92,12 @@ def _known(groups: Groups, form: str) -> GroupFacts:
     extras = tuple(operand.extra for operand in groups.operands)
     operands = facts(groups.a, groups.b, None, groups.out, (WIDEST, WIDEST, groups.out.widest(n)), extras=extras)
     average = rows if form == "masked" else rows / count
-    layout: dict[str, Any] = {"a_major": "k", "b_major": "k", "batches": "strided", "out_boxes": is_boxed(groups.out)}
+    layout: dict[str, Any] = {
+        "a_major": Major.K,
+        "b_major": Major.K,
+        "batches": Batches.STRIDED,
+        "out_boxes": is_boxed(groups.out),
+    }
     return GroupFacts(average, n, k, count, replace(operands, **layout, scaling=groups.scales.scaling))
 
 

@@ -30,7 +30,7 @@ from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Operands, Scaling
+from ptxdsl.kernels.product.operands import Major, Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
@@ -87,7 +87,9 @@ class ScaledCall(CheckedCall):
 
 def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:
     """Return the facts of a product, whose A and B are copied if wgmma cannot read them in place."""
-    operands = replace(facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major="k", b_major="k")
+    operands = replace(
+        facts_of(problem), a_bytes=WIDEST_ACCESS, b_bytes=WIDEST_ACCESS, a_major=Major.K, b_major=Major.K
+    )
     return ProductFacts(problem.m, problem.n, problem.k, problem.batches or 1, operands, computes)
 
 

@@ -205,28 +205,13 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class _Signed:
-    """A register with a prefix `sign`."""
-
-    register: Register
-    sign: ClassVar[str]
-
-    def __str__(self) -> str:
-        return f"{self.sign}{self.register}"
-
-
-class Not(_Signed):
+class Not:
     """A negated predicate operand: `!p`."""
 
-    __slots__ = ()
-    sign = "!"
+    register: Register
 
-
-class Negative(_Signed):
-    """A negated operand of a video instruction: `-r`."""
-
-    __slots__ = ()
-    sign = "-"
+    def __str__(self) -> str:
+        return f"!{self.register}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +223,16 @@ class Lane:
 
     def __str__(self) -> str:
         return f"{self.register}.{self.selector}"
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """A negated operand of a video instruction: `-r`, `-r.h1`."""
+
+    operand: Register | Lane
+
+    def __str__(self) -> str:
+        return f"-{self.operand}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import Executor, Future
@@ -12,13 +13,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptxdsl import types
 from ptxdsl.isa import Op, integer, lookup
 from tests.fuzz import __main__ as command
 from tests.fuzz import damage, exclusions, generate
+from tests.fuzz.exclusions import canonical_nan
 from tests.fuzz.generate import program
 from tests.fuzz.machines import prepare
 from tests.fuzz.program import Line, lines, mentioned
-from tests.fuzz.reduction import Reducer, places
+from tests.fuzz.reduction import Reducer, places, simpler_texts
 
 ROOT = Path(damage.__file__).parents[2]
 CHUNK = 10
@@ -112,6 +115,14 @@ def test_mutants_are_the_same_in_every_run():
     assert len(texts) >= 10
     assert [damage.mutant(n, texts) for n in range(20)] == [damage.mutant(n, texts) for n in range(20)]
     assert len({damage.mutant(n, texts) for n in range(20)}) == 20
+
+
+@pytest.mark.parametrize("type", [types.f16, types.f16x2, types.f32, types.f64], ids=str)
+def test_a_reduced_program_still_canonicalises_nan(type):
+    canonical = canonical_nan("%r3", type)
+    for text in simpler_texts(f"fma.rn.{type} %r3, %r1, 1, 7; {canonical}"):
+        result = re.match(r"fma\S+ (%r\d)", text)
+        assert result is None or canonical_nan(result[1], type) in text
 
 
 @pytest.mark.parametrize("mutate", damage.MUTATIONS, ids=lambda mutate: mutate.__name__)

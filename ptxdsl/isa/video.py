@@ -212,7 +212,12 @@ class Vset(Video):
 
 
 class Vmad(Video):
-    """Multiply-add: d = a * b + c (.po: + 1), shifted right by 7 or 15; .sat clamps to s32 or u32."""
+    """Multiply-add: d = a * b + c (.po: + 1), shifted right by 7 or 15; .sat clamps to s32 or u32.
+
+    Parsed PTX may negate operands: `-a` or `-b` negates the product, and `-c` subtracts c.
+    """
+
+    reads = (ir.Lane, ir.Negative)
 
     forms = (
         Form(
@@ -221,12 +226,24 @@ class Vmad(Video):
         ),
     )  # fmt: skip
 
+    def problems(self, i: Opcode, operands: OperandList) -> Iterator[Problem]:
+        yield from super().problems(i, operands)
+        negated = [o.name for o, value in zip(i.operands, operands, strict=True) if isinstance(value, ir.Negative)]
+        if negated and i.po:
+            yield Problem(negated[0], f"`{negated[0]}` cannot be negated with .po", "add 1 to c and leave .po out")
+        elif "c" in negated and len(negated) == 2:
+            yield Problem("c", "`c` cannot be negated together with the product", "negate the result instead")
+
     def run(self, i: Opcode, a: Array, b: Array, c: Array | None = None) -> Array:
         assert c is not None
-        signed = s32 in (i.atype, i.btype)
-        wide = np.int64 if signed else np.uint64
-        total = a.astype(wide) * b.astype(wide) + c.view(np.int32 if signed else np.uint32).astype(wide) + bool(i.po)
+        product, subtracted = (a.dtype == np.int64) != (b.dtype == np.int64), c.dtype == np.int64
+        signed = s32 in (i.atype, i.btype) or product or subtracted
+        wide: Any = object if product or subtracted else np.int64 if signed else np.uint64  # exact
+        if subtracted:
+            c = (-c).astype(np.uint32)
+        addend = c.view(np.int32 if signed else np.uint32).astype(wide)
+        total = a.astype(wide) * b.astype(wide) + (-addend if subtracted else addend) + int(bool(i.po))
         total = total >> {"shr7": 7, "shr15": 15, None: 0}[i.scale]
         if i.sat:
             total = np.clip(total, -(1 << 31) if signed else 0, (1 << 31) - 1 if signed else (1 << 32) - 1)
-        return total.astype(np.uint32).view(i.dtype.dtype)
+        return (total & 0xFFFFFFFF).astype(np.uint32).view(i.dtype.dtype)

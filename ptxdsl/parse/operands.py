@@ -385,8 +385,10 @@ class _Expressions:
             return constants.before(sign, value)
         if sign in "-+" and isinstance(value, Immediate):
             return constants.negative(value) if sign == "-" else value
-        if sign in "!-" and isinstance(value, Register):
-            return Not(value) if sign == "!" else Negative(value)
+        if sign == "!" and isinstance(value, Register):
+            return Not(value)
+        if sign == "-" and isinstance(value, Register | Lane):
+            return Negative(value)
         raise self._error(sign, f"`{sign}` cannot be applied to `{constants.described(value)}`")
 
     def _cast(self, node: Node) -> Any:
@@ -482,6 +484,7 @@ _SHAPES: dict[type, Callable[[Any], Hashable]] = {
     Pair: lambda o: (Pair, shape(o.first), shape(o.second)),
     Not: lambda o: (Not, shape(o.register)),
     Lane: lambda o: (Lane, o.selector, shape(o.register)),
+    Negative: lambda o: (Negative, shape(o.operand)),
     Variable: lambda o: (Variable, o.space),
     Function: lambda o: Function,
 }

@@ -17,6 +17,7 @@ from ptxdsl.ir import (
     Instruction,
     Label,
     Lane,
+    Negative,
     Not,
     Pair,
     PtxModule,
@@ -292,5 +293,7 @@ def _registers(operands: Iterable[Any]) -> Iterator[Register]:
             yield from _registers(operand.elements)
         elif isinstance(operand, (Not, Lane)):
             yield operand.register
+        elif isinstance(operand, Negative):
+            yield from _registers((operand.operand,))
         elif isinstance(operand, Pair):
             yield from _registers((operand.first, operand.second))

@@ -19,6 +19,8 @@ Path = tuple[int, ...]
 
 MAIN = ""
 SIMPLE = ("0", "1")
+CANONICAL = re.compile(r"\.nan\.|%zp;?$|%z32, 0x7fff7fff")
+"""Parts of lines that replace a NaN by the canonical one: without them, payloads differ that the manual leaves open."""
 
 
 class Reducer:
@@ -157,14 +159,22 @@ def simpler_texts(text: str) -> Iterator[str]:
         yield text.partition(" ")[2]
     if "; " in text:
         pieces = text.rstrip(";").split("; ")
-        yield from ("; ".join([*pieces[:n], *pieces[n + 1 :]]) + ";" for n in range(len(pieces)))
+        dispensable = [n for n, piece in enumerate(pieces) if not CANONICAL.search(piece)]
+        yield from ("; ".join([*pieces[:n], *pieces[n + 1 :]]) + ";" for n in dispensable)
+    computed = re.match(r".*?(?=; setp?\.nan|$)", text)  # before NaNs are made canonical
     for match in re.finditer(r"(?<=[ ,{])-?(0[fdx][\dA-Fa-f]+|\d+)(?=[,;}])", text):
+        if computed and match.start() > computed.end():
+            continue
         kept = re.match(r"0[fd]", match[1])
         simple = [f"{kept[0]}{'0' * (len(match[1]) - 2)}"] if kept else [v for v in SIMPLE]
         if match[0] not in simple:
             yield from (text[: match.start()] + value + text[match.end() :] for value in simple)
     for match in re.finditer(r"%[hrdp](\d+)(?=[,;}.])", text):  # one name for several registers
-        if match[1] != "0":
+        if match[1] == "0":
+            continue
+        if CANONICAL.search(text):  # in the whole line, so that the same result is canonical
+            yield re.sub(rf"{match[0]}\b", match[0][:2] + "0", text)
+        else:
             yield text[: match.start()] + match[0][:2] + "0" + text[match.end() :]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 
+import numpy as np
 import pytest
 
+import ptxdsl as pd
 from ptxdsl import ir
 from ptxdsl.isa import lookup
 from ptxdsl.types import u32
@@ -141,6 +143,62 @@ def test_multiply_and_add():
     assert compute("vmad.u32.u32.u32.shr15", [1 << 31], [1 << 4], [0]).tolist() == [1 << 20]
     assert compute("vmad.s32.s32.s32.sat", [1 << 30], [4], [0]).tolist() == [2**31 - 1]
     assert compute("vmad.u32.u32.u32.sat", [1 << 30], [8], [0]).tolist() == [2**32 - 1]
+
+
+def multiplied(values, types, negated, mode):
+    """The semantics of the manual, with Python's integers."""
+    a, b, c = (signed(value, 32, type) for value, type in zip(values, (*types, "u32"), strict=True))
+    product = ("a" in negated) != ("b" in negated)
+    is_signed = "s32" in types or product or "c" in negated
+    c = signed(c, 32, "s32" if is_signed else "u32")
+    total = (-a * b if product else a * b) + (-c if "c" in negated else c)
+    if mode == ".sat":
+        return clamped(total, 32, "s32" if is_signed else "u32") % (1 << 32)
+    return (total >> {"": 0, ".shr7": 7, ".shr15": 15}[mode]) % (1 << 32)
+
+
+@pytest.mark.parametrize("atype, btype", list(itertools.product(["u32", "s32"], repeat=2)))
+def test_multiply_and_add_with_negated_operands(atype, btype):
+    cases = [(n, mode) for n in ("", "a", "b", "c", "ab") for mode in ("", ".shr7", ".shr15", ".sat")]
+    lines = []
+    for number, (negated, mode) in enumerate(cases):
+        a, b, c = (("-" if name in negated else "") + f"%{name}" for name in "abc")
+        lines += [f"vmad.s32.{atype}.{btype}{mode} %d, {a}, {b}, {c};", f"st.global.u32 [%y+{4 * 64 * number}], %d;"]
+    body = "\n".join(lines)
+    module = pd.parse(f"""
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y)
+{{
+    .reg .b32 %a, %b, %c, %d, %t; .reg .b64 %x, %y, %at;
+    ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mul.wide.u32 %at, %t, 4;
+    add.u64 %x, %x, %at; add.u64 %y, %y, %at;
+    ld.global.u32 %a, [%x]; ld.global.u32 %b, [%x+256]; ld.global.u32 %c, [%x+512];
+    {body}
+    ret;
+}}
+""")
+    rng = random.Random(7)
+    words = [[rng.choice([*WORDS, rng.getrandbits(32)]) for _ in range(64)] for _ in range(3)]
+    out = np.zeros((len(cases), 64), np.uint32)
+    module["k"][1, 64](np.array(words, np.uint32), out)
+    for (negated, mode), row in zip(cases, out.tolist(), strict=True):
+        expected = [multiplied(values, (atype, btype), negated, mode) for values in zip(*words, strict=True)]
+        assert row == expected, (negated, mode)
+
+
+def test_negated_halves_are_parsed_and_printed():
+    text = "vmad.s32.s32.u32.shr15 %r0, -%r1.b0, %r2.h1, %r3;"
+    module = pd.parse(f".version 8.6\n.target sm_90\n.address_size 64\n.entry k() {{ .reg .b32 %r<4>;\n{text} ret; }}")
+    assert text in module.ptx()
+    r = ir.Register("r", u32)
+    assert not list(lookup("vmad.s32.s32.s32")[0].problems([r, r, ir.Negative(ir.Lane(r, "h0")), r]))
+    (problem,) = lookup("vmad.s32.s32.s32.po")[0].problems([r, r, r, ir.Negative(r)])
+    assert (problem.message, problem.help) == ("`c` cannot be negated with .po", "add 1 to c and leave .po out")
+    (problem,) = lookup("vmad.s32.s32.s32")[0].problems([r, ir.Negative(r), r, ir.Negative(r)])
+    assert problem.message == "`c` cannot be negated together with the product"
+    assert problem.help == "negate the result instead"
 
 
 @pytest.mark.parametrize("name", ["vadd4.u32.u32.u32", "vset4.u32.u32.lt", "vavrg2.s32.s32.s32.add"])

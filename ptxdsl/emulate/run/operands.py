@@ -84,6 +84,16 @@ class ReadPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadNegative:
+    """Reads the negative of a value, with more bits than its type has (video instructions)."""
+
+    value: Reader
+
+    def read(self, x: Lanes) -> np.ndarray:
+        return -self.value.read(x).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
 class ReadConstant:
     """Reads the same value for all lanes, given as its bits."""
 
@@ -270,6 +280,8 @@ class Slots:
             width = 8 if value.selector[0] == "b" else 16
             part = np.dtype(f"{type.dtype.kind}{width // 8}")
             return ReadPart(self.register(type, value.register), width * int(value.selector[1:]), part)
+        if isinstance(value, ir.Negative):
+            return ReadNegative(self.scalar(type, value.operand))
         if isinstance(value, ir.Sink):
             return ReadConstant(0, type.dtype)
         raise EmulationError(f"the emulator cannot read `{value}` as {type}")

@@ -71,6 +71,23 @@ def arrive(word: np.ndarray, count: np.ndarray) -> np.ndarray:
     return result
 
 
+class ArrivalScan:
+    """Arrivals at one mbarrier, one after another, as a ufunc that `atomic` takes for `arrive`."""
+
+    def accumulate(self, line: np.ndarray, /, *, dtype: Any = None) -> np.ndarray:
+        """Return the objects before and after each arrival, from the object and the counts of the arrivals."""
+        result, at = line.copy(), 1
+        while at < len(line):
+            total = np.cumsum(line[at:])
+            count = int(np.searchsorted(total, result[at - 1] & COUNT))  # of the arrivals before the last of the phase
+            result[at : at + count] = result[at - 1] - total[:count]
+            at += count
+            if at < len(line):
+                result[at : at + 1] = arrive(result[at - 1 : at], line[at : at + 1])
+                at += 1
+        return result
+
+
 def object_arrivals(word: int) -> tuple[int, int]:
     """Return (pending arrivals of the current phase, expected arrivals of each phase)."""
     return word & MOST, word >> int(EACH) & MOST
@@ -87,7 +104,8 @@ def change_object(
     """Update mbarrier objects and return their old values. With an `ordering`, the update counts as an arrival."""
     if ordering is not None:
         m.order(PhaseArrival(space, address, ordering))
-    state = m.atomic(space, address, b64, change, amount, ordering=OBJECT)
+    scan = ArrivalScan() if change is arrive else None
+    state = m.atomic(space, address, b64, change, amount, scan=scan, ordering=OBJECT)
     complete = change(state, amount) >> PHASE != state >> PHASE
     if complete.any():
         m.order(PhaseCompletion(space, address, complete))

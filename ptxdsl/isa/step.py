@@ -187,6 +187,13 @@ class TensorOperands(Protocol):
         """Return the regions of a CTA's tensor memory that it writes for a lane."""
 
 
+class Scan(Protocol):
+    """An associative update as numpy's ufuncs have it."""
+
+    def accumulate(self, line: np.ndarray, /, *, dtype: Any = None) -> np.ndarray:
+        """Return the first value, and that after each of the following updates."""
+
+
 LoadResults: TypeAlias = Callable[[np.ndarray], object]
 """The results of a load from tensor memory, from the words of its registers, (registers, warps, 32)."""
 
@@ -270,12 +277,12 @@ class Step(Protocol):
         type: Type,
         update: Callable[..., np.ndarray],
         *inputs: np.ndarray,
-        scan: np.ufunc | None = None,
+        scan: Scan | None = None,
         ordering: Ordering = RELAXED,
     ) -> np.ndarray:
         """Perform memory = update(memory, *inputs) for one lane after another; return the old value for each lane.
 
-        `update` is elementwise. `scan` is an associative ufunc equivalent to `update` with one input, if numpy has one;
+        `update` is elementwise. `scan` is an associative ufunc equivalent to `update` with one input, if there is one;
         it makes updates of one address by many lanes fast.
         """
 

@@ -57,6 +57,11 @@ class TensorMemoryCopy:
     ctas: int
     described: tuple[tuple[str, int, np.ndarray], ...] = ()
 
+    @property
+    def placed(self) -> tuple[np.ndarray, ...]:
+        """The arrays, (lanes,), that decide which cells a lane's work reads and writes."""
+        return (self.address,)
+
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
         return replace(self, address=self.address[which], chunks=self.chunks[:, which])

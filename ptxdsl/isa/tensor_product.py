@@ -125,6 +125,13 @@ class TensorProduct:
     def ctas(self) -> int:
         return self.form.ctas
 
+    @property
+    def placed(self) -> tuple[np.ndarray, ...]:
+        """The arrays, (lanes,), that decide which cells the product of a lane reads and writes."""
+        scales = () if self.scales is None else (self.scales.a, self.scales.b)
+        others = (address for _, address, _ in self.row_operands)
+        return self.d, self.enabled, *others, *scales
+
     def part(self, which: np.ndarray) -> Self:
         """Select some of the lanes."""
         described = tuple((name, count, descriptors[which]) for name, count, descriptors in self.described)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ptxdsl.emulate import emulate
-from ptxdsl.isa import lookup
+from ptxdsl.isa import lookup, mbarrier
 from ptxdsl.parse import parse
 
 from .fake_step import FakeStep, execute
@@ -142,3 +142,15 @@ def test_copies_are_there_when_their_barrier_is_complete():
 def test_a_barrier_that_waits_for_too_many_is_a_deadlock():
     *_, findings = run(65)
     assert [f.kind for f in findings] == ["deadlock"]
+
+
+@pytest.mark.parametrize("each", [1, 3, 40])
+def test_arrivals_in_one_call_are_those_one_after_another(each, rng):
+    """Over several phases, with more arrivals than one phase awaits, and with bytes that a phase still expects."""
+    for bytes in (0, 16):
+        counts = rng.integers(1, 3, 100).astype(np.uint64)
+        word = mbarrier.expect(np.array([each << int(mbarrier.EACH) | each], np.uint64), np.array([bytes]))
+        result = mbarrier.ArrivalScan().accumulate(np.concatenate([word, counts]))
+        for n, count in enumerate(counts):
+            word = mbarrier.arrive(word, count[np.newaxis])
+            assert result[n + 1] == word[0]

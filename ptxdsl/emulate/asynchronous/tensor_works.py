@@ -20,7 +20,7 @@ from ...isa.tensor_scales import QUARTERS
 from ...isa.tensor_shift import COLUMNS as SHIFTED_COLUMNS
 from ...isa.tensor_shift import TensorMemoryShift
 from ...isa.tensor_sparsity import nibbles, undefined, undefined_text
-from ...layout.tensor_memory import ALL_LANES, FULL, LANE_AT, LANES, QUARTER_LANES, lane_of
+from ...layout.tensor_memory import ALL_LANES, FULL, LANE_AT, LANES, QUARTER_LANES, TensorRegion, lane_of
 from ..memory.access import UPDATES, Origin
 from ..memory.distributed import ended
 from ..memory.spaces import Memory
@@ -35,6 +35,8 @@ from .tensor_allocation import TensorAllocator
 from .tensor_cells import NEVER_WRITTEN, TensorCells
 
 TensorUnitWork: TypeAlias = TensorProduct | TensorMemoryCopy | TensorMemoryShift
+Touched: TypeAlias = list[tuple[tuple[TensorRegion, ...], tuple[TensorRegion, ...]]]
+"""The regions that the work of a lane reads, and writes, in each CTA."""
 _COMMIT = "execute tcgen05.commit after it, and wait for the phase of its mbarrier before the block ends"
 
 
@@ -122,7 +124,8 @@ class Works:
         """Queue the products or copies of some lanes, if their columns are allocated."""
         with x.only(which):
             slots = self.allocator.rendezvous.slots(self.residents.slot[x.lanes_now], product.ctas)
-            regions = [(*product.reads(n), *product.writes(n)) for n in range(slots.shape[1])]
+            touched = _touched(product)
+            regions = [(*reads, *writes) for (reads, writes), *_ in touched]
             valid = self._peers_run(x, slots) & self.allocator.allocated(x, slots[0], regions, False)
             if not valid.all():
                 if not valid.any():
@@ -134,7 +137,7 @@ class Works:
             self.issue(x, mask, product)
             return
         with x.only(which):
-            self._queue(x, slots, product)
+            self._queue(x, slots, product, touched)
 
     def _peers_run(self, x: Executor, slots: np.ndarray) -> np.ndarray:
         """Return the lanes whose group of CTAs, (ctas, lanes), is complete, and report the others."""
@@ -150,7 +153,7 @@ class Works:
             x.fail("cluster", message, which, help)
         return ~which
 
-    def _queue(self, x: Executor, slots: np.ndarray, product: TensorUnitWork) -> None:
+    def _queue(self, x: Executor, slots: np.ndarray, product: TensorUnitWork, touched: Sequence[Touched]) -> None:
         lanes, kind, keys, is_narrow = x.lanes_now, OperationKind.COPY, [], False
         if isinstance(product, TensorMemoryCopy):
             is_narrow = product.shape is SHAPES["4x256b"]
@@ -161,8 +164,8 @@ class Works:
             keys = [(form.m, form.n, form.weight_stationary, at) for at in product.d.tolist()]
         if self.order is not None:
             footprints = [
-                [Footprint(slot, product.reads(n, cta), product.writes(n, cta)) for cta, slot in enumerate(group)]
-                for n, group in enumerate(slots.T.tolist())
+                [Footprint(slot, *regions) for slot, regions in zip(group, each, strict=True)]
+                for group, each in zip(slots.T.tolist(), touched, strict=True)
             ]
             self.order.issue(x, kind, lanes, footprints, keys, is_narrow)
         x.unwritten = None
@@ -427,6 +430,16 @@ class Works:
             commit.mbarriers = moved_addresses(commit.mbarriers, slots, self.stride)
         stride, awaited = self.stride, [address for address in self.awaited if slots[address // self.stride] >= 0]
         self.awaited = {int(slots[address // stride]) * stride + address % stride for address in awaited}
+
+
+def _touched(product: TensorUnitWork) -> list[Touched]:
+    """Return the regions that the work of each lane reads and writes in each CTA; blocks often use the same ones."""
+    known: dict[tuple[object, ...], Touched] = {}
+    keys = list(zip(*(each.tolist() for each in product.placed), strict=True))
+    for lane, key in enumerate(keys):
+        if key not in known:
+            known[key] = [(product.reads(lane, cta), product.writes(lane, cta)) for cta in range(product.ctas)]
+    return [known[key] for key in keys]
 
 
 def _chains(works: Sequence[TensorWork]) -> Iterator[list[TensorWork]]:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...isa.step import Scan
+
 Update = Callable[..., np.ndarray]
 
 
 def one_after_another(
-    before: np.ndarray, index: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None
+    before: np.ndarray, index: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: Scan | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Update `before[place]` lane after lane; return the value that each lane saw, and the final values.
 
@@ -37,7 +39,7 @@ def one_after_another(
     return result, after
 
 
-def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: np.ufunc | None) -> np.ndarray:
+def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], scan: Scan | None) -> np.ndarray:
     """Update one address for all lanes."""
     counts = np.array([len(inputs[0])])
     return (
@@ -45,7 +47,7 @@ def _chain(after: np.ndarray, update: Update, inputs: tuple[np.ndarray, ...], sc
     )
 
 
-def _scanned(after: np.ndarray, counts: np.ndarray, scan: np.ufunc, values: np.ndarray) -> np.ndarray:
+def _scanned(after: np.ndarray, counts: np.ndarray, scan: Scan, values: np.ndarray) -> np.ndarray:
     """Update one address at a time, for all its lanes in one call."""
     seen = np.empty_like(values)
     start = 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...isa.step import RELAXED, WEAK, Ordering
+from ...isa.step import RELAXED, WEAK, Ordering, Scan
 from ...types import Type, lanes
 from ..run.residents import Residents
 from .access import READS, UPDATES, WRITES, Access, Event, Observer, Requester
@@ -149,7 +149,7 @@ class Memory:
         type: Type,
         update: Update,
         inputs: tuple[np.ndarray, ...],
-        scan: np.ufunc | None,
+        scan: Scan | None,
         ordering: Ordering = RELAXED,
     ) -> np.ndarray:
         if (parts := self._mixed(space, address)) is not None:
@@ -242,7 +242,7 @@ class Memory:
         type: Type,
         update: Update,
         inputs: tuple[np.ndarray, ...],
-        scan: np.ufunc | None,
+        scan: Scan | None,
         ordering: Ordering,
     ) -> np.ndarray:
         if len(parts) == 1:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import ir
 from ...isa.cluster_address import RANK_BITS, RANKS
-from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Step, Update
+from ...isa.step import RELAXED, WEAK, AsyncReading, Ordering, Pieces, Scan, Step, Update
 from ...notes import KernelNotes
 from ...types import Type
 from ..asynchronous.tensor_memory import TensorMemory
@@ -44,7 +44,7 @@ class Requests(Results):
         type: Type,
         update: Callable[..., np.ndarray],
         *inputs: np.ndarray,
-        scan: np.ufunc | None = None,
+        scan: Scan | None = None,
         ordering: Ordering = RELAXED,
     ) -> np.ndarray:
         return self.memory.atomic(self, space, address, type, update, inputs, scan, ordering)

@@ -107,7 +107,8 @@ class State:
 
     def lanes_of(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the lane of each access of an array of them."""
-        return np.broadcast_to(self.of_lanes(self.residents.all, shape), shape)
+        lanes = self.of_lanes(self.residents.all, shape)
+        return lanes if lanes.shape == shape else np.broadcast_to(lanes, shape)  # slow
 
     @contextmanager
     def only(self, which: np.ndarray) -> Iterator[None]:

@@ -126,7 +126,9 @@ class Checks:
 
     def unknown(self, who: Accessors, stamps: np.ndarray, warps: np.ndarray) -> np.ndarray | None:
         """Return which earlier accesses, (entries, words of an entry), the clocks of the warps do not cover."""
-        rows = np.broadcast_to(who.rows[:, np.newaxis], stamps.shape)
+        rows = who.rows[:, np.newaxis]
+        if stamps.shape[1] > 1:
+            rows = np.broadcast_to(rows, stamps.shape)
         late: np.ndarray = stamps > np.minimum(self.clocks.limits(rows, warps), self.issued)
         if not late.any():
             return None

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import random
+import re
 import time
 from dataclasses import replace
 
@@ -15,9 +16,10 @@ from tests.mutants.__main__ import main
 from tests.mutants.cores import Cores, OutOfTime
 from tests.mutants.mutate import SHARED_ACCESS, Kernel
 from tests.mutants.reasons import explained
+from tests.mutants.rows import Rows
 from tests.mutants.subjects import ROWS, SHARES, SUBJECTS, hopper, shares
 from tests.mutants.table import table, with_tables
-from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, launches
+from tests.mutants.trial import DOUBLED, FINDING, MISSED, NUMBER, SAME, Trial, Verdict, launches
 
 SEED, EACH = 11, 5
 INTACT = ("gemm", "gemm, split K in turn", "conv2d", "10_mbarrier_ring")
@@ -68,7 +70,7 @@ def test_what_is_found_what_is_equivalent_and_why():
     assert told == {
         ("barrier", "removed", SAME, meets),
         ("barrier", "before st.shared.f32", SAME, meets),
-        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:51) has the same effect"),
+        ("barrier", "removed", DOUBLED, "`bar.sync 0;` (test_mutants.py:53) has the same effect"),
         ("bound", "is le", NUMBER, "under lockstep"),
         ("bound", "removed", NUMBER, "under lockstep"),
         ("swizzle", "removed", NUMBER, "under lockstep"),
@@ -305,3 +307,17 @@ def test_the_table_of_both_names_what_they_judge_differently():
         "",
         f"- exchange: emulator only: {second}",
     ]
+
+
+def test_rows_stay_valid_where_only_lines_of_python_changed(tmp_path):
+    text = exchange.ptx()
+    assert ".loc" in text
+    moved = "\n".join(re.sub(r"(\.loc \d+) (\d+)", r"\1 9\2", line) for line in text.split("\n"))
+    mutants, others = (list(Kernel(each).mutants()) for each in (text, moved))
+    assert mutants[0].source != others[0].source
+    rows = Rows(tmp_path / "rows", "exchange", text, mutants)
+    for n, mutant in enumerate(mutants):
+        rows.keep(n, Verdict(mutant, FINDING, ""), 0)
+    assert [*Rows(tmp_path / "rows", "exchange", moved, others).known] == [*range(len(mutants))]
+    other = text.replace("bar.sync 0", "bar.sync 1")
+    assert not Rows(tmp_path / "rows", "exchange", other, list(Kernel(other).mutants())).known

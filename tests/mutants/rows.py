@@ -12,7 +12,7 @@ from .trial import MISSED, Verdict
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a mutant. `kernel` stands for the intact text, `number` for the mutant among those of this text;
+    """What became of a mutant. `kernel` stands for the instructions, `number` for the mutant among those of the text;
     `pairs` says that others were gone with it too, `seconds` how long a core took."""
 
     subject: str
@@ -37,7 +37,7 @@ class Rows:
 
     def __init__(self, path: Path | None, subject: str, text: str, mutants: Sequence[Mutant]) -> None:
         self.path, self.subject, self.mutants = path, subject, mutants
-        self.kernel = hashlib.sha256(_without_files(text).encode()).hexdigest()[:16]
+        self.kernel = hashlib.sha256(_without_lines(text).encode()).hexdigest()[:16]
         self.known = {row.number: row for row in self._read() if self._is_of(row)}
 
     def _read(self) -> Iterator[Row]:
@@ -46,7 +46,9 @@ class Rows:
                 yield Row(**json.loads(line))
 
     def _is_of(self, row: Row) -> bool:
-        return (row.subject, row.kernel) == (self.subject, self.kernel) and row.mutant == str(self.mutants[row.number])
+        if (row.subject, row.kernel) != (self.subject, self.kernel) or row.number >= len(self.mutants):
+            return False
+        return _without_source(row.mutant) == _without_source(str(self.mutants[row.number]))
 
     def keep(self, number: int, verdict: Verdict, seconds: float, pairs: bool = False) -> None:
         mutant = str(self.mutants[number])
@@ -65,6 +67,10 @@ class Rows:
         return [n for n in numbers if self.known[n].verdict == MISSED and not self.known[n].pairs]
 
 
-def _without_files(text: str) -> str:
-    """The text, wherever the files of the package lie."""
-    return "\n".join(line for line in text.split("\n") if not line.startswith(".file"))
+def _without_lines(text: str) -> str:
+    """Return the text without the Python files and lines that it came from."""
+    return "\n".join(line for line in text.split("\n") if not line.lstrip().startswith((".file", ".loc")))
+
+
+def _without_source(mutant: str) -> str:
+    return mutant.rpartition(" (")[0]

@@ -59,13 +59,14 @@ def launch(result):
 
 
 class TestCalls:
-    def test_what_was_not_used_for_two_generations_is_forgotten(self):
-        calls = LaunchCache(most=2)
+    def test_the_oldest_calls_are_forgotten_and_may_be_kept_again(self):
+        calls = LaunchCache(most=3)
         for number in range(6):
             calls.keep(number, launch(f"out {number}"))
-            assert calls.launch(0, [], ()) == "out 0"
-        assert [n for n in range(6) if calls.launch(n, [], ())] == [0, 4, 5]
-        assert len(calls) <= 4
+        assert [n for n in range(6) if calls.launch(n, [], ())] == [3, 4, 5]
+        calls.keep(4, launch("again"))
+        calls.keep(0, launch("out 0"))
+        assert [calls.launch(n, [], ()) for n in (0, 3, 4, 5)] == ["out 0", None, "again", "out 5"]
 
     def test_a_call_has_several_launches_of_which_the_last_ones_are_kept(self):
         calls = LaunchCache()

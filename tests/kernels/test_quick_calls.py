@@ -142,7 +142,7 @@ def test_factors_that_are_as_before_are_not_packed_again(of_warps):
     for _ in range(2):
         gemm(a, b, out, out=out, alpha=3.0, beta=0.5)
         gemm(a, b, out=out, alpha=3.0)
-    for call in CALLS._young.values():
+    for call in CALLS._known.values():
         names = call[0].launch.__globals__
         pack_into = names["pack_into0"]
         names["pack_into0"] = lambda *arguments, pack_into=pack_into: (log.append(arguments), pack_into(*arguments))
@@ -172,7 +172,7 @@ def test_what_interrupts_a_call_to_launch_others_leaves_both_right(of_warps, mon
     a, b, c, out = (Tensor(64, 64) for _ in range(4))
     for _ in range(2):
         gemm(a, b, out=out)
-    ((quick,),) = CALLS._young.values()
+    ((quick,),) = CALLS._known.values()
     names, waiting = quick.launch.__globals__, [lambda: gemm(c, b, out=out)]
     pack_into = names["pack_into0"]
 

@@ -15,7 +15,7 @@ from ptxdsl.arrays import Library, library_of
 from ptxdsl.errors import LaunchError
 
 ALIGNMENT = 16  # bytes; no access is wider
-MOST_KEYS, MOST_LAUNCHES = 2048, 16
+MOST_KEYS, MOST_LAUNCHES = 4096, 16
 LISTS = (list, tuple)  # of arrays, as arguments
 # Of an argument that does not fit a kept launch, or an option that is not hashable (TypeError)
 _MISFITS = (LaunchError, TypeError, AttributeError, OverflowError, struct.error)
@@ -31,24 +31,22 @@ class CachedLaunch(Protocol):
 class LaunchCache:
     """Launches by the key of their call: kernel, options, settings, and shapes or lengths. The newest come first.
 
-    There are two generations. When the younger one is full, it becomes the older one, and what was not used since is
-    dropped.
+    If there are too many keys, the oldest one is dropped: a call that is still made is then checked and kept again.
     """
 
     def __init__(self, most: int = MOST_KEYS) -> None:
-        self.most = most  # keys of a generation
-        self._young: dict[Hashable, tuple[CachedLaunch, ...]] = {}
-        self._old: dict[Hashable, tuple[CachedLaunch, ...]] = {}
+        self.most = most
+        self._known: dict[Hashable, tuple[CachedLaunch, ...]] = {}
 
     def __len__(self) -> int:
         """Return the number of launches."""
-        return sum(map(len, (self._old | self._young).values()))
+        return sum(map(len, self._known.values()))
 
     def launch(self, key: Hashable, arrays: Any, numbers: tuple[float, ...]) -> Any:
         """Launch with these arrays and numbers if a kept launch fits, and return the output. Return None otherwise,
         also for an error, which the full check then reports in the caller's terms."""
         try:
-            for kept in self._young.get(key) or self._from_old(key):
+            for kept in self._known.get(key, ()):
                 out = kept.launch(arrays, numbers)
                 if out is not None:
                     return out
@@ -59,24 +57,16 @@ class LaunchCache:
     def keep(self, key: Hashable, launch: CachedLaunch) -> None:
         """Keep a launch that has just been made, unless its key is not hashable."""
         try:
-            known = self._young.get(key) or self._from_old(key)
+            known = self._known.get(key, ())
         except TypeError:
             return
-        self._put(key, (launch, *known)[:MOST_LAUNCHES])
+        if not known and len(self._known) >= self.most:
+            del self._known[next(iter(self._known))]
+        self._known[key] = (launch, *known)[:MOST_LAUNCHES]
 
     def clear(self) -> None:
         """Drop all launches."""
-        self._young, self._old = {}, {}
-
-    def _from_old(self, key: Hashable) -> tuple[CachedLaunch, ...]:
-        known = self._old.get(key)
-        return self._put(key, known) if known else ()
-
-    def _put(self, key: Hashable, launches: tuple[CachedLaunch, ...]) -> tuple[CachedLaunch, ...]:
-        if len(self._young) >= self.most and key not in self._young:
-            self._young, self._old = {}, self._young
-        self._young[key] = launches
-        return launches
+        self._known = {}
 
 
 CALLS = LaunchCache()

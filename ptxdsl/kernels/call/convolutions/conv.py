@@ -11,7 +11,7 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.convolutions.packed import packing_of
-from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, window
+from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, moves_of, window
 from ptxdsl.kernels.call.convolutions.windows import check_windows, misfits, window_facts, window_misfits, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument, describe_type
@@ -241,42 +241,33 @@ def with_rounded_filters(problem: Convolution) -> tuple[Convolution, tuple[Launc
 def geometry_of(problem: Convolution, tile_k: int) -> Geometry:
     """Return the extents of a convolution for a kernel with tiles of `tile_k`."""
     sizes, a = problem.sizes, problem.product.a
-    each = a.type.bytes
-    channels = max(sizes.C, 1)  # a divisor: without channels there is no tile of k
-    position, step_c = divmod(tile_k, channels)
+    each, moves = a.type.bytes, moves_of(problem.sizes)
+    position, step_c = divmod(tile_k, moves["channels"])
     step_r, step_s = divmod(position, sizes.S)
-    dilation_h, dilation_w = sizes.dilation
     image, line, pixel, _ = a.array.strides
     m, n, k = sizes.implicit_gemm("fprop")
-    down, right = dilation_h * line, dilation_w * pixel
+    down, right = moves["dilation_h"] * line, moves["dilation_w"] * pixel
     return Geometry(
         m=m,
         n=n,
         k=k,
         height=sizes.H,
         width=sizes.W,
-        channels=channels,
         out_height=sizes.P,
         out_width=sizes.Q,
         window_width=sizes.S,
-        pad_top=sizes.before[0],
-        pad_left=sizes.before[1],
-        stride_h=sizes.stride[0],
-        stride_w=sizes.stride[1],
-        dilation_h=dilation_h,
-        dilation_w=dilation_w,
         image=image,
         line=line,
         pixel=pixel,
         ldw=problem.product.b.stride,
         ldo=problem.product.out.stride,
         step_c=step_c,
-        step_w=step_s * dilation_w,
-        step_h=step_r * dilation_h,
-        turn=sizes.S * dilation_w,
+        step_w=step_s * moves["dilation_w"],
+        step_h=step_r * moves["dilation_h"],
         step=each * (step_r * down + step_s * right + step_c),
-        carry_w=each * (right - channels),
+        carry_w=each * (right - moves["channels"]),
         carry_h=each * (down - sizes.S * right),
+        **moves,
     )
 
 

@@ -111,6 +111,21 @@ def visits_all_in_order(sizes: Conv2dProblem) -> bool:
     return all(move == 1 for move in (sizes.R, sizes.S, *sizes.stride)) and not any(pads)
 
 
+def moves_of(sizes: Conv2dProblem) -> dict[str, int]:
+    """Return the channels and the movement of windows as kernels of both paths take them. Channels are a divisor."""
+    (pad_top, pad_left), (stride_h, stride_w), (dilation_h, dilation_w) = sizes.before, sizes.stride, sizes.dilation
+    return {
+        "channels": max(sizes.C, 1),
+        "pad_top": pad_top,
+        "pad_left": pad_left,
+        "stride_h": stride_h,
+        "stride_w": stride_w,
+        "dilation_h": dilation_h,
+        "dilation_w": dilation_w,
+        "turn": sizes.S * dilation_w,
+    }
+
+
 def window(pad: object, stride: object, dilation: object) -> Window:
     """Check the options of a call. Raises LaunchError for invalid numbers."""
     sides = _pair(pad)

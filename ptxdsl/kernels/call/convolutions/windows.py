@@ -9,7 +9,7 @@ from typing import Any
 from ptxdsl.errors import LaunchError
 from ptxdsl.isa.tensor_map import CORNER_BITS, MOST_ELEMENT_STRIDE, OFFSET_BITS
 from ptxdsl.kernel import Kernel
-from ptxdsl.kernels.call.convolutions.problem import Convolution, visits_all_in_order
+from ptxdsl.kernels.call.convolutions.problem import Convolution, moves_of, visits_all_in_order
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_type
 from ptxdsl.kernels.call.paths.kernel import check_copies
@@ -35,7 +35,6 @@ from ptxdsl.types import Type
 AXES = 4  # of images
 LOWEST, HIGHEST = -(1 << (CORNER_BITS[AXES] - 1)), (1 << (CORNER_BITS[AXES] - 1)) - 1
 FARTHEST = (1 << OFFSET_BITS[AXES]) - 1
-OTHERWISE = "leave atom out: then images are loaded without TMA"
 
 
 def _whole_k(sizes: Conv2dProblem, inputs: Type) -> int:
@@ -180,7 +179,9 @@ def window_plan(kernel: Kernel, problem: Convolution, choice: Choice) -> LaunchP
     out, in_boxes = product.out, traits.operands.out_boxes
     values: dict[str, Any] = {
         "out": out.mapped(traits.out_map) if in_boxes else view(out.type)(pointer=out, stride=out.stride),
-        "geometry": _geometry_of(sizes, product),
+        "geometry": WindowGeometry(
+            m=product.m, n=product.n, k=product.k, image=sizes.P * sizes.Q, line=sizes.Q, **moves_of(sizes)
+        ),
         **shared_values(product, launch),
     }
     if problem.is_of_filters:
@@ -205,23 +206,3 @@ def _filters(problem: Convolution, boxes: FilterBoxes) -> MappedMatrix | bytes:
     filters, channels = (sizes.K, sizes.C) if w.major == "column" else (sizes.C, sizes.K)
     shape, strides = (filters, sizes.window_size, channels), (w.stride, channels, 1)
     return MappedMatrix(w.name, w.owner, w.array, boxes.map, shape, strides).argument
-
-
-def _geometry_of(sizes: Conv2dProblem, product: GemmProblem) -> WindowGeometry:
-    """Return the extents of the windows and of the product."""
-    pad_top, pad_left = sizes.before
-    return WindowGeometry(
-        m=product.m,
-        n=product.n,
-        k=product.k,
-        channels=sizes.C,
-        image=sizes.P * sizes.Q,
-        line=sizes.Q,
-        pad_top=pad_top,
-        pad_left=pad_left,
-        stride_h=sizes.stride[0],
-        stride_w=sizes.stride[1],
-        dilation_h=sizes.dilation[0],
-        dilation_w=sizes.dilation[1],
-        turn=sizes.S * sizes.dilation[1],
-    )

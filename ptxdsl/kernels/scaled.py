@@ -10,9 +10,7 @@ from typing import Any, Literal
 
 from ptxdsl.kernels.call.call import flag, launch
 from ptxdsl.kernels.call.elsewhere import public_product
-from ptxdsl.kernels.call.scaled.along_k import ScaledRaggedKCall
-from ptxdsl.kernels.call.scaled.groups import ScaledRaggedCall
-from ptxdsl.kernels.call.scaled.product import ScaledCall
+from ptxdsl.kernels.call.scaled import ScaledCall, ScaledRaggedCall, ScaledRaggedKCall
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig
 from ptxdsl.kernels.gemm import KERNELS
 from ptxdsl.kernels.ragged import KERNELS as RAGGED

@@ -16,12 +16,10 @@ from ptxdsl.kernels.call import scales as scales_call
 from ptxdsl.kernels.call.groups import ragged as call
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument
-from ptxdsl.kernels.call.paths.groups import in_boxes
+from ptxdsl.kernels.call.paths.path import GroupRequest
+from ptxdsl.kernels.call.paths.select import grouped
 from ptxdsl.kernels.call.products import lines, scheduled
-from ptxdsl.kernels.call.scaled.scales import configured
 from ptxdsl.kernels.candidates.facts import GroupFacts
-from ptxdsl.kernels.choose.products import choose_groups, ranked_groups
-from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add, add_gelu, per_column, per_row
 from ptxdsl.kernels.gemm import warpgroup_gemm_kernel
@@ -775,9 +773,8 @@ def test_kernels_of_warpgroups_with_scales_of_rows_spill_nothing(tiling):
 def test_kernels_that_groups_choose_spill_nothing(scaling, average):
     known = Operands(e4m3, bf16, batches="strided", scaling=Scaling(scaling))
     facts = GroupFacts(average, 512, 7168, 64, replace(known, out_boxes=True))
-    config = choose_groups(ranked_groups(facts, rates_of()), facts, rates_of())
-    traits = configured(config, known, None, AHEAD)
-    check_no_spill(warpgroup_ragged_kernel, in_boxes(traits, None), form="ragged")
+    request = GroupRequest("scaled_gemm_ragged", facts, None, form="ragged", boxed=True, extents=(1, 512))
+    check_no_spill(warpgroup_ragged_kernel, grouped(None, request), form="ragged")
 
 
 @pytest.mark.exhaustive

@@ -15,7 +15,7 @@ from ptxdsl.kernels import scaled_gemm_ragged_k
 from ptxdsl.kernels.call.groups import ragged_k
 from ptxdsl.kernels.call.groups.ragged import group_values
 from ptxdsl.kernels.call.matrix import Matrix
-from ptxdsl.kernels.call.scaled import along_k as call
+from ptxdsl.kernels.call.scaled import scaled_groups_along_k
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands, Scaling
 from ptxdsl.kernels.ragged_k import KERNELS, warpgroup_ragged_k_kernel
@@ -253,7 +253,7 @@ def test_a_call_that_is_remembered_reads_its_offsets_again(name, rng):
 
 def test_memory_of_a_workspace_is_an_address_to_kernels():
     """On a GPU, where K is 0: no array of the caller stands behind it."""
-    a = call.groups_of(eights(4, 32), eights(4, 32).T, ONE, ONE, np.zeros(1, np.int32), None).a
+    a = scaled_groups_along_k(eights(4, 32), eights(4, 32).T, ONE, ONE, np.zeros(1, np.int32), None).a
     lined = Matrix("a", None, replace(a.array, pointer=4096, owner=None), (4, 1), "row", 16)
     assert group_values(lined).pointer == 4096 and group_values(a).pointer is a
 
@@ -268,8 +268,8 @@ class TestChoice:
     def test_tiles_leave_registers_for_products(self, m, n, scaling):
         shapes = {"tensors": ((1,), (1,)), "rows": ((4, m, 1), (4, 1, n)), "blocks": ((m, 64), (64, n))}[scaling]
         scales = (np.ones(shape, np.float32) for shape in shapes)
-        groups = call.groups_of(eights(m, 8192), eights(n, 8192).T, *scales, np.zeros(4, np.int32), None)
-        assert call.traits_of(groups, None).tile[1] <= 192
+        groups = scaled_groups_along_k(eights(m, 8192), eights(n, 8192).T, *scales, np.zeros(4, np.int32), None)
+        assert ragged_k.traits_of(groups, None).tile[1] <= 192
 
 
 A, B, ENDS = eights(64, 256), eights(128, 256).T, np.array([128, 256], np.int32)
@@ -393,8 +393,8 @@ def test_another_gpu():
 @pytest.mark.parametrize("offsets", [[144, 128], [120, 256], [128, 272]], ids=["decreasing", "between", "past"])
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(offsets):
     out = np.full((2, 64, 128), 7, np.float32)
-    groups = call.groups_of(A, B, ONE, ONE, np.array(offsets, np.int32), out)
-    plan = ragged_k.plan_of(KERNELS, groups, call.traits_of(groups, LOW), validate=True)
+    groups = scaled_groups_along_k(A, B, ONE, ONE, np.array(offsets, np.int32), out)
+    plan = ragged_k.plan_of(KERNELS, groups, ragged_k.traits_of(groups, LOW), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert (out == 7).all()

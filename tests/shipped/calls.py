@@ -15,7 +15,7 @@ from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.groups.grouped import candidates_of as candidates_of_lists
 from ptxdsl.kernels.call.groups.ragged import candidates_of, groups_of
 from ptxdsl.kernels.call.products.problem import problem_of
-from ptxdsl.kernels.call.scaled.product import product_facts
+from ptxdsl.kernels.call.scaled import product_facts
 from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,14 @@ class ScaledOperands(NamedTuple):
     def values(self) -> dict[str, Parameters]:
         """The scales as parameters of a kernel."""
         return {"scale_a": self._view(self.a), "scale_b": self._view(self.b, along_last=True)}
+
+    @property
+    def pair_bytes(self) -> int:
+        """The bytes of an access to scales of columns along K: two of them if all pairs are aligned."""
+        if self.scaling is not Scaling.BLOCKS:
+            return f32.bytes
+        (_, columns), (step, _) = self.b.array.shape, self.b.array.strides
+        return gcd(2 * f32.bytes, columns * f32.bytes, step * f32.bytes, self.b.array.pointer)
 
     @property
     def transposed(self) -> ScaledOperands:

@@ -13,7 +13,7 @@ from math import prod
 from typing import NamedTuple
 
 from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
-from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts, ProductKind, depth_of
+from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import COrder, CSource, Major, Operands, Side
 from ptxdsl.kernels.product.words import WIDEST
@@ -55,6 +55,7 @@ FEW_ROWS, MOST_ROWS, MOST_PARTS = 128, 448, 3  # rows for which A and B may be s
 MULTICAST = (128, 192), (128, 208), (128, 224), (128, 256)  # tiles whose clusters share rows that are not aligned
 MULTICAST_OF_THREE = (192, 160), (192, 176), (192, 192)
 MULTICAST_ITERATIONS, LEAST_OF_FOUR = 16, 80  # iterations; rows of A that four blocks share, and tiles along N
+SCALED_COLUMNS = 192  # of a tile of scaled ranges of K, whose threads have products of 128 along K beside accumulators
 # Columns of a tile with scales of blocks, by its rows: accumulators, products and scales have to be in registers
 BLOCK_SCALED, BLOCK_SCALED_OF_TWO, BLOCK_SCALED_SWAPPED = {64: 160, 128: 192}, {64: 64}, 32
 FROM_REGISTERS = 7.0  # microseconds, times columns, by which an iteration is longer whose first factor is loaded
@@ -112,6 +113,8 @@ def candidates_of_groups(facts: Facts) -> list[Candidate]:
         stages = stages_of((*tile, depth_of(operands)), operands, pingpong=in_turns)
         if stages >= LEAST_STAGES:
             known.append(_candidate(facts, tile, False, stages, pingpong=in_turns))
+    if isinstance(facts, ListFacts) and operands.scaling is not None:  # ranges of K
+        known = [each for each in known if each.config.tile[1] <= SCALED_COLUMNS]
     return [each for each in known if _has_registers(each, facts)]
 
 

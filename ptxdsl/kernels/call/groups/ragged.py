@@ -16,6 +16,7 @@ from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.residency import resident_blocks, stream_of
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.matrix import (
+    WIDEST_ACCESS,
     ArrayArgument,
     Matrix,
     array_argument,
@@ -24,11 +25,11 @@ from ptxdsl.kernels.call.matrix import (
     empty,
     matrix,
 )
-from ptxdsl.kernels.call.paths.kernel import unmappable
+from ptxdsl.kernels.call.paths.kernel import check_mappable, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
 from ptxdsl.kernels.call.paths.select import grouped, path_of, trials
 from ptxdsl.kernels.call.products.configure import facts
-from ptxdsl.kernels.call.products.lines import copied_rows
+from ptxdsl.kernels.call.products.lines import as_wgmma_reads, copied_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
@@ -38,7 +39,7 @@ from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
-from ptxdsl.kernels.product.operands import FP8, INPUTS, Batches, Operands, outputs
+from ptxdsl.kernels.product.operands import FP8, INPUTS, Batches, Major, Operands, Scaling, outputs
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
 from ptxdsl.kernels.store.function import check_function
@@ -91,16 +92,24 @@ class RaggedCall(CheckedCall):
     """A call of grouped_gemm_ragged() or grouped_gemm_masked()."""
 
     problem: Groups
+    inputs: tuple[Type, ...] = INPUTS
+    called = "grouped_gemm"
 
     def __init__(self, call: PublicCall) -> None:
-        out, a, b, sizes, index, out_index, *_ = call.arrays
+        out, a, b, sizes, index, out_index, *others = call.arrays
         _, self.form, self.validate, *_ = call.options
-        self.kernels, self.name = call.kernels, f"grouped_gemm_{self.form}"
+        self.kernels, self.name = call.kernels, f"{self.called}_{self.form}"
         beside = index, out_index, call.epilogue, call.operands
-        self.problem = groups = groups_of(self.form, a, b, sizes, out, INPUTS, *beside)
+        groups = groups_of(self.form, a, b, sizes, out, self.inputs, *beside)
+        self.problem = groups = self.scaled(groups, others[:2])
         if self.validate:
             check_values(self.form, groups.sizes, groups.shape[0])
-        self.out, self.is_empty = groups.out.owner, not (groups.out.array.size and groups.b.batches)
+        self.out = groups.out.owner
+        self.is_empty = not (groups.out.array.size and groups.b.batches and groups.shape[0])
+
+    def scaled(self, groups: Groups, scales: Sequence[object]) -> Groups:
+        """Return the groups with the scales of the call, if it has scales."""
+        return groups
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
@@ -143,21 +152,21 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidat
 
 def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
     """Return what the paths are asked for: kernels of groups of such sizes."""
-    boxed, scatters = is_boxed(groups.out), groups.out_index is not None
+    boxed, scatters, is_scaled = is_boxed(groups.out), groups.out_index is not None, groups.scales is not None
     cut, stored = (
         known._replace(operands=replace(known.operands, out_boxes=each)) for each in (boxed, boxed and not scatters)
     )
     return GroupRequest(
-        f"grouped_gemm_{form}",
+        f"{'scaled' if is_scaled else 'grouped'}_gemm_{form}",
         stored,
         groups.device_stream[0],
-        obstacles=tuple(_obstacles(groups, form)),
+        obstacles=() if is_scaled else tuple(_obstacles(groups, form)),  # copies are made of what TMA cannot load
         form=form,
         epilogue=groups.epilogue,
         boxed=boxed,
-        gathers=groups.index is not None,
+        gathers=groups.index is not None and (groups.a.is_mappable or not is_scaled),
         scatters=scatters,
-        shares=cut,
+        shares=None if is_scaled else cut,
         extents=(1, groups.shape[1]),
     )
 
@@ -333,7 +342,13 @@ def _facts_of(groups: Groups, form: str) -> Operands:
     a, b, out = groups.a, groups.b, groups.out
     of_a = a.widest(a.length) if a.major == "row" or form == "masked" else a.type.bytes  # a group begins at any row
     extras = tuple(operand.extra for operand in groups.operands)
-    return facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(groups.shape[1])), extras=extras)
+    known = facts(a, b, None, out, (of_a, b.widest(b.length), out.widest(groups.shape[1])), extras=extras)
+    if groups.scales is None:
+        return known
+    of_a = of_a if groups.index is not None and a.is_mappable else WIDEST_ACCESS
+    return replace(
+        known, a_major=Major.K, b_major=Major.K, a_bytes=of_a, b_bytes=WIDEST_ACCESS, scaling=groups.scales.scaling
+    )
 
 
 def is_boxed(out: Matrix) -> bool:
@@ -341,18 +356,32 @@ def is_boxed(out: Matrix) -> bool:
     return out.type.bits == 16 and out.is_storable
 
 
-def plan_of(
-    kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool, before: tuple[LaunchPlan, ...] = ()
-) -> LaunchPlan:
+def readable(groups: Groups, traits: Traits) -> tuple[Groups, tuple[LaunchPlan, ...]]:
+    """Return the groups with copies of what a kernel cannot read in place, and the launches that make the copies: of
+    rows that an index names, and of the scales of such rows; with scales, also of A and B as wgmma reads them."""
+    index, scales, before = groups.index, groups.scales, []
+    if index is not None and path_of(traits).uses_tma and not traits.operands.a_gathered:
+        rows, of_rows = copied_rows(groups.a, index, groups.device_stream)
+        groups, before = replace(groups, a=rows, index=None), [of_rows]
+    if scales is None:
+        return groups, tuple(before)
+    if index is not None and scales.scaling is not Scaling.TENSORS:
+        owner = matrix(scales.a.name, scales.a.owner)
+        gathered, of_scales = copied_rows(owner, index, groups.device_stream, "gathered scales")
+        groups, before = replace(groups, scales=scales._replace(a=gathered)), [*before, of_scales]
+    a, b, copies = as_wgmma_reads(groups.a, groups.b, groups.device_stream)
+    check_mappable(groups.shape[2], a, b)
+    return replace(groups, a=a, b=b), (*before, *copies)
+
+
+def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validate: bool) -> LaunchPlan:
     """Return the launch, with as many blocks as are resident, or as there can be tiles."""
+    groups, before = readable(groups, traits)
     (rows, n, k), count = groups.shape, groups.b.batches or 0
     constants: dict[str, Any] = {"traits": traits, "form": form, "validate": validate}
     path = path_of(traits)
     if groups.index is not None and not path.uses_tma:
         constants["gathers"] = True
-    elif groups.index is not None and not traits.operands.a_gathered:
-        copy, launch = copied_rows(groups.a, groups.index, groups.device_stream)
-        groups, before = replace(groups, a=copy, index=None), (*before, launch)
     if groups.out_index is not None:
         constants["scatters"] = True
     tiles = most_tiles(groups, traits.tile, form)

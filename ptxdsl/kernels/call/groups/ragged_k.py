@@ -43,7 +43,7 @@ from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, CSource, Operands, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, Major, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS
@@ -65,19 +65,32 @@ class RaggedKCall(CheckedCall):
     problem: Groups
 
     def __init__(self, call: PublicCall) -> None:
-        out, a, b, offsets, c = call.arrays
         *_, self.validate = call.options
         self.kernels, self.factors = call.kernels, call.factors
-        self.problem = groups = groups_of(a, b, offsets, out, c, call.beta)
+        self.problem = groups = self.groups(call)
         if self.validate:
-            check_values("ragged", groups.sizes, groups.a.shape[0])
+            self.check_offsets()
         self.out, self.is_empty = groups.out.owner, not groups.out.array.size
+
+    def groups(self, call: PublicCall) -> Groups:
+        """Check the arrays of the call."""
+        out, a, b, offsets, c = call.arrays
+        return groups_of(a, b, offsets, out, c, call.beta)
+
+    def check_offsets(self) -> None:
+        """Raise LaunchError for the first invalid offset in host memory."""
+        check_values("ragged", self.problem.sizes, self.problem.depth)
+
+    def readable(self) -> tuple[Groups, tuple[LaunchPlan, ...]]:
+        """Return the groups as the kernel reads them, and the launches that copy what it cannot read in place."""
+        return self.problem, ()
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
         traits = traits_of(self.problem, config)
         check_factors(self.factors, traits)
-        return plan_of(self.kernels, self.problem, traits, self.validate, self.factors)
+        groups, before = self.readable()
+        return plan_of(self.kernels, groups, traits, self.validate, self.factors, before)
 
     @property
     def shape_class(self) -> str:
@@ -101,10 +114,10 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
 def request_of(groups: Groups, known: ListFacts) -> GroupRequest:
     """Return what the paths are asked for: kernels of groups of such sizes."""
     return GroupRequest(
-        "grouped_gemm_ragged_k",
+        f"{'scaled' if groups.scales else 'grouped'}_gemm_ragged_k",
         known,
         groups.device_stream[0],
-        obstacles=tuple(_obstacles(groups)),
+        obstacles=() if groups.scales else tuple(_obstacles(groups)),  # copies are made of what TMA cannot load
         form=ALONG_K,
         boxed=are_boxed(groups),
     )
@@ -191,14 +204,19 @@ def are_boxed(groups: Groups) -> bool:
 def _facts_of(groups: Groups) -> Operands:
     """Return the operand facts of the kernel."""
     a, b, c, out = groups.a, groups.b, groups.c, groups.out
-    widths = _width(a), _width(b), narrower(out, c, out.shape[1])
-    return facts(a.transposed, b, c, out, widths, in_place=groups.in_place)
+    of_out = narrower(out, c, out.shape[1])
+    if groups.scales is None:
+        return facts(a.transposed, b, c, out, (_width(a), _width(b), of_out), in_place=groups.in_place)
+    known = facts(a, b, c, out, (WIDEST_ACCESS, WIDEST_ACCESS, of_out), in_place=groups.in_place)
+    return replace(
+        known, a_major=Major.K, b_major=Major.K, scaling=groups.scales.scaling, scale_bytes=groups.scales.pair_bytes
+    )
 
 
 def _list_facts(groups: Groups) -> ListFacts:
     """Return the facts of groups of average size on the sm_90a path."""
-    (rows, m), n, count = groups.a.shape, groups.b.shape[1], groups.out.batches or 1
-    sizes = np.full(count, m), np.full(count, n), np.full(count, rows / count)
+    count, m, n = groups.out.full_shape
+    sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / max(1, count))
     return ListFacts(sizes, replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=are_boxed(groups)))
 
 

@@ -64,7 +64,8 @@ def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
         config = in_shares(config, request.shares, request.rates.multiprocessors)
     if request.gathers:
         config = with_copies(config)
-    return staggered(config) if request.extents is None else config
+    is_staggered = request.extents is None and request.facts.operands.scaling is None
+    return staggered(config) if is_staggered else config
 
 
 def in_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors: int) -> GemmConfig:
@@ -96,7 +97,8 @@ def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.
     """Return the configuration with clusters of two blocks that share the rows of a group, if the columns of tiles are
     even or many: a last column without a neighbour multiplies zeros. `m` and `n` are those of all groups."""
     down, across = (-(-np.asarray(size) // extent) for size, extent in zip((m, n), config.tile, strict=False))
-    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and operands.a_major is Major.K
+    is_read_so = operands.a_major is Major.K and operands.scaling is None
+    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and is_read_so
     are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
     return specialise(config, schedule=IN_PAIRS) if shares and are_few else config
 

@@ -96,8 +96,9 @@ class WarpgroupPath(Path):
 
     def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
         config = adapted(config, request) if is_chosen else config
-        is_along_k, takes_pingpong = request.extents is None, isinstance(request.facts, GroupFacts)
-        config = scheduled(config, AHEAD, takes_pingpong, staggers=config.swap_ab or is_along_k)
+        is_along_k, is_scaled = request.extents is None, request.facts.operands.scaling is not None
+        takes_pingpong = isinstance(request.facts, GroupFacts) and not is_scaled
+        config = scheduled(config, AHEAD, takes_pingpong, staggers=(config.swap_ab or is_along_k) and not is_scaled)
         config = config if request.epilogue is None else specialise(config, epilogue=request.epilogue)
         gathers = request.gathers and not config.copies_rows
         operands = replace(request.facts.operands, out_boxes=False, a_gathered=gathers)

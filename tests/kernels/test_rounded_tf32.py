@@ -25,7 +25,7 @@ from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import KERNELS, gemm
-from ptxdsl.kernels.reorder.rows import EACH, THREADS, rows_kernel, rows_parameters
+from ptxdsl.kernels.reorder.rows import THREADS, rows_grid, rows_kernel, rows_parameters
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.persistent import Strips
@@ -132,7 +132,7 @@ def test_copies_of_lines_round(name, length, in_words):
         rows=count, length=length,
     )  # fmt: skip
     words = count * -(-length // 4)
-    rows_kernel[-(-words // (THREADS * EACH)), THREADS](p, type=f32, rounded=True, in_words=in_words)
+    rows_kernel[rows_grid(words, in_words), THREADS](p, type=f32, rounded=True, in_words=in_words)
     results = where.values(target).astype(np.float32)
     assert np.array_equal(read_as(results[:, :length]), read_as(rounded(x)), equal_nan=True)
     assert (results[:, -(-length // 4) * 4 :] == 7).all()

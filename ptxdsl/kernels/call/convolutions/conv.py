@@ -36,9 +36,7 @@ from ptxdsl.kernels.traits.parameters import Geometry, conv2d_parameters
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
 
-# The factors by which the sm_80 path is slower: with pixels of one word or less, and, to this power, by how much
-# narrower its loads are
-FEW, NARROW = 1.7, 0.7
+FEW = 1.7  # the factor by which the sm_80 path is slower with pixels of a word or less
 ROUNDED_FILTERS = LineCopies.named("b")  # float32 filters are copied, and pixels rounded in registers
 
 
@@ -186,15 +184,13 @@ def _slices(choice: Choice) -> int | None:
 
 
 def _ranked_by_warps(problem: Convolution, slices: int | None) -> Ranked:
-    """Return the configurations of the sm_80 path with the expected microseconds, to which narrow loads of pixels
-    add."""
+    """Return the configurations of the sm_80 path with the expected microseconds."""
     a = problem.product.a
     if a.type in FP8:
         return []
     facts = window_facts(problem)._replace(k=problem.sizes.implicit_gemm("fprop")[2])
     ranked = ranked_convolutions(facts, rates_of(problem.device_stream[0]), a.widest() == WIDEST, slices)
-    few = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
-    slower = max(few, float((WIDEST / a.widest()) ** NARROW))
+    slower = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
     return [(slower * time, config) for time, config in ranked]
 
 

@@ -43,7 +43,7 @@ from ptxdsl.kernels.call.scales import scale_values
 from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, Major, Operands, outputs
+from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, CSource, Major, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_k_parameters
 from ptxdsl.kernels.sm90.tile_queue import COUNTERS

@@ -26,7 +26,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.choose.rates import Rates
 from ptxdsl.kernels.product.operands import Major, Side, takes_wgmma
-from ptxdsl.kernels.reorder.rows import EACH, THREADS, WORD_BYTES, rows_kernel, rows_parameters
+from ptxdsl.kernels.reorder.rows import THREADS, WORD_BYTES, rows_grid, rows_kernel, rows_parameters
 from ptxdsl.kernels.reorder.transposed import edge_of, transposed_kernel, transposed_parameters
 from ptxdsl.kernels.sm90.boxes import LINE_BYTES
 from ptxdsl.kernels.sm90.tiling import TURNED
@@ -290,10 +290,9 @@ def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int, index: ArrayA
         source=source, target=view(type)(pointer=target, stride=copy.stride), rows=rows, length=length, **values
     )
     words = (batches or 1) * rows * ceil_div(length * type.bytes, WORD_BYTES)
-    constants |= {"in_words": True} if _is_in_words(operand) else {}
-    return LaunchPlan(
-        rows_kernel, ceil_div(words, THREADS * EACH), THREADS, group, {"type": type, **constants}, stream=stream
-    )
+    in_words = _is_in_words(operand)
+    constants = {"type": type, **constants, **({"in_words": True} if in_words else {})}
+    return LaunchPlan(rows_kernel, rows_grid(words, in_words), THREADS, group, constants, stream=stream)
 
 
 def copied_rows(

@@ -1,13 +1,12 @@
 """Operands whose lines tensor copies cannot address are copied to lines that they can, where that takes less time."""
 
-from math import inf
-
 import numpy as np
 import pytest
 
 from ptxdsl.arrays import strided
+from ptxdsl.kernels.call.paths.sm80 import WarpPath
+from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products import selection
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.config import GemmConfig
@@ -32,8 +31,8 @@ def hopper(monkeypatch):
 @pytest.fixture
 def copied(monkeypatch):
     """Where any product is said to take less time with copies."""
-    monkeypatch.setattr(selection.Selection, "_by_warps", lambda _: (inf, GemmConfig()))
-    monkeypatch.setattr(selection, "choose_product", lambda *_: SMALL)
+    monkeypatch.setattr(WarpPath, "ranked", lambda *_: [])
+    monkeypatch.setattr(WarpgroupPath, "ranked", lambda *_: [(1.0, SMALL)])
 
 
 @pytest.mark.parametrize("type", [f16, f32, s8], ids=str)

@@ -72,6 +72,7 @@ def test_decoding(name, case, rng, monkeypatch):
     check(machine(name), rng, heads, page, lengths, **options)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("schedule", ["skewed", "random:1"])
 def test_other_schedules_of_the_warps(schedule, rng, monkeypatch):
     monkeypatch.setattr(decode, "PROCESSORS", 1)

@@ -111,6 +111,7 @@ def test_no_lists(name, inputs, launched):
     assert not launched
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_type
 def test_sizes_that_do_not_fit_the_tiles(name, inputs, launched, rng):

@@ -61,7 +61,7 @@ def shares_of(where, blocks):
     return found.tolist()
 
 
-@pytest.mark.parametrize("blocks", [2, 3, 40, TOGETHER])
+@pytest.mark.parametrize("blocks", [2, 3, 40, pytest.param(TOGETHER, marks=pytest.mark.exhaustive)])
 def test_blocks_that_run_together_share_the_work(blocks):
     assert shares_of(machine("emulator"), blocks) == [blocks] * blocks
 

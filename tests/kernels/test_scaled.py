@@ -346,6 +346,7 @@ def test_epilogues(name, scaling, output, rng):
     assert (where.values(result) == (exact + 3 + other)).all()
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("output", ["f32", "bf16"])

@@ -44,6 +44,7 @@ def test_fewer_and_more_iterations_than_are_staggered(name, k, rng, blocks):
     run(name, rng, 200, 136, k, config=staggered())
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("in_place", [False, True])
 def test_c_in_boxes(name, in_place, rng, blocks):

@@ -66,6 +66,7 @@ def test_rows(name, rows, rng, blocks):
     run(name, rng, rows, 104, 200, config=high(stagger=1))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize("a_order", ["row", "column"])
 @pytest.mark.parametrize("b_order", ["row", "column"])

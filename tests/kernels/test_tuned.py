@@ -252,6 +252,7 @@ class TestCandidates:
 
 
 class TestOnTheEmulator:
+    @pytest.mark.exhaustive
     def test_it_is_the_choice_of_the_model(self):
         a, b = halves(40, 64), halves(64, 24)
         assert np.array_equal(gemm(a, b, config="tune"), gemm(a, b))

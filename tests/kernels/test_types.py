@@ -118,6 +118,7 @@ def test_all_layouts_at_sizes_around_the_tiles(name, inputs, orders, rng):
         check(machine(name), rng, Case(sizes, inputs, output, orders))
 
 
+@pytest.mark.exhaustive
 @every_machine
 @every_pair
 def test_every_output_with_alpha_beta_and_c(name, inputs, output, rng):

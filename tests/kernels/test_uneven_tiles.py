@@ -38,6 +38,7 @@ def near(rng):
     return [int(size) for size in rng.choice(SIZES, 3)]
 
 
+@pytest.mark.exhaustive
 @every_machine
 @pytest.mark.parametrize(
     "config, orders",

@@ -318,7 +318,7 @@ def _has_registers(each: Candidate, facts: Facts) -> bool:
         return True
     config = each.config
     rows, columns, _ = config.tile
-    if config.pingpong or each.cluster != ALONE or config.stagger:
+    if config.pingpong or config.stagger:
         return False
     if config.swap_ab:
         return rows <= BLOCK_SCALED_SWAPPED // each.resident // (columns // GROUP_ROWS if each.resident > 1 else 1)

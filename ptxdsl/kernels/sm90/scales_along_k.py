@@ -62,25 +62,23 @@ class BlockScales(Scales):
         self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
     ) -> TileAccumulators:
         """Return the accumulators of a tile, to which the products of each stage are added with their scales."""
-        accumulators, part = (
-            TileAccumulators(mma.layout),
-            mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma,
-        )
-        products, scales = TileAccumulators(part.layout), self._scales(work)
-        ready = [pd.var(f32, scale) for scale in scales.of(pd.cast(0, u32))]
-        for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
-            slot, factors = ring.wait(), self._factors(ready)
+        part = mma.narrowed(self.tile_n // self.halves) if self.halves > 1 else mma
+        accumulators, products, scales = TileAccumulators(mma.layout), TileAccumulators(part.layout), self._scales(work)
+
+        def accumulate(number: Scalar | int) -> None:
+            slot = ring.wait()
             for half in range(self.halves):
-                is_last = half == self.halves - 1
                 with self.turns.turn(work) if self.turns else nullcontext():
                     part.multiply(products, slot, accumulate=False, part=half)
-                if is_last:
-                    for scale, following in zip(ready, scales.of(iteration + 1), strict=True):
-                        scale.set(following)
+                if half == 0:  # the factors are computed while wgmma multiplies
+                    factors = self._factors(scales.of(number))
                 part.wait(0)
-                if is_last:
+                if half == self.halves - 1:
                     ring.release()
                 self._add(accumulators, products, factors, half)
+
+        for _, number in scales.over(pd.cast(work.iterations, u32)):
+            accumulate(number)
         return accumulators
 
     def _scales(self, work: WorkTile) -> ScalesAhead:
@@ -177,18 +175,16 @@ class SpanScales(Scales):
         products, rows, (pointer, left) = TileAccumulators(part.layout), self._rows_ahead(work), self._columns(work)
         firsts = range(0, self.tile_n, self.columns)
         columns = [pd.var(f32, 0.0) for _ in range(self.columns // LANES)]
-        self._prefetch(work, pd.cast(0, u32))
-        self._read(columns, pointer, left)
-        for iteration in pd.range(pd.cast(0, u32), work.iterations, unroll=1):
-            with pd.if_(iteration % PREFETCHED == 0):
-                self._prefetch(work, iteration + PREFETCHED)
+        iterations = pd.cast(work.iterations, u32)
+
+        def accumulate(iteration: Scalar, number: Scalar | int) -> None:
             slot, following = ring.wait(), iteration + 1
-            left_there = pd.select(following < pd.cast(work.iterations, u32), left, pd.cast(0, s32))
+            left_there = pd.select(following < iterations, left, pd.cast(0, s32))
             for half, first in enumerate(firsts):
                 with self.turns.turn(work) if self.turns else nullcontext():
                     part.multiply(products, slot, accumulate=False, part=half)
                 if half == 0:
-                    of_rows = rows.of(iteration)
+                    of_rows = rows.of(number)
                 part.wait(0)
                 if half == self.halves - 1:
                     ring.release()
@@ -198,6 +194,13 @@ class SpanScales(Scales):
                     self._read(columns, pointer + (iteration.to(s64) * self.b.step + beside), left - beside)
                 else:
                     self._read(columns, pointer + following.to(s64) * self.b.step, left_there)
+
+        self._prefetch(work, pd.cast(0, u32))
+        self._read(columns, pointer, left)
+        for iteration, number in rows.over(iterations, unrolled=False):
+            with pd.if_(iteration % PREFETCHED == 0):
+                self._prefetch(work, iteration + PREFETCHED)
+            accumulate(iteration, number)
         return accumulators
 
     def _rows_ahead(self, work: WorkTile) -> ScalesAhead:
@@ -294,27 +297,44 @@ class ScalesAhead:
     and exchange them by shuffles, so that a warp issues fewer loads."""
 
     def __init__(
-        self, pointers: Sequence[tuple[PointerValue, Scalar]], iterations: Scalar, sharing: SameLines = IN_QUADS
+        self, pointers: Sequence[tuple[PointerValue, Scalar]], count: Scalar, sharing: SameLines = IN_QUADS
     ) -> None:
-        """`pointers` to the scales of the first iteration come with the number of elements between iterations."""
-        self.pointers, self.iterations, (self.lanes, self.apart) = pointers, iterations, sharing
+        """`pointers` to the scales of the first of `count` iterations come with the number of elements between
+        iterations."""
+        self.pointers, self.count, (self.lanes, self.apart) = pointers, count, sharing
         self.lane = pd.laneid // self.apart % self.lanes
-        self.first_lane = pd.laneid - self.lane * self.apart
+        self.segment = (WARP - 1) & ~((self.lanes - 1) * self.apart)  # the bits of a lane that its partners share
         self.held = [pd.var(f32, 0.0) for _ in pointers]
         self.following = [pd.var(f32, 0.0) for _ in pointers]
         self._read(self.lane)
 
-    def of(self, iteration: Scalar) -> list[Scalar]:
-        """Return the scales of an iteration; iterations are asked for in order."""
-        number = iteration % self.lanes
-        with pd.if_(number == 0):
-            for held, following in zip(self.held, self.following, strict=True):
-                held.set(following)
-            self._read(iteration + self.lanes + self.lane)
-        lane = self.first_lane + number * self.apart
-        return [pd.ptx.shfl.sync.idx.b32(held, lane, WARP - 1, EVERY_LANE) for held in self.held]
+    def over(self, iterations: Scalar, unrolled: bool = True) -> Iterator[tuple[Scalar, Scalar | int]]:
+        """Yield each iteration with its number among those whose scales the lanes hold. If `unrolled`, this is a Python
+        int but for the last iterations, which do not fill all lanes; that takes more registers."""
+        whole = iterations // self.lanes * self.lanes if unrolled else pd.cast(0, u32)
+        if unrolled:
+            for first in pd.range(pd.cast(0, u32), whole, self.lanes, unroll=1):
+                self._advance(first)
+                for number in range(self.lanes):
+                    yield first + number, number
+        for iteration in pd.range(whole, iterations, unroll=1):
+            number = iteration % self.lanes
+            with pd.if_(number == 0):
+                self._advance(iteration)
+            yield iteration, number
+
+    def of(self, number: Scalar | int) -> list[Scalar]:
+        """Return the scales that the lane `number` holds."""
+        partners = self.segment << 8 | WARP - 1
+        return [pd.ptx.shfl.sync.idx.b32(held, number * self.apart, partners, EVERY_LANE) for held in self.held]
+
+    def _advance(self, first: Scalar) -> None:
+        """Take the scales of the iterations from `first` on, and load those that follow them."""
+        for held, following in zip(self.held, self.following, strict=True):
+            held.set(following)
+        self._read(first + self.lanes + self.lane)
 
     def _read(self, iteration: Scalar) -> None:
-        exists, k = iteration < self.iterations, iteration.to(s64)
+        exists, k = iteration < self.count, iteration.to(s64)
         for (pointer, step), scale in zip(self.pointers, self.following, strict=True):
             pd.ptx("ld.global.f32", pointer + k * step, out=scale, guard=exists)

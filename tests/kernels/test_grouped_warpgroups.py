@@ -11,7 +11,7 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups import warpgroups
 from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.warpgroups import begins_early, deal_longest_first, even_shares
+from ptxdsl.kernels.call.groups.warpgroups import begins_early, deal_longest_first
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
 from ptxdsl.kernels.product.operands import Operands
@@ -77,14 +77,11 @@ def test_shares_whose_outputs_are_not_stored_in_boxes(name, rng):
     check(machine(name), rng, IN_SHARES, output="f32", beta=2.0, config=SHARES)
 
 
-@pytest.mark.parametrize("m, across, iterations, takers, shares", [
-    ([512, 640, 896, 1024, 1152, 1280, 1536, 1664], 16, 112, 66, [3, 3, 4, 4, 5, 5, 6, 7]),
-    ([0, 1, 257], 4, 8, 132, [0, 1, 5]),
-    ([1024, 128], 8, [256, 4], 132, [15, 1]),
-], ids=["whole rounds", "few", "one is long"])  # fmt: skip
-def test_rows_are_dealt_so_that_rounds_come_out(m, across, iterations, takers, shares):
-    sizes = np.broadcast_arrays(np.array(m), across, iterations)
-    assert even_shares(*sizes, 256, takers).tolist() == shares
+def test_the_tile_of_few_rows_does_not_spill():
+    rows = [np.zeros((height, 2048), np.float16) for height in (20, 80, 140)] * 20
+    group = group_of(rows, [np.zeros((1408, 2048), np.float16).T] * len(rows), None, None, (1.0, 0.0))
+    for chosen in (None, GemmConfig(tile=(64, 256, 64), atom="wgmma")):
+        check_no_spill(warpgroup_grouped_kernel, call.traits_of(group.row_major, chosen))
 
 
 @every_machine
@@ -223,10 +220,8 @@ REFUSED = {
     ),
     "schedule": (
         lambda: grouped_gemm([ones(4, 64)], [ones(64, 8)], config=LOW, schedule="host"),
-        'GemmConfig: atom is "wgmma", which this call does not take; gemm, grouped_gemm with schedule="device", '
-        "grouped_gemm_ragged, grouped_gemm_masked, grouped_gemm_ragged_k, conv2d and its gradients, and the scaled "
-        "products take it",
-        "leave atom out here",
+        'atom is "wgmma", whose blocks find their tiles themselves',
+        'take schedule="device", without balance, or leave atom out',
     ),
 }
 

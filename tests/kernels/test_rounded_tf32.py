@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import ptxdsl as pd
-from ptxdsl.kernels.call.products import lines, selection
+from ptxdsl.kernels.call.paths.sm80 import WarpPath
+from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
+from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products import plan as call
 from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.configure import Choice
@@ -56,11 +58,11 @@ def hopper(monkeypatch):
 @pytest.fixture
 def copied(monkeypatch):
     """Where any product is said to take less time with copies."""
-    monkeypatch.setattr(Selection, "_by_warps", lambda _: (inf, GemmConfig()))
-    monkeypatch.setattr(selection, "choose_product", small)
+    monkeypatch.setattr(WarpPath, "ranked", lambda *_: [(inf, GemmConfig())])
+    monkeypatch.setattr(WarpgroupPath, "ranked", lambda _, facts, request: [(1.0, small(facts))])
 
 
-def small(facts, *_):
+def small(facts):
     """A configuration for the operand that comes from registers."""
     return SWAPPED if facts.operands.from_registers == "b" else SMALL
 
@@ -204,7 +206,7 @@ def test_batches(name, batches, layout, copied, rng):
 @pytest.mark.parametrize("how", [{"split_k": 2}, {"split_k": 2, "reduction": "cluster"}], ids=["parallel", "cluster"])
 def test_blocks_that_share_k_as_a_caller_says(name, how, monkeypatch, rng):
     """As a caller says, by tiles that the model chooses."""
-    monkeypatch.setattr(Selection, "_by_warps", lambda _: (inf, GemmConfig()))
+    monkeypatch.setattr(WarpPath, "ranked", lambda *_: [(inf, GemmConfig())])
     where = machine(name)
     for a, b in drawn(rng, (64, 48, 512), "CF"):
         assert np.array_equal(where.values(gemm(where.array(a), where.array(b), **how)), exact(a, b))

@@ -210,11 +210,6 @@ class TestChoice:
 
 
 A, B = np.zeros((64, 64), np.float16), np.zeros((64, 64), np.float16)
-ALONE = (
-    'GemmConfig: atom is "wgmma", which this call does not take; gemm, grouped_gemm with schedule="device", '
-    "grouped_gemm_ragged, grouped_gemm_masked, grouped_gemm_ragged_k, conv2d and its gradients, and the scaled "
-    "products take it"
-)
 REFUSED = {
     "lines": (
         lambda: gemm(np.zeros((64, 65), np.float16), np.zeros((65, 64), np.float16), config=LOW),
@@ -223,8 +218,8 @@ REFUSED = {
     ),
     "groups": (
         lambda: grouped_gemm([A], [B], schedule="host", config=replace(LOW, schedule=GemmConfig().schedule)),
-        ALONE,
-        "leave atom out here",
+        'atom is "wgmma", whose blocks find their tiles themselves',
+        'take schedule="device", without balance, or leave atom out',
     ),
     "types": (
         lambda: gemm(A.astype(np.float64), B.astype(np.float64), config=LOW),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
-from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, IN_ROWS, PERSISTENT, Candidate
+from ptxdsl.kernels.candidates.candidate import ALONE, IN_COLUMNS, PERSISTENT, Candidate
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts, ProductFacts, ProductKind, depth_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import COrder, CSource, Major, Operands, Side
@@ -34,7 +34,6 @@ SHORT, DEEP = 24, 64  # iterations of a tile whose epilogue takes long beside th
 LEAST_BOX = 32  # columns of the last TMA box of a tile: boxes of 16 take up to twice as long to store
 LEAST_SLICE, MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS = 4, 128, 80  # iterations; columns that leave registers to add
 SCATTERED = 128, 128  # the tile whose slices of K may fill the GPU and add through global memory
-TALL = 4  # times as many tiles along M as along N: neighbours along N read the same rows
 
 COOPERATIVE = {
     64: (16, 32, 64, 80, 96, 112, 128, 192, 256),
@@ -43,6 +42,7 @@ COOPERATIVE = {
 }
 PINGPONG = (64, 208), (128, 96), (128, 112), (128, 128), (128, 144), (128, 160), (128, 192), (128, 208)
 GROUPED = (128, 256), (128, 192), (128, 128), (64, 256), (64, 128)
+SPILLED = 64, 256  # the tile for which the kernel of lists has too few registers if TMA stores the output
 GROUPED_PINGPONG = (128, 128), (128, 192), (64, 256)
 WINDOWS, WINDOWS_PINGPONG = (
     ((128, 256), (128, 224), (128, 128), (64, 256), (64, 128), (128, 64)),
@@ -107,7 +107,7 @@ def candidates_of_product(facts: ProductFacts, multiprocessors: int, sharing: Sh
 def candidates_of_groups(facts: Facts) -> list[Candidate]:
     """The candidates of groups of rows and of lists, whose persistent blocks draw their tiles."""
     operands, known = facts.operands, []
-    shapes = [(tile, False) for tile in GROUPED]
+    shapes = [(tile, False) for tile in GROUPED if not spills(tile, operands)]
     shapes += [(tile, True) for tile in GROUPED_PINGPONG if isinstance(facts, GroupFacts) and operands.inputs in TURNED]
     for tile, in_turns in shapes:
         stages = stages_of((*tile, depth_of(operands)), operands, pingpong=in_turns)
@@ -116,6 +116,11 @@ def candidates_of_groups(facts: Facts) -> list[Candidate]:
     if isinstance(facts, ListFacts) and operands.scaling is not None:  # ranges of K
         known = [each for each in known if each.config.tile[1] <= SCALED_COLUMNS]
     return [each for each in known if _has_registers(each, facts)]
+
+
+def spills(tile: tuple[int, ...], operands: Operands) -> bool:
+    """Return True for the tile that spills in the kernel of lists, whose matrices are no stride apart."""
+    return operands.batches == "none" and tile[:2] == SPILLED
 
 
 def tiles(facts: ProductFacts) -> Iterator[tuple[tuple[int, int], bool]]:
@@ -219,9 +224,7 @@ def _one_tile(each: Candidate, facts: ProductFacts, multiprocessors: int) -> Can
         stagger = most_stagger(stages, tile[0] // GROUP_ROWS) if in_boxes else 0
     elif operands.c is not CSource.NONE:
         return None
-    is_tall = ceil_div(facts.m, tile[0]) >= TALL * ceil_div(facts.n, tile[1])
-    schedule = IN_ROWS if is_tall else IN_COLUMNS
-    return replace(each, config=replace(config, stages=stages, schedule=schedule, stagger=stagger))
+    return replace(each, config=replace(config, stages=stages, schedule=IN_COLUMNS, stagger=stagger))
 
 
 def _split(

@@ -213,9 +213,10 @@ def traits_of(
     """Return the traits of the kernel for row-major problems: `config` gives the tiles, else they are chosen."""
     paths = paths_of(schedule, balanced)
     if needs_wgmma(group, config) and not any(path.uses_tma for path in paths):
+        cause, otherwise = by_wgmma(group.a.type, group.out.type)
         raise LaunchError(
-            f"{by_wgmma(group.a.type, group.out.type)[0]}, whose blocks find their tiles themselves",
-            help='take schedule="device", without balance',
+            f"{cause}, whose blocks find their tiles themselves",
+            help=f'take schedule="device", without balance{otherwise}',
         )
     return grouped(config, request_of(group, balanced), paths)
 

@@ -23,8 +23,6 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.trace.tensor_map import TensorMap
 from ptxdsl.types import u32
 
-ROUNDS_MORE = 2  # for which shares of rows are tried
-STORED, FEW_ROWS = 12.0, 64.0  # rows that a tile might have in the time in which it is stored; fewer take no less time
 MULTIPLIED = 43  # products of an element that is read, as in 64×128: tiles with no more wait for the L2 cache
 READ_AGAIN_BYTES = 256 << 20  # by blocks: a fifth of the time that this takes is about that in which a kernel begins
 
@@ -90,33 +88,12 @@ def _dealt(shapes: bytes, tile: tuple[int, int, int], together: int, in_shares: 
     """Assign the tiles of problems, int64 (M, N, K) each, to clusters of `together` blocks."""
     (m, n, k), takers = np.frombuffer(shapes, np.int64).reshape(-1, 3).T, max(1, resident // together)
     across, iterations = -(-n // (tile[1] * together)), -(-k // tile[2])
-    down, rows = -(-m // tile[0]), np.ones(len(m))
-    if in_shares:
-        down = even_shares(m, across, iterations, tile[0], takers)
-        rows = m / np.maximum(down, 1)
+    down = -(-m // tile[0])
+    rows = m / np.maximum(down, 1) if in_shares else np.ones(len(m))
     tiles = int((down * across).sum())
     longest = np.argsort(-iterations * rows, kind="stable")
     is_sorted = bool((longest == np.arange(len(m))).all())
     return Deal(min(takers, tiles) * together, tiles, None if is_sorted else longest, NO_TABLE, 0, down)
-
-
-def even_shares(m: np.ndarray, across: np.ndarray, iterations: np.ndarray, most: int, takers: int) -> np.ndarray:
-    """Return the number of tiles of each problem along M: of at most `most` rows, and of about equal height. The
-    problem with the tallest tiles gets another tile, again and again for up to two waves; the count with the shortest
-    total time on this many blocks or clusters is returned."""
-    down = -(-m // most) * (across > 0)
-    best, least, enough = down, np.inf, (down * across).sum() + ROUNDS_MORE * takers
-    while True:
-        rows = np.maximum(m / np.maximum(down, 1), FEW_ROWS)
-        each, tiles = iterations * (rows + STORED), down * across
-        count = tiles.sum()
-        time = max(each.max(), -(-count // takers) * (each * tiles).sum() / max(count, 1))
-        if time < least:
-            best, least = down, time
-        longest = np.where((rows > FEW_ROWS) & (tiles > 0), each, 0)
-        if count > enough or not longest.any():
-            return best
-        down = down + (np.arange(len(m)) == longest.argmax())
 
 
 def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> bool:

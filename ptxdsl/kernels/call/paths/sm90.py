@@ -12,7 +12,7 @@ from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.call.paths.tma import with_tma
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE
+from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, spills
 from ptxdsl.kernels.choose.products import Ranked, best, ranked_groups, ranked_products, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, takes_wgmma
@@ -106,12 +106,16 @@ class WarpgroupPath(Path):
             config = in_pairs(config, operands, *request.extents)
         traits = configure(config, operands, request.device, shares_copies=not is_along_k)
         refuse(request.obstacles)
-        if not request.boxed or (request.scatters and not config.swap_ab):
+        if not request.boxed or (request.scatters and not config.swap_ab) or spills(config.tile, operands):
             return traits
         return in_boxes(traits, request.device, turned=not is_along_k)
 
     def variants(self, config: GemmConfig, request: GroupRequest) -> Sequence[GemmConfig]:
-        return list(dict.fromkeys((adapted(config, request), config)))
+        """Return the configuration as it is chosen, and as it is ranked; with and without copies of gathered rows."""
+        known = [adapted(config, request), config]
+        if request.gathers:
+            known = [specialise(each, copies_rows=copies) for each in known for copies in (False, True)]
+        return list(dict.fromkeys(known))
 
     def parameters(self, traits: Any) -> Group:
         return tensor_parameters(traits)

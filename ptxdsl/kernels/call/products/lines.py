@@ -75,6 +75,8 @@ class LineCopies(NamedTuple):
 
     def carry_out(self, problem: GemmProblem) -> tuple[GemmProblem, tuple[LaunchPlan, ...]]:
         """Return the problem with the copies, and the launches that make them."""
+        if not self.names:  # also of a problem whose operands are copies already
+            return problem, ()
         launches = []
         for name, along_k in ALONG_K.items():
             if getattr(self, name):
@@ -277,7 +279,8 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
 
 def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int, index: ArrayArgument | None = None) -> LaunchPlan:
     """Return the launch that copies the rows of all matrices of an operand, or those that an index names."""
-    type, (rows, length), batches, constants = operand.type, _lines(operand, operand.major), copy.batches, {}
+    type, (rows, length), batches = operand.type, _lines(operand, operand.major), copy.batches
+    constants: dict[str, Any] = {}
     values: dict[str, Any] = {}
     if batches is not None:
         constants["batched"] = True

@@ -14,6 +14,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions import conv as calls
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.config import WGMMA, GemmConfig
@@ -41,7 +42,7 @@ CASES = {
 @pytest.fixture
 def by_wgmma(monkeypatch):
     """Where the other path is said to take forever."""
-    monkeypatch.setattr(calls, "_time_by_warps", lambda _: inf)
+    monkeypatch.setattr(WarpPath, "ranked", lambda *_: [(inf, GemmConfig())])
 
 
 def drawn(rng, case):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.convolutions.packed import packing_of
+from ptxdsl.kernels.call.convolutions.packed import Packing, packing_of
 from ptxdsl.kernels.call.convolutions.problem import Convolution, convolution_of, moves_of, window
 from ptxdsl.kernels.call.convolutions.windows import check_windows, misfits, window_facts, window_misfits, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.matrix import array_argument, describe_type
 from ptxdsl.kernels.call.paths.kernel import is_read_by_wgmma
+from ptxdsl.kernels.call.paths.path import ConvolutionRequest, InputLayout, Refusal
+from ptxdsl.kernels.call.paths.select import select, trials
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config
 from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
@@ -23,10 +25,9 @@ from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.choose.products import Ranked, best, choose_product, ranked_convolutions, ranked_products
+from ptxdsl.kernels.candidates.sm90 import ANY
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import rates_of
+from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import FP8
 from ptxdsl.kernels.product.words import WIDEST
@@ -90,43 +91,74 @@ class ConvolutionCall(CheckedCall):
 
 def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
     """Return the configurations of both paths with the expected microseconds."""
-    product, (device, _) = problem.product, problem.device_stream
-    if not product.m or not product.n or not product.k:
-        return []
-    timed = [(time, TuningCandidate(config)) for time, config in _ranked_by_warps(problem, _slices(choice))]
-    known = _by_windows(problem) if _is_open(problem, choice) else None
-    if known is not None:
-        before, facts = known
-        copied = ROUNDED_FILTERS.names if is_rounded(product.a.type) else ""
-        ranked = ranked_products(facts, rates_of(device))
-        timed += [(before + time, TuningCandidate(config, copied)) for time, config in ranked]
-    return timed
+    product = problem.product
+    return trials(request_of(problem, choice)) if product.m and product.n and product.k else []
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
     """Return the launch of a convolution; None if there is nothing to write."""
     check_is_config(choice.config)
-    product, config = problem.product, choice.config
-    has_outputs = bool(product.m and product.n)
-    if config is None and has_outputs and _is_open(problem, choice):
-        config = config_by_warpgroups(problem, _time_by_warps(problem))
-        if config is not None and is_rounded(product.a.type):
+    product = problem.product
+    if choice.config is None and (product.a.type not in FP8 or target(problem.device_stream[0]) == ARCH):
+        request = request_of(problem, choice)
+        config, copied = select(request)
+        if copied:
             with suppress(LaunchError):  # a GPU has no memory for the copy, which the sm_80 path does without
                 rounded = with_rounded_filters(problem)
                 return by_warpgroups(kernels, *rounded, choice._replace(config=config))
-            config = None
-    if config is not None and config.atom == WGMMA:
-        return by_warpgroups(kernels, problem, (), choice._replace(config=config)) if has_outputs else None
+            config, _ = select(replace(request, copies=()))
+        choice = choice._replace(config=config)
+    has_outputs = bool(product.m and product.n)
+    if choice.config is not None and choice.config.atom == WGMMA:
+        return by_warpgroups(kernels, problem, (), choice) if has_outputs else None
     if product.a.type in FP8:
         check_windows(problem, *_why_windows(problem))
-        device, _ = problem.device_stream
         raise LaunchError(
             f"`x` is {describe_type(product.a.type)}, which conv2d multiplies on {ARCH}; the kernel is for "
-            f"{target(device)}",
+            f"{target(problem.device_stream[0])}",
             help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
-    traits = traits_of(product, _with_tiles(problem, choice))
+    traits = traits_of(product, choice)
     return plan_of(kernels.warps, problem, traits) if has_outputs else None
+
+
+def request_of(problem: Convolution, choice: Choice) -> ConvolutionRequest:
+    """Return what the paths are asked for. TMA loads images of few channels after they are packed, and float32 filters
+    are rounded in a copy; packing does not round. 8-bit floats have no other path."""
+    product, packing, facts = problem.product, packing_of(problem), window_facts(problem)
+    device, inputs = problem.device_stream[0], product.a.type
+    obstacles: list[Refusal] = [] if packing else list(misfits(problem))
+    if not is_read_by_wgmma(product.a, product.b):
+        obstacles.append((f"`x` is {describe_type(inputs)}, which wgmma does not multiply", ""))
+    if choice.split_k not in (None, 1) and inputs not in FP8:
+        obstacles.append(("blocks share the K of a convolution", "leave split_k out"))
+    copies = [] if obstacles else list(_copies_of(problem, packing, rates_of(device)))
+    if packing:
+        obstacles.append(("TMA loads pixels of 16 bytes or more", ""))
+    return ConvolutionRequest(
+        "conv2d",
+        facts,
+        device,
+        obstacles=obstacles,
+        copies=copies,
+        sharing=Selection(product, choice).sharing and ANY,
+        depth=problem.sizes.implicit_gemm("fprop")[2],
+        slices=1 if choice.schedule is not None and choice.split_k is None else choice.split_k,
+        slowness=FEW if product.a.array.shape[3] * inputs.bytes <= WIDEST else 1.0,
+    )
+
+
+def _copies_of(problem: Convolution, packing: Packing | None, rates: Rates) -> Iterator[InputLayout]:
+    """Yield the facts of packed images, or of rounded filters, with the microseconds that these copies take."""
+    product, is_float32 = problem.product, is_rounded(problem.product.a.type)
+    if packing is not None and not is_float32 and not any(window_misfits(packing.sizes)):
+        yield InputLayout(
+            window_facts(replace(problem, sizes=packing.sizes)), time=rates.copy_time(1, packing.moved_bytes)
+        )
+    elif packing is None and is_float32:
+        rounding = replace(problem, product=replace(product, rounded=ROUNDED_FILTERS.left))
+        time = time_to_copy(product, ROUNDED_FILTERS, rates)
+        yield InputLayout(window_facts(rounding), ROUNDED_FILTERS.names, time, measured=True)
 
 
 def by_warpgroups(
@@ -156,71 +188,6 @@ def _why_windows(problem: Convolution) -> tuple[str, str]:
     if inputs in FP8:
         return f"`x` is {describe_type(inputs)}, which takes wgmma", ""
     return 'atom is "wgmma"', "leave atom out: then images are loaded without TMA"
-
-
-def _is_open(problem: Convolution, choice: Choice) -> bool:
-    """Return True if wgmma may be chosen for a call that does not ask for it: not for float32 if images are packed,
-    since packing does not round, nor if the caller splits K among blocks. 8-bit floats have no other path."""
-    product = problem.product
-    if product.a.type in FP8:
-        return target(problem.device_stream[0]) == ARCH
-    is_packed = is_rounded(product.a.type) and packing_of(problem) is not None
-    is_read = is_read_by_wgmma(product.a, product.b) and not is_packed
-    is_known = choice.split_k in (None, 1) and Selection(product, choice).sharing is not None
-    return is_read and is_known and target(problem.product.device_stream[0]) == ARCH
-
-
-def _with_tiles(problem: Convolution, choice: Choice) -> Choice:
-    """Return the choice with tiles of the sm_80 path, and with the split of K that is expected to be fastest."""
-    if choice.config is not None:
-        return choice
-    ranked = _ranked_by_warps(problem, _slices(choice))
-    return choice._replace(config=best(ranked, window_facts(problem), rates_of(problem.device_stream[0]))[1])
-
-
-def _slices(choice: Choice) -> int | None:
-    """Return the number of blocks that share the K of a tile, if the caller sets it."""
-    return 1 if choice.schedule is not None and choice.split_k is None else choice.split_k
-
-
-def _ranked_by_warps(problem: Convolution, slices: int | None) -> Ranked:
-    """Return the configurations of the sm_80 path with the expected microseconds."""
-    a = problem.product.a
-    if a.type in FP8:
-        return []
-    facts = window_facts(problem)._replace(k=problem.sizes.implicit_gemm("fprop")[2])
-    ranked = ranked_convolutions(facts, rates_of(problem.device_stream[0]), a.widest() == WIDEST, slices)
-    slower = FEW if a.array.shape[3] * a.type.bytes <= WIDEST else 1.0
-    return [(slower * time, config) for time, config in ranked]
-
-
-def _time_by_warps(problem: Convolution) -> float:
-    """The microseconds that the sm_80 path should take."""
-    return next((time for time, _ in _ranked_by_warps(problem, None)), inf)
-
-
-def config_by_warpgroups(problem: Convolution, other_time: float) -> GemmConfig | None:
-    """Return the configuration on the sm_90a path; None if another path is faster, with `other_time` in microseconds,
-    or if TMA cannot load the images."""
-    known = _by_windows(problem)
-    if known is None:
-        return None
-    before, facts = known
-    return choose_product(facts, rates_of(problem.device_stream[0]), other_time - before)
-
-
-def _by_windows(problem: Convolution) -> tuple[float, ProductFacts] | None:
-    """Return the microseconds to pack images or to round filters first, and the facts that the choice of tiles depends
-    on; None if TMA cannot load the images."""
-    packing, rates, before = packing_of(problem), rates_of(problem.device_stream[0]), 0.0
-    if is_rounded(problem.product.a.type):
-        before = time_to_copy(problem.product, ROUNDED_FILTERS, rates)
-        problem = replace(problem, product=replace(problem.product, rounded=ROUNDED_FILTERS.left))
-    if packing is not None:
-        problem, before = replace(problem, sizes=packing.sizes), rates.copy_time(1, packing.moved_bytes)
-    if any(window_misfits(problem.sizes) if packing else misfits(problem)):
-        return None
-    return before, window_facts(problem)
 
 
 def with_rounded_filters(problem: Convolution) -> tuple[Convolution, tuple[LaunchPlan, ...]]:

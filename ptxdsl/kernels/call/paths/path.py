@@ -24,12 +24,14 @@ from ptxdsl.runtime.dispatch import target
 
 class InputLayout(NamedTuple):
     """Operands as a path may read them: as they are, or after copies of those that are named in `copied`, "a", "b" or
-    "ab", which take `time` microseconds. `optional` copies could be left out."""
+    "ab", which take `time` microseconds. `optional` copies could be left out. Winners are `measured` with the copies,
+    or without them."""
 
     facts: Facts
     copied: str = ""
     time: float = 0.0
     optional: int = 0
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,17 @@ class Request:
     def rates(self) -> Rates:
         """The rates of the GPU."""
         return rates_of(self.device)
+
+
+@dataclass(frozen=True)
+class ConvolutionRequest(Request):
+    """What a convolution asks for. `depth` is its K without the padding of channels to whole tiles, `slices` the number
+    of blocks that share it, None for the best, and `slowness` the factor by which the sm_80 path loads few channels
+    more slowly."""
+
+    depth: int = 0
+    slices: int | None = None
+    slowness: float = 1.0
 
 
 @dataclass(frozen=True)

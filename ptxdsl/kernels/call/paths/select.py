@@ -39,7 +39,7 @@ class Option(NamedTuple):
         winner takes none, since no estimate outdoes a measurement, unless it was measured without the copies."""
         least, first = self.ranked[0]
         winner = next((config for _, config in self.ranked if self.wanted == config.label), None)
-        time = 0.0 if winner and not self.layout.copied else self.layout.time + least
+        time = 0.0 if winner and (self.layout.measured or not self.layout.copied) else self.layout.time + least
         return time * COPY_MARGIN**self.layout.optional, winner or first
 
 

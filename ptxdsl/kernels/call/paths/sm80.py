@@ -10,12 +10,19 @@ from typing import Any
 from ptxdsl.kernels.call.matrix import describe_type
 from ptxdsl.kernels.call.paths.groups import scheduled
 from ptxdsl.kernels.call.paths.kernel import configure
-from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
+from ptxdsl.kernels.call.paths.path import ConvolutionRequest, GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts
 from ptxdsl.kernels.candidates.sm90 import Sharing
-from ptxdsl.kernels.choose.products import Ranked, ranked_by_warps, ranked_groups_by_warps, time_by_warps
+from ptxdsl.kernels.choose.products import (
+    Ranked,
+    ranked_by_warps,
+    ranked_convolutions,
+    ranked_groups_by_warps,
+    time_by_warps,
+)
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Batches
+from ptxdsl.kernels.product.words import WIDEST
 from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.kernels.traits.parameters import Group, parameters
 from ptxdsl.kernels.traits.traits import Traits
@@ -40,6 +47,10 @@ class WarpPath(Path):
             usual = request.usual if isinstance(request, GroupRequest) else AHEAD
             plain = replace(facts.operands, batches=Batches.NONE, out_boxes=False)
             return ranked_groups_by_warps(facts, request.arch, plain, usual, request.rates)
+        if isinstance(request, ConvolutionRequest):
+            facts, is_wide = facts._replace(k=request.depth), facts.operands.a_bytes == WIDEST
+            ranked = ranked_convolutions(facts, request.rates, is_wide, request.slices)
+            return [(request.slowness * time, config) for time, config in ranked]
         ranked, sharing = ranked_by_warps(facts, request.arch, request.rates, request.is_scheduled), request.sharing
         if sharing is None or not sharing.is_shared:
             return ranked

@@ -98,3 +98,17 @@ def test_the_kernel_is_clean_also_if_it_may_allocate_again(name, examples):
     text = examples[name].gemm.ptx()
     assert findings(name, examples[name], text) == (set(), True)
     assert findings(name, examples[name], without(text, r"tcgen05\.relinquish_alloc_permit", 0)) == (set(), True)
+
+
+def test_an_operand_that_was_loaded_without_its_swizzle(examples):
+    """Two maps have different swizzles, and the descriptors say that both operands have one."""
+    grid, block, a, b, *rest = examples["22_tcgen05_gemm"].example_gemm(np.random.default_rng(0))
+    kernel = pd.parse(examples["22_tcgen05_gemm"].gemm.ptx())["gemm"]
+    maps = pd.tensor_map(a, (128, 64), swizzle=128), pd.tensor_map(b, (128, 64))
+    report = pd.emulate(kernel, grid, block, *maps, *rest, shared_bytes=4 << 15)
+    finding = report.findings[0]
+    assert (finding.kind, finding.message) == (
+        "swizzle",
+        "tcgen05.mma.cta_group::1.kind::f16 reads B swizzled by 128 bytes, which "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes loaded without a swizzle",
+    )

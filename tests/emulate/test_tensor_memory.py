@@ -298,6 +298,19 @@ def test_an_allocation_that_can_never_succeed_is_a_deadlock():
     )
 
 
+def test_the_quarter_that_an_address_names_is_ignored(rng):
+    """Each warp loads its own lanes from the address of lane 0, as kernels of DeepGEMM do: a strict finding."""
+    matrix, result = words(rng, 128), np.zeros((8, 128), np.uint32)
+    text = source(fill(128) + access("ld", "32x32b", 8, "%r7") + global_words("st", 8, "%rd2"), 128)
+    report = launch(text, matrix, result, strict=False)
+    assert not report.errors
+    assert (report.findings[0].kind, report.findings[0].message) == (
+        "tensor-memory",
+        "tcgen05.ld.sync.aligned.32x32b.x8.b32 of warp 1 begins in lane 0 of tensor memory; the warp reaches lanes 32 to 63",
+    )
+    np.testing.assert_array_equal(result, matrix[:8])
+
+
 ACCESSES = {
     "lanes of another warp": (
         "add.u32 %r9, %r7, 0x200000;\n" + access("ld", "32x32b", 1, "%r9"),

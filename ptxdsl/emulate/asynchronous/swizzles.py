@@ -48,17 +48,18 @@ class BoxSwizzles:
             shared.lay_boxes(chunks, number)
 
     def check_operands(self, x: Requester, reading: Reading, described: Sequence[tuple[str, int, np.ndarray]]) -> None:
-        """Check the operands of a product, (warps,) descriptors of a number of chunks each."""
+        """Check the operands of a product: descriptors of a number of chunks each, for each warp or thread."""
         if not self.spans or reading.allowed is not None:
             return
         first = 0
         for name, count, descriptors in described:
             if len(self.spans) > 1 or not say_swizzle(descriptors, min(self.spans)):
                 for (span, base), warps in swizzles_of(descriptors).items():
-                    chunks = reading.chunks[first : first + count, warps, 0]
+                    chunks = reading.chunks[first : first + count, warps].reshape(count, -1)
                     box, _ = self._other(chunks, span, base)
                     if box is not None:
-                        self._report_operand(x, name, box, (span, base), warps)
+                        which = warps.reshape(-1, *[1] * (reading.chunks.ndim - 2))
+                        self._report_operand(x, name, box, (span, base), which)
             first += count
 
     def check_boxes(self, x: Requester, reading: Reading, span: int | None) -> None:
@@ -93,7 +94,7 @@ class BoxSwizzles:
         number = int(numbers[wrong][0])
         return next(box for box, each in self.boxes.items() if each == number), wrong.any(0)
 
-    def _report_operand(self, x: Requester, name: str, box: _Box, says: tuple[int, int], warps: np.ndarray) -> None:
+    def _report_operand(self, x: Requester, name: str, box: _Box, says: tuple[int, int], which: np.ndarray) -> None:
         span, base = says
         if span == box.span:
             message = f"{x.name} reads {name} with a base offset of {base}, which {box.origin.name} loaded without one"
@@ -105,7 +106,7 @@ class BoxSwizzles:
                 f"`layout.shared_operand(…, {name.lower()!r}, x.shared())`, where `x` is the tensor map; or write "
                 f"`swizzle={span or None}` in the map"
             )
-        self._report(x, box, message, np.broadcast_to(warps[:, np.newaxis], (len(warps), 1)), help)
+        self._report(x, box, message, which, help)
 
     def _report(self, x: Requester, box: _Box, message: str, which: np.ndarray, help: str) -> None:
         others = [box.origin.location] if box.origin.location is not None else []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...isa.step import LoadResults
-from ...layout.tensor_memory import QUARTER_LANES, TensorFragment, TensorRegion, lane_of
+from ...layout.tensor_memory import LANE_AT, QUARTER_LANES, TensorFragment, TensorRegion, lane_of
 from ..observe.races.tensor import Footprint, Operation, OperationKind, TensorOrder
 from ..run.decode import Decoded
 from ..run.executor import Executor
@@ -22,6 +22,7 @@ from .products import standing
 from .tensor_allocation import TensorAllocator, uniform
 from .tensor_cells import NEVER_WRITTEN, POISON_WORD, TensorCells
 
+QUARTERS, QUARTER_AT = 4, LANE_AT + 5  # the bits of an address that name a quarter of the lanes
 WRITE = "write it first: tcgen05.st, or tcgen05.mma with a false `enable_input_d`"
 
 
@@ -91,11 +92,12 @@ class Transfers:
     def _transfer(self, x: Executor, cells: TensorFragment, address: np.ndarray, kind: OperationKind) -> Transfer:
         """Check an access of warps, and return it for those that may make it."""
         rows, places = x.lanes_now[::WARP] // WARP, uniform(x, "address", address).astype(np.int64)
-        slots = rows % self.residents.slots
-        regions = [[_moved(span, at) for span in cells.spans] for at in places.tolist()]
-        valid = self._in_quarter(x, rows, regions) & self.allocator.allocated(
-            x, slots, regions, kind is OperationKind.LOAD
-        )
+        slots, warps = rows % self.residents.slots, self.residents.warp[rows * WARP] % QUARTERS
+        own = places & ~(QUARTERS - 1 << QUARTER_AT) | warps << QUARTER_AT
+        regions = [[_moved(span, at) for span in cells.spans] for at in own.tolist()]
+        valid = self._in_quarter(x, rows, warps, places, regions)
+        valid &= self.allocator.allocated(x, slots, regions, kind is OperationKind.LOAD)
+        places = own
         rows, slots, places = rows[valid], slots[valid], places[valid]
         operations: list[Operation] = []
         if self.order is not None and rows.size:
@@ -107,23 +109,37 @@ class Transfers:
                 self.unwaited.setdefault((row, kind is OperationKind.LOAD), []).append(operation)
         return Transfer(x.frame, x.step, rows, slots, places, cells, operations)
 
-    def _in_quarter(self, x: Executor, rows: np.ndarray, regions: Sequence[Sequence[TensorRegion]]) -> np.ndarray:
-        """Return the warps that access only their quarter of the lanes, and report the others."""
-        warps, valid = self.residents.warp[rows * WARP] % 4, np.ones(len(rows), bool)
-        for n, (warp, each) in enumerate(zip(warps.tolist(), regions, strict=True)):
-            quarter = (1 << QUARTER_LANES) - 1 << warp * QUARTER_LANES
-            valid[n] = not any(region.lanes & ~quarter for region in each)
-        if not valid.all():
-            n = int(np.argmin(valid))
-            lanes, warp = regions[n][0].lanes, int(warps[n])
-            first = (lanes & -lanes).bit_length() - 1
-            quarter_text = f"{warp * QUARTER_LANES} to {warp * QUARTER_LANES + QUARTER_LANES - 1}"
+    def _in_quarter(
+        self,
+        x: Executor,
+        rows: np.ndarray,
+        warps: np.ndarray,
+        places: np.ndarray,
+        regions: Sequence[Sequence[TensorRegion]],
+    ) -> np.ndarray:
+        """Return the warps whose regions are in their quarter of the lanes, and report the others.
+
+        Tensor cores ignore which quarter an address names, so a wrong one is a strict finding.
+        """
+        quarters = (((1 << QUARTER_LANES) - 1) << warp * QUARTER_LANES for warp in warps.tolist())
+        pairs = zip(regions, quarters, strict=True)
+        valid = np.array([not any(region.lanes & ~quarter for region in each) for each, quarter in pairs], bool)
+        elsewhere = places >> QUARTER_AT & (QUARTERS - 1) != warps
+        for which, strict in ((~valid, False), (valid & elsewhere, True)):
+            if not which.any():
+                continue
+            n = int(np.argmax(which))
+            first = int(warps[n]) * QUARTER_LANES
             message = (
-                f"{x.name} of warp {int(self.residents.warp[rows[n] * WARP])} begins in lane {first} of tensor memory; "
-                f"the warp reaches lanes {quarter_text}"
+                f"{x.name} of warp {int(self.residents.warp[rows[n] * WARP])} begins in lane {lane_of(int(places[n]))} "
+                f"of tensor memory; the warp reaches lanes {first} to {first + QUARTER_LANES - 1}"
             )
             help = "add 32 * (warp % 4) << 16 to the address: its upper half is the lane"
-            x.fail("tensor-memory", message, np.repeat(~valid[:, np.newaxis], WARP, 1), help)
+            lanes = np.repeat(which[:, np.newaxis], WARP, 1)
+            if strict:
+                x.finding("tensor-memory", message, lanes, help=help, strict=True)
+            else:
+                x.fail("tensor-memory", message, lanes, help)
         return valid
 
     def touch(self, x: Executor, step: Decoded) -> None:

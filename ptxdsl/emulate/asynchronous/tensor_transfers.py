@@ -93,11 +93,11 @@ class Transfers:
         """Check an access of warps, and return it for those that may make it."""
         rows, places = x.lanes_now[::WARP] // WARP, uniform(x, "address", address).astype(np.int64)
         slots, warps = rows % self.residents.slots, self.residents.warp[rows * WARP] % QUARTERS
-        own = places & ~(QUARTERS - 1 << QUARTER_AT) | warps << QUARTER_AT
-        regions = [[_moved(span, at) for span in cells.spans] for at in own.tolist()]
+        reached = places & ~(QUARTERS - 1 << QUARTER_AT) | warps << QUARTER_AT
+        regions = [[_moved(span, at) for span in cells.spans] for at in reached.tolist()]
         valid = self._in_quarter(x, rows, warps, places, regions)
         valid &= self.allocator.allocated(x, slots, regions, kind is OperationKind.LOAD)
-        places = own
+        places = reached
         rows, slots, places = rows[valid], slots[valid], places[valid]
         operations: list[Operation] = []
         if self.order is not None and rows.size:

@@ -47,7 +47,7 @@ def test_lines_are_copied_to_multiples_of_a_word(type, lines, length, rng):
         "target": view(type)(pointer=target, stride=words * each),
     }
     p = rows_parameters(type)(**matrices, rows=lines, length=length)
-    rows_kernel[rows_grid(lines * words, False), THREADS](p, type=type)
+    rows_kernel[rows_grid(lines * words, type, False), THREADS](p, type=type)
     assert (target[:, :length] == source).all()
 
 
@@ -65,7 +65,7 @@ def test_lines_of_words_are_copied_by_words(name, type, lines, words, rng):
         "target": view(type)(pointer=target, stride=length + 8 * each),
     }
     p = rows_parameters(type)(**matrices, rows=lines, length=length)
-    rows_kernel[rows_grid(lines * words, True), THREADS](p, type=type, in_words=True)
+    rows_kernel[rows_grid(lines * words, type, True), THREADS](p, type=type, in_words=True)
     assert (where.values(target)[:, :length] == where.values(source)[:, :length]).all()
     assert (where.values(target)[:, length:] == 7).all()
 
@@ -88,7 +88,7 @@ def test_lines_of_all_matrices_are_copied(name, type, length, in_words, rng):
         batches=batches,
     )
     words = batches * lines * -(-length * type.bytes // 16)
-    rows_kernel[rows_grid(words, in_words), THREADS](p, type=type, batched=True, in_words=in_words)
+    rows_kernel[rows_grid(words, type, in_words), THREADS](p, type=type, batched=True, in_words=in_words)
     copied = where.values(target)
     assert (copied[:, :lines, :length] == where.values(source)[:, :lines, :length]).all()
     assert (copied[:, lines:] == 7).all()

@@ -134,7 +134,7 @@ def test_copies_of_lines_round(name, length, in_words):
         rows=count, length=length,
     )  # fmt: skip
     words = count * -(-length // 4)
-    rows_kernel[rows_grid(words, in_words), THREADS](p, type=f32, rounded=True, in_words=in_words)
+    rows_kernel[rows_grid(words, f32, in_words), THREADS](p, type=f32, rounded=True, in_words=in_words)
     results = where.values(target).astype(np.float32)
     assert np.array_equal(read_as(results[:, :length]), read_as(rounded(x)), equal_nan=True)
     assert (results[:, -(-length // 4) * 4 :] == 7).all()

@@ -18,13 +18,18 @@ from ptxdsl.types import Type
 
 WORD_BYTES, REGISTER_BYTES = 16, 4
 THREADS = 256
-EACH = 4  # words of a thread, if it reads whole words
+EACH, MOST_READS = 4, 16  # words of a thread, and the elements that it reads one by one at most
 BITS = {1: u8, 2: u16, 4: u32}  # the type as which elements of a size are copied
 
 
-def rows_grid(words: int, in_words: bool) -> int:
-    """Return the number of blocks that copy so many words, whole or element by element."""
-    return ceil_div(words, THREADS * (EACH if in_words else 1))
+def words_of_thread(type: Type, in_words: bool) -> int:
+    """Return the number of words that a thread copies, whole or element by element."""
+    return EACH if in_words else MOST_READS * type.bytes // WORD_BYTES
+
+
+def rows_grid(words: int, type: Type, in_words: bool) -> int:
+    """Return the number of blocks that copy this many words."""
+    return ceil_div(words, THREADS * words_of_thread(type, in_words))
 
 
 @lru_cache(maxsize=64)
@@ -46,14 +51,14 @@ def rows_kernel(
     in_words: bool = False,
     rounded: bool = False,
 ) -> None:
-    """Copy rows; a warp has neighbouring words. With `in_words`, rows consist of whole aligned words, and a thread has
-    EACH of them, all of which are read before the first is written. Else a thread reads one word element by element,
-    and the last word of a row is padded with its last element. An invalid index stands for a row of zeros. With
-    `rounded`, float32 elements are rounded to tf32."""
+    """Copy rows. A thread reads all of its words before it writes the first; a warp has neighbouring ones. With
+    `in_words`, rows consist of whole aligned words; else they are read element by element, and the last word of a row
+    is padded with its last element. An invalid index stands for a row of zeros. With `rounded`, float32 elements are
+    rounded to tf32."""
     each = WORD_BYTES // type.bytes
     words = p.length // each if in_words else ceil_div(p.length, each)
     count = (p.rows * p.batches if batched else p.rows) * words
-    together = EACH if in_words else 1
+    together = words_of_thread(type, in_words)
     begin = pd.ctaid.x * (THREADS * together) + pd.tid.x
     items = [begin + number * THREADS for number in range(together)]
     copies = []

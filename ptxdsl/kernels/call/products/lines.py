@@ -295,7 +295,7 @@ def _copy(operand: Matrix, copy: Matrix, target: Any, stream: int, index: ArrayA
     words = (batches or 1) * rows * ceil_div(length * type.bytes, WORD_BYTES)
     in_words = _is_in_words(operand)
     constants = {"type": type, **constants, **({"in_words": True} if in_words else {})}
-    return LaunchPlan(rows_kernel, rows_grid(words, in_words), THREADS, group, constants, stream=stream)
+    return LaunchPlan(rows_kernel, rows_grid(words, type, in_words), THREADS, group, constants, stream=stream)
 
 
 def copied_rows(

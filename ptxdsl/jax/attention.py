@@ -12,13 +12,12 @@ from ptxdsl.arrays import DeviceBuffer
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.jax.calls import call
 from ptxdsl.kernels.attention import ELSEWHERE, attention_kernel
-from ptxdsl.kernels.attention_backward import dkv_kernel, dq_kernel, statistics_kernel
+from ptxdsl.kernels.attention_backward import KERNELS
 from ptxdsl.kernels.flash.call import run
 from ptxdsl.kernels.flash.gradients import check_head, run_backward, statistics_shape
 from ptxdsl.kernels.flash.problem import AttentionProblem, check_number, problem_of, scale_of, window_of
 
 UNBOUNDED = -1  # a side of the window without a bound, as a number
-KERNELS = statistics_kernel, dq_kernel, dkv_kernel
 
 
 def _problem(q: Any, k: Any, v: Any) -> AttentionProblem:
@@ -43,7 +42,7 @@ def _launch_backward(
     dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, left: int, right: int, scale: float, softcap: float,
     *results: Any,
 ) -> None:  # fmt: skip
-    run_backward(KERNELS, dout, (q, k, v), (out, lse), None, _window(left, right), scale, softcap, results)
+    run_backward(KERNELS, dout, (q, k, v), (out, lse), None, _window(left, right), scale, softcap, results=results)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(3,))

@@ -1,75 +1,39 @@
-"""The gradient of attention on sm_90a: dq from one kernel, dk and dv from another; both are deterministic.
+"""The gradient of attention on sm_90a: dq from one kernel, dk and dv from another.
 
 The weights are computed again from q, k and the log-sum-exp. A block of the first kernel owns queries and visits keys;
 one of the second owns keys and visits queries, for which it computes the transposed scores, so that weights and their
-gradients are operand A of the next product in registers. Neither adds to memory that another block adds to.
+gradients are operand A of the next product in registers. Neither adds to memory that another block adds to. Without
+`deterministic`, the second kernel computes dq too, by atomic additions.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, cast
 
 import ptxdsl as pd
 from ptxdsl import f32, u32
 from ptxdsl.errors import called_elsewhere, public
 from ptxdsl.kernels.attention import ELSEWHERE
+from ptxdsl.kernels.call.call import flag
 from ptxdsl.kernels.flash.backward import (
     KEY_TILE,
-    PADDED,
     QUERY_TILE,
     BackwardTraits,
     KeyTile,
     backward_parameters,
-    first_statistic,
-    statistics_parameters,
 )
 from ptxdsl.kernels.flash.gradients import run_backward
 from ptxdsl.kernels.flash.output import offset, store_tile
 from ptxdsl.kernels.flash.problem import window_of
+from ptxdsl.kernels.flash.query_gradient import QueryGradient, convert_kernel
 from ptxdsl.kernels.flash.softmax import hide
-from ptxdsl.kernels.flash.tile import AttentionTile, find_sequence
-from ptxdsl.kernels.flash.traits import ROWS, WARP, WARPGROUP
+from ptxdsl.kernels.flash.statistics import statistic, statistics_kernel
+from ptxdsl.kernels.flash.tile import AttentionTile
+from ptxdsl.kernels.flash.traits import ROWS, WARPGROUP
 
 CONSUMERS = 2 * WARPGROUP
-STATISTICS = WARPGROUP // WARP  # rows of a block of the statistics kernel
-LOG2_E = math.log2(math.e)
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 OWNS_QUERIES, OWNS_KEYS = BackwardTraits(config=QUERY_TILE), BackwardTraits(config=KEY_TILE)
-
-
-@pd.kernel(reqntid=WARPGROUP)
-def statistics_kernel(p: statistics_parameters(traits), *, traits: BackwardTraits = OWNS_QUERIES) -> None:
-    """Write lse·log2(e) and delta = sum(out·dout) of each row, padded; a warp computes one row.
-
-    The grid is (blocks of 4 rows, heads, batches); packed sequences take as many blocks as their padded rows.
-    """
-    number, outer = pd.ctaid.x * STATISTICS + pd.warpid, pd.ctaid.z * pd.nctaid.y + pd.ctaid.y
-    row, m, source, target = number, p.rows, number, number  # in the sequence, and in the statistics read and written
-    if traits.is_packed:
-        sequence, tile = find_sequence(pd.ctaid.x // (PADDED // STATISTICS), p.q_offsets, p.sequences, PADDED)
-        start = p.q_offsets[sequence]
-        row, m = tile * PADDED + number % PADDED, (p.q_offsets[sequence + 1] - start).to(u32)
-        source, target = start.to(u32) + row, first_statistic(start, sequence) + row
-    total, exponent = pd.var(f32, 0.0), pd.var(f32, math.inf)
-    with pd.if_(row < m):
-        for column in range(0, traits.head, 2 * WARP):
-            out, dout = (
-                array + offset(strides, pd.ctaid.z, pd.ctaid.y) + source.to(pd.s64) * strides[2]
-                + (pd.laneid * 2 + column).to(pd.s64)
-                for array, strides in ((p.out, p.out_strides), (p.dout, p.dout_strides))
-            )  # fmt: skip
-            for i in range(2):
-                total += out[i].to(f32) * dout[i].to(f32)
-        value = p.lse[outer * p.rows + source]
-        exponent.set(pd.select(value == -math.inf, math.inf, value * LOG2_E))
-    for distance in (1, 2, 4, 8, 16):
-        total += pd.ptx.shfl.sync.bfly.b32(total, distance, 31, 0xFFFFFFFF)
-    is_written: Any = pd.laneid == 0
-    if traits.is_packed:  # blocks past the last tile have no rows
-        is_written = is_written & (row // PADDED * PADDED < m)
-    with pd.if_(is_written):
-        p.lse2[outer * p.padded + target], p.delta[outer * p.padded + target] = exponent, total
 
 
 @pd.kernel(arch="sm_90a", reqntid=CONSUMERS + WARPGROUP)
@@ -114,8 +78,8 @@ def differentiate_queries(
     rows = scores.rows()
     first = tile.first.to(u32)
     if traits.is_packed:  # tiles past the last one have no rows
-        first = first_statistic(tile.q_start, tile.sequence) + pd.select(tile.first < tile.m, first, 0)
-    at = [(tile.batch * p.heads + tile.head) * p.padded + first + row.index for row in rows]
+        first = pd.select(tile.first < tile.m, first, 0)
+    at = [statistic(p, tile, tile.head, first) + row.index for row in rows]
     lse, delta = (
         [[value] * len(row.registers) for value, row in zip([pd.var(f32, array[i]) for i in at], rows, strict=True)]
         for array in (p.lse, p.delta)
@@ -149,6 +113,7 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
     stages, count = traits.config.stages, traits.config.queries
     keys, values, queries, douts = p.k.shared(), p.v.shared(), p.q.shared(stages), p.dout.shared(stages)
     statistics = pd.shared(f32, (stages, 2, count), align=128)
+    shifted = QueryGradient.shared(traits) if traits.adds_dq else None
     begun = pd.Ring(1, stage_bytes=p.k.bytes + p.v.bytes, consumers=CONSUMERS, each="warpgroup")
     stage_bytes = p.q.bytes + p.dout.bytes + 2 * count * f32.bytes
     ring = pd.Ring(stages, stage_bytes=stage_bytes, consumers=CONSUMERS, each="warp")  # warps read the statistics
@@ -165,17 +130,15 @@ def dkv_kernel(p: backward_parameters(traits), *, traits: BackwardTraits = OWNS_
                 for tensor, array in ((p.q, queries), (p.dout, douts)):
                     at = tile.batch, head, tile.q_start + row, 0
                     tensor.load(stage_of(array, slot.index), at, slot.full)
-                first = row.to(u32)
-                if traits.is_packed:
-                    first = first_statistic(tile.q_start, tile.sequence) + first
-                start = (tile.batch * p.heads + head) * p.padded + first
+                start = statistic(p, tile, head, row.to(u32))
                 for i, array in enumerate((p.lse, p.delta)):
                     pd.ptx(BULK, statistics.address(slot.index, i, 0), array + start, count * f32.bytes, slot.full)
                 ring.commit()
     with pd.warpgroup(1, 2, registers=240) as consumer:
         tile = KeyTile(p, traits)
         arrays = keys, values, queries, douts, statistics
-        gradients = differentiate_keys(p, tile, arrays, begun, ring, consumer.index * ROWS)
+        dq = QueryGradient(p, tile, keys, shifted, consumer.index) if traits.adds_dq else None
+        gradients = differentiate_keys(p, tile, arrays, begun, ring, consumer.index * ROWS, dq)
         for i, (accumulators, staging) in enumerate(zip(gradients, (keys, values), strict=True)):
             strides = p.strides[3 * i : 3 * i + 3]
             out = p.outputs[i] + offset(strides, tile.batch, tile.kv_head)
@@ -191,9 +154,18 @@ def visited(p: Any, tile: KeyTile) -> Any:
 
 
 def differentiate_keys(
-    p: Any, tile: KeyTile, arrays: tuple[Any, ...], begun: pd.Ring, ring: pd.Ring, first_row: Any
+    p: Any,
+    tile: KeyTile,
+    arrays: tuple[Any, ...],
+    begun: pd.Ring,
+    ring: pd.Ring,
+    first_row: Any,
+    dq: QueryGradient | None,
 ) -> tuple[Any, Any]:
-    """Return the accumulators of dk = scale · (weightsᵀ · (v @ doutᵀ - delta)) @ q, and of dv = weightsᵀ @ dout."""
+    """Return the accumulators of dk = scale · (weightsᵀ · (v @ doutᵀ - delta)) @ q, and of dv = weightsᵀ @ dout.
+
+    Add to dq too if it is given.
+    """
     (keys, values, queries, douts, statistics), traits = arrays, tile.traits
     kq = pd.WarpgroupMma(traits.atom, keys, queries, first_row=first_row)
     vo = pd.WarpgroupMma(traits.atom, values, douts, first_row=first_row)
@@ -202,7 +174,7 @@ def differentiate_keys(
     scores, products, dk, dv = (mma.accumulators() for mma in (kq, vo, sq, wo))
     rows = scores.rows()
     begun.wait()
-    for _, number in visited(p, tile):
+    for head, number in visited(p, tile):
         slot = ring.wait()
         kq(scores, 0, slot, accumulate=False)
         vo(products, 0, slot, accumulate=False)
@@ -215,14 +187,25 @@ def differentiate_keys(
             with pd.if_(partial):
                 for row in rows:
                     hide(row, *tile.limits(row, number))
+        if dq:
+            with pd.if_(tile.first + KEY_TILE.keys > tile.n):
+                for row in rows:
+                    tile.hide_missing(row)
         weigh(rows, of_columns(statistics, slot.index, 0, rows), p.scale)
         wo(dv, scores.as_a(traits.dtype), slot)
         wo.wait(1)
         multiply(rows, products, None if traits.is_capped else of_columns(statistics, slot.index, 1, rows))
-        sq(dk, scores.as_a(traits.dtype), slot)
-        sq.wait(0)
+        shifted = scores.as_a(traits.dtype)
+        sq(dk, shifted, slot)
+        if dq:
+            dq.begin(shifted)
+        sq.wait(1 if dq else 0)
         pd.ptx.bar.warp.sync(0xFFFFFFFF)
         ring.release()
+        if dq:
+            dq.add(head, number)
+    if dq:
+        dq.meet()  # the keys are read no more
     for value in dk.registers:
         value *= p.factor
     return dk, dv
@@ -282,13 +265,16 @@ def attention_backward(
     window: tuple[int | None, int | None] | None = None,
     scale: float | None = None,
     softcap: float = 0.0,
+    deterministic: bool = True,
 ) -> tuple[Any, Any, Any]:
-    """Compute the gradients (dq, dk, dv) of `attention`; the same inputs always give the same bits.
+    """Compute the gradients (dq, dk, dv) of `attention`; by default, the same inputs always give the same bits.
 
     dout, out (B, H, M, D): the gradient of the output, and the output. q, k, v: as in `attention`, with D 64 or 128.
     lse (B, H, M): what `attention` returned with return_lse=True, contiguous float32.
     q_offsets, k_offsets: those of `attention_varlen`, whose gradients are computed then: all arrays are packed.
     causal, window, scale, softcap: those of the call of `attention`.
+    deterministic: if false, blocks add to dq in any order, by atomic additions in float32: fewer products, and memory
+        of twice the size of q.
 
     dq, dk and dv have the shapes of q, k and v and are row-major; rows outside of all packed sequences are not written.
     Heads of q that share a head of k and v add their gradients in order. Raises LaunchError for arrays that do not fit
@@ -297,6 +283,9 @@ def attention_backward(
     >>> out, lse = attention(q, k, v, causal=True, return_lse=True)
     >>> dq, dk, dv = attention_backward(dout, q, k, v, out, lse, causal=True)
     """
-    kernels = statistics_kernel, dq_kernel, dkv_kernel
     offsets = None if q_offsets is None and k_offsets is None else (q_offsets, k_offsets)
-    return run_backward(kernels, dout, (q, k, v), (out, lse), offsets, window_of(causal, window), scale, softcap)
+    options = window_of(causal, window), scale, softcap, flag("deterministic", deterministic)
+    return run_backward(KERNELS, dout, (q, k, v), (out, lse), offsets, *options)
+
+
+KERNELS = statistics_kernel, dq_kernel, dkv_kernel, convert_kernel

@@ -8,21 +8,25 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
+from ptxdsl.kernels.flash.softmax import hide
 from ptxdsl.kernels.flash.tile import find_sequence, sequence_rows
 from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
 from ptxdsl.types import Type, bf16, s32, s64
 
-PADDED = 128  # rows of the statistics of a head are padded to this
 QUERY_TILE = AttentionConfig(queries=128, keys=64, stages=2)  # for the gradient of q
 KEY_TILE = AttentionConfig(queries=64, keys=128, stages=2)  # for those of k and v
 
 
 @dataclass(frozen=True)
 class BackwardTraits(AttentionTraits):
-    """The compile-time properties of a gradient kernel: with QUERY_TILE its blocks own queries, with KEY_TILE keys."""
+    """The compile-time properties of a gradient kernel: with QUERY_TILE its blocks own queries, with KEY_TILE keys.
+
+    With `adds_dq`, blocks that own keys add to the gradient of q too, by atomic additions.
+    """
 
     dtype: Type = bf16
     config: AttentionConfig = QUERY_TILE
+    adds_dq: bool = False
 
     @property
     def consumers(self) -> int:
@@ -41,7 +45,7 @@ def backward_parameters(traits: BackwardTraits) -> Any:
     `lse` (in exponents of 2) and `delta` have `padded` rows a head: the rows after the last query have an lse of
     infinity, so that their weights are 0. `outputs` are dq, or dk and dv; `strides` count their elements between
     batches, heads and rows. `factor` is the scale of the scores, `scale` the same times log2(e); `extents`, `cap` and
-    `scale` of capped scores are those of `traits.parameters`.
+    `scale` of capped scores are those of `traits.parameters`. `sums` are those of `QueryGradient`.
     """
     config = traits.config
     return pd.Parameters.of(
@@ -63,32 +67,8 @@ def backward_parameters(traits: BackwardTraits) -> Any:
         factor=f32,
         **{"cap": f32} if traits.is_capped else {},
         **{"q_offsets": ptr[s32], "k_offsets": ptr[s32]} if traits.is_packed else {},
+        **{"sums": ptr[f32]} if traits.adds_dq else {},
     )
-
-
-@lru_cache(maxsize=256)
-def statistics_parameters(traits: BackwardTraits) -> Any:
-    """Return the parameters of the statistics kernel: the output and its gradient, with their elements between batches,
-    heads and rows, and the statistics of `rows` rows a head that it reads and of `padded` rows that it writes.
-    """
-    return pd.Parameters.of(
-        "AttentionStatistics",
-        out=ptr[traits.dtype],
-        dout=ptr[traits.dtype],
-        lse=ptr[f32],
-        out_strides=s64[3],
-        dout_strides=s64[3],
-        rows=u32,
-        padded=u32,
-        lse2=ptr[f32],
-        delta=ptr[f32],
-        **{"sequences": s32, "q_offsets": ptr[s32]} if traits.is_packed else {},
-    )
-
-
-def first_statistic(q_start: Any, sequence: Any) -> Any:
-    """Return the row of the statistics at which those of a packed sequence begin: a multiple of PADDED."""
-    return (q_start.to(u32) // PADDED + sequence.to(u32)) * PADDED
 
 
 class KeyTile:
@@ -138,3 +118,8 @@ class KeyTile:
         query = row.index.to(s32) + self.first - self.shift - origin  # the one that is aligned with the key
         left, right = self.traits.is_bounded
         return query - self.window[1] if right else None, query + self.window[0] if left else None
+
+    def hide_missing(self, row: Any) -> None:
+        """Set the scores of a row to -inf if its key is past the end of the sequence."""
+        is_key = row.index.to(s32) + self.first < self.n
+        hide(row, None, pd.select(is_key, self.traits.config.queries, -1))

@@ -10,11 +10,9 @@ from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.matrix import ArrayArgument, array_argument, empty
 from ptxdsl.kernels.flash.backward import (
     KEY_TILE,
-    PADDED,
     QUERY_TILE,
     BackwardTraits,
     backward_parameters,
-    statistics_parameters,
 )
 from ptxdsl.kernels.flash.problem import (
     LOG2_E,
@@ -26,11 +24,11 @@ from ptxdsl.kernels.flash.problem import (
     scale_of,
     strides,
 )
-from ptxdsl.kernels.flash.traits import WARP
+from ptxdsl.kernels.flash.statistics import BLOCK_ROWS, PADDED, statistics_parameters
+from ptxdsl.kernels.flash.traits import WARPGROUP
 from ptxdsl.types import f32
 
 HEADS = (64, 128)
-ROWS_A_BLOCK = 4  # of the statistics kernel
 
 
 def run_backward(
@@ -42,6 +40,7 @@ def run_backward(
     window: tuple[int | None, int | None],
     scale: float | None,
     softcap: float,
+    is_deterministic: bool = True,
     results: Sequence[Any] = (),
 ) -> tuple[Any, Any, Any]:
     """Check a call of attention_backward and launch it. Returns (dq, dk, dv).
@@ -51,7 +50,7 @@ def run_backward(
     """
     q, k, v = operands
     problem = problem_of(q, k, v, offsets)
-    (batch, heads, m, _), head, (kv_heads, n) = problem.shape, problem.head, problem.keys
+    (_, heads, m, _), head, (kv_heads, n) = problem.shape, problem.head, problem.keys
     check_head(problem)
     output, gradient = (_like_output(*each, problem) for each in (("out", forward[0]), ("dout", dout)))
     sums = _checked_lse(forward[1], problem)
@@ -67,14 +66,10 @@ def run_backward(
         return dq, dk, dv
     packed: dict[str, Any] = {x.name: x.owner for x in problem.offsets or ()}
     traits, of_keys = (
-        BackwardTraits(problem.q.type, head, head, config, bounds, cap > 0, bool(packed))
-        for config in (QUERY_TILE, KEY_TILE)
+        BackwardTraits(problem.q.type, head, head, config, bounds, cap > 0, bool(packed), adds_dq=adds_dq)
+        for config, adds_dq in ((QUERY_TILE, False), (KEY_TILE, not is_deterministic))
     )
-    tiles, key_tiles = (
-        -(-rows // size) + problem.sequences for rows, size in ((m, QUERY_TILE.queries), (n, KEY_TILE.keys))
-    )
-    statistics, dq_kernel, dkv_kernel = kernels
-    _write_statistics(statistics, problem, traits, (output, gradient, sums), (lse2, delta))
+    _write_statistics(kernels[0], problem, traits, (output, gradient, sums), (lse2, delta))
     shared: dict[str, Any] = {
         x.name: x.owner.swapaxes(0, 1)[None] if packed else x.owner for x in (problem.q, problem.k, problem.v, gradient)
     }
@@ -82,15 +77,36 @@ def run_backward(
         "lse": lse2, "delta": delta, "padded": lse2.shape[2], "extents": (problem.sequences or m, n), "heads": heads,
         "group": heads // kv_heads, "window": sides, "scale": (cap or factor) * LOG2_E, "factor": factor,
     } | ({"cap": factor / cap} if cap else {})  # fmt: skip
-    for kernel, its_traits, grid, outputs in (
-        (dq_kernel, traits, (tiles, heads, batch), (dq, dq)),
-        (dkv_kernel, of_keys, (key_tiles, kv_heads, batch), (dk, dv)),
-    ):
-        described = [arrays.describe(x) for x in outputs]
-        steps = [stride for x in described if x is not None for stride in strides(x)[:3]]
-        launched: Any = backward_parameters(its_traits)(**shared, outputs=outputs, strides=tuple(steps))
-        kernel[grid, its_traits.threads](launched, traits=its_traits)
+    if of_keys.adds_dq:
+        shared["sums"] = empty(problem.q, (*lse2.shape, head), f32)
+        shared["sums"][...] = 0
+    _launch(kernels[1:], problem, traits, of_keys, shared, (dq, dk, dv))
     return dq, dk, dv
+
+
+def _launch(
+    kernels: Sequence[Any],
+    problem: AttentionProblem,
+    traits: BackwardTraits,
+    of_keys: BackwardTraits,
+    shared: dict[str, Any],
+    results: Sequence[Any],
+) -> None:
+    """Launch the kernels that compute dq, dk and dv; `of_keys` are the traits of those whose blocks own keys."""
+    (batch, heads, rows, _), (kv_heads, keys), (dq, dk, dv) = problem.shape, problem.keys, results
+    of_queries, of_both, converting = kernels
+
+    def launch(kernel: Any, traits: BackwardTraits, rows: int, size: int, heads: int, *outputs: Any) -> None:
+        steps = [stride for x in outputs for stride in strides(arrays.describe(x) or problem.q.array)[:3]]
+        launched: Any = backward_parameters(traits)(**shared, outputs=outputs, strides=tuple(steps))
+        threads = WARPGROUP if kernel is converting else traits.threads
+        kernel[(-(-rows // size) + problem.sequences, heads, batch), threads](launched, traits=traits)
+
+    if not of_keys.adds_dq:
+        launch(of_queries, traits, rows, QUERY_TILE.queries, heads, dq, dq)
+    launch(of_both, of_keys, keys, KEY_TILE.keys, kv_heads, dk, dv)
+    if of_keys.adds_dq:
+        launch(converting, of_keys, rows, KEY_TILE.queries, heads, dq, dq)
 
 
 def _write_statistics(
@@ -109,7 +125,7 @@ def _write_statistics(
         delta=delta,
         **{"q_offsets": problem.offsets[0].owner, "sequences": problem.sequences} if problem.offsets else {},
     )  # fmt: skip
-    kernel[(padded // ROWS_A_BLOCK, heads, batch), ROWS_A_BLOCK * WARP](launched, traits=traits)
+    kernel[(padded // BLOCK_ROWS, heads, batch), WARPGROUP](launched, traits=traits)
 
 
 def check_head(problem: AttentionProblem) -> None:

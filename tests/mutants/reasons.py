@@ -186,7 +186,7 @@ OF_KERNELS = (
         r"grouped|scaled",
     ),
     (
-        r"(15_flash_)?attention(_mla)?\.py|latent\.py",
+        r"(15_flash_)?attention(_mla|_backward)?\.py|latent\.py",
         r"fence\.mbarrier_init",
         r"removed",
         "the same thread executes the fence of the next ring, which covers these mbarriers too",

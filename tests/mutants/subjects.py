@@ -15,6 +15,7 @@ import numpy as np
 from ptxdsl import config
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.attention import attention as attention_by_tiles
+from ptxdsl.kernels.attention_backward import attention_backward
 from ptxdsl.kernels.attention_mla import attention_decode_mla
 from ptxdsl.kernels.call.launching import residency
 from ptxdsl.kernels.config import GemmConfig
@@ -372,6 +373,14 @@ def shipped_attention() -> None:
     attention_by_tiles(q, k, v, window=(70, 10), config=config)
 
 
+def gradients_of_attention() -> None:
+    """Packed sequences of two tiles and of one row: a tile of queries visits three tiles of keys, one of keys three."""
+    offsets = np.array([0, 150, 151], np.int32)
+    q, k, v, dout = (whole(151, 1, 64, seed=seed, dtype=BF16) for seed in range(4))
+    out, lse = whole(151, 1, 64, seed=4, dtype=BF16), np.full((1, 151), 9, np.float32)
+    attention_backward(dout, q, k, v, out, lse, q_offsets=offsets, k_offsets=offsets, causal=True)
+
+
 def latent_attention() -> None:
     """A block that visits three tiles of keys, the first masked, in pages of half a tile: each ring is filled twice."""
     rng = np.random.default_rng(5)
@@ -399,6 +408,7 @@ LONGEST = (
     "grouped, ragged along K, sm_90a",
     "conv2d, im2col, ping-pong",
     "attention, MLA decoding",
+    "attention, gradients",
     "attention",
     "15_flash_attention",
     "gemm, stream-K",
@@ -482,4 +492,5 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "15_flash_attention": attention,
     "attention": shipped_attention,
     "attention, MLA decoding": latent_attention,
+    "attention, gradients": gradients_of_attention,
 }

@@ -122,4 +122,4 @@ class KeyTile:
     def hide_missing(self, row: Any) -> None:
         """Set the scores of a row to -inf if its key is past the end of the sequence."""
         is_key = row.index.to(s32) + self.first < self.n
-        hide(row, None, pd.select(is_key, self.traits.config.queries, -1))
+        hide(row, None, pd.select(is_key, pd.cast(self.traits.config.queries, s32), -1))

@@ -85,7 +85,7 @@ def find_sequence(number: Any, offsets: Any, count: Any, rows: int) -> tuple[Any
     """Return the sequence of a tile of `rows` rows, and the number of the tile in the sequence.
 
     Tiles are numbered through all `count` sequences. Each warp adds up the tiles of 32 sequences at a time. Numbers
-    past the last tile belong to the last sequence.
+    past the last tile are those of tiles past the end of the last sequence.
     """
     number = number.to(s32)
     sequence, before = pd.var(s32, 0), pd.var(s32, 0)
@@ -106,4 +106,4 @@ def find_sequence(number: Any, offsets: Any, count: Any, rows: int) -> tuple[Any
         last = pd.ptx.shfl.sync.idx.b32(ends, pd.max(passed - 1, 0), 31, 0xFFFFFFFF)
         start.set(pd.select(passed > 0, last, start))
         before.set(pd.ptx.shfl.sync.idx.b32(ends, 31, 31, 0xFFFFFFFF))
-    return pd.min(sequence, count - 1), (number - start).to(u32)
+    return pd.min(sequence, count - 1), pd.select(sequence < count, number - start, number).to(u32)

@@ -7,6 +7,9 @@ from math import inf
 import numpy as np
 import pytest
 
+from ptxdsl.kernels.call.paths import path
+from ptxdsl.kernels.call.paths.path import Request
+from ptxdsl.kernels.call.paths.select import select
 from ptxdsl.kernels.candidates.candidate import ALONE
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts, ProductFacts, ProductKind, class_name
 from ptxdsl.kernels.candidates.sm80 import CONVOLUTIONS, GROUPED, OF_HALVES, candidate
@@ -141,7 +144,7 @@ class TestWinners:
         for _, config in ranked:
             rates = replace(UNMEASURED, winners={class_name(facts): config.label})
             assert best(ranked, facts, rates)[1] == config
-            assert choose_product(facts, rates, other_time=0.001) == config
+            assert choose_product(facts, rates) == config
 
     def test_all_of_a_class_have_its_winner(self):
         facts = product(1000, 4000, 4096)
@@ -150,11 +153,13 @@ class TestWinners:
         rates = replace(UNMEASURED, winners={class_name(facts): winner})
         assert choose_product(product(1024, 4096, 4090), rates).label == winner
 
-    def test_a_winner_of_the_other_path(self):
-        facts = product(64, 64, 64)
-        rates = replace(UNMEASURED, winners={class_name(facts): OF_HALVES[0].label})
-        assert choose_product(facts, rates, other_time=1e6) is None
-        assert choose_product(facts, rates) is not None  # there is no other path
+    def test_a_winner_of_the_other_path(self, monkeypatch):
+        monkeypatch.setenv("PTXDSL_ARCH", "sm_90a")
+        facts = product(8192, 8192, 8192)
+        for winners, name in (({class_name(facts): OF_HALVES[0].label}, "sm80"), ({}, "sm90")):
+            rates = replace(UNMEASURED, winners=winners)
+            monkeypatch.setattr(path, "rates_of", lambda _, rates=rates: rates)
+            assert select(Request("gemm", facts, None))[0].path == name
 
     def test_one_that_is_no_candidate_does_not_count(self):
         facts = product(64, 64, 64)
@@ -170,7 +175,7 @@ class TestWinners:
 
     def test_of_groups(self):
         facts = GroupFacts(64.0, 1408, 2048, 64, Operands(bf16, bf16, batches="strided"))
-        ranked = ranked_groups(facts, UNMEASURED, pingpong=True)
+        ranked = ranked_groups(facts, UNMEASURED)
         for _, config in ranked:
             rates = replace(UNMEASURED, winners={class_name(facts, "ragged"): config.label})
             assert choose_groups(ranked, facts, rates, "ragged") == config

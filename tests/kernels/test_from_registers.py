@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import inf
 
 import numpy as np
 import pytest
@@ -162,7 +161,7 @@ def test_what_is_chosen_has_it_first_and_fits_the_gpu(facts, beside, output, c):
     """Of few rows, few columns and many of both, that blocks share along K or not; stored in boxes or by threads."""
     known = Operands(f32, output, c=c, extras=BESIDE[beside], **facts)
     for sizes, sharing in product([(1, 8192, 512), (300, 60, 8192), (2048, 512, 512)], [ANY, WHOLE]):
-        config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), rates_of(), inf, sharing)
+        config = choose_product(ProductFacts(*sizes, 1, known, bool(known.extras)), rates_of(), sharing)
         for in_boxes in (False, output is f16 and config.split_k == 1 and beside != "a matrix and a column"):
             traits = config.traits(replace(known, out_boxes=in_boxes), "sm_90a")
             assert traits.from_registers and config.stages >= 3 and traits.fits("sm_90a")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from math import inf
 
 import numpy as np
 import pytest
@@ -168,5 +167,5 @@ def test_others_stay_persistent(known):
 
 
 def test_a_schedule_of_the_caller_leaves_them_out():
-    chosen = choose_product(facts((256, 7168, 16384)), rates_of(), inf, WHOLE)
+    chosen = choose_product(facts((256, 7168, 16384)), rates_of(), WHOLE)
     assert chosen.split_k == 1

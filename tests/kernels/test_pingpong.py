@@ -11,7 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.candidates.facts import ProductFacts
-from ptxdsl.kernels.choose.products import choose_product, ranked_products
+from ptxdsl.kernels.choose.products import ranked_products
 from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.conv import conv2d
@@ -292,8 +292,3 @@ class TestChoice:
         assert all(
             config.tile[1] % 64 == 0 for config in self.ranked(8192, 8192, 8192, **majors) if config.tile[1] > 32
         )
-
-    def test_a_path_that_takes_less(self):
-        facts = ProductFacts(8192, 8192, 8192, 1, Operands(bf16, bf16))
-        unmeasured = replace(rates_of(), winners={})
-        assert choose_product(facts, unmeasured, 1000.0) is None

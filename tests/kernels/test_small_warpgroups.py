@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -222,7 +220,7 @@ class TestChoice:
     @pytest.mark.parametrize("sizes", [(0, 64, 64), (64, 0, 64), (64, 64, 0)])
     def test_nothing_to_compute(self, sizes):
         facts = ProductFacts(*sizes, 1, Operands())
-        assert choose_product(facts, rates_of(), inf).tile[0] <= 64
+        assert choose_product(facts, rates_of()).tile[0] <= 64
 
     def test_batches_do_not_share_k(self):
         a, b = np.zeros((2, 16, 8192), np.float16), np.zeros((2, 512, 8192), np.float16).swapaxes(1, 2)
@@ -231,9 +229,7 @@ class TestChoice:
 
     def test_a_schedule_of_the_caller_replaces_what_is_chosen(self):
         a = np.zeros((16, 4096), ml_dtypes.float8_e4m3fn)
-        traits = traits_of(
-            problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT), True
-        )
+        traits = traits_of(problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT))
         assert traits.schedule == Persistent(PERSISTENT)
 
     @pytest.mark.parametrize(

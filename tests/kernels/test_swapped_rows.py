@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
 
 import ml_dtypes
@@ -47,7 +46,7 @@ def facts(shape, inputs=bf16, output=None, computes=False):
 
 
 def chosen(shape, *types, sharing=ANY, **how):
-    return choose_product(facts(shape, *types, **how), rates_of(), inf, sharing)
+    return choose_product(facts(shape, *types, **how), rates_of(), sharing)
 
 
 WAYS = {

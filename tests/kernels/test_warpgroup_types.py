@@ -311,7 +311,7 @@ class TestTileThatIsLeftOut:
 
     def traits(self, inputs, size, **choice):
         a, b = zeros(size, size, NAMES[inputs]), zeros(size, size, NAMES[inputs]).T
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice}), True)
+        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice}))
 
     @pytest.mark.parametrize("size", [128, 1024, 4096])
     @pytest.mark.parametrize("inputs", ["bf16", "e4m3"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import inf
 
 from ptxdsl.kernels.candidates.candidate import IN_COLUMNS, IN_ROWS, Candidate
 from ptxdsl.kernels.candidates.facts import Facts, ProductFacts, ProductKind, class_name
@@ -45,11 +44,6 @@ def measured_label(facts: Facts, rates: Rates, form: str = "") -> str:
     return next(filter(None, (rates.winners.get(class_name(each, form)) for each in known)), "")
 
 
-def is_by_warps(label: str) -> bool:
-    """True for the label of a configuration of the sm_80 path."""
-    return label.count("/") == 2
-
-
 def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[float, GemmConfig]:
     """Return the measured winner of the shape class, else the candidate with the least estimate."""
     return winner(ranked, facts, rates, form) or ranked[0]
@@ -63,16 +57,13 @@ def ranked_products(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -
     return rank(candidates_of_product(known, rates.multiprocessors, sharing), known, rates)
 
 
-def choose_product(
-    facts: ProductFacts, rates: Rates, other_time: float = inf, sharing: Sharing = ANY
-) -> GemmConfig | None:
-    """Return the configuration of the sm_90a path that should take the least time; None if the other path should take
-    less, `other_time` in microseconds, or if no blocks share K as the caller says."""
-    ranked, wanted = ranked_products(facts, rates, sharing), measured_label(facts, rates)
-    if not ranked or (sharing == ANY and is_by_warps(wanted) and other_time < inf):
+def choose_product(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> GemmConfig | None:
+    """Return the configuration of the sm_90a path that should take the least time; None if no blocks share K as the
+    caller says."""
+    ranked = ranked_products(facts, rates, sharing)
+    if not ranked:
         return None
-    time, config = best(ranked, facts, rates) if sharing == ANY else ranked[0]
-    return config if time < other_time else None
+    return best(ranked, facts, rates)[1] if sharing == ANY else ranked[0][1]
 
 
 def ranked_by_warps(facts: ProductFacts, arch: str, rates: Rates, scheduled: bool = False) -> Ranked:

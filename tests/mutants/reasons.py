@@ -24,6 +24,11 @@ ANYWHERE = (
         r"before bar\.warp",
         "its own .sync waits for the lane that changed the map",
     ),
+    (
+        r"tensormap\.cp_fenceproxy",
+        r"behind bar\.warp",
+        "its own .sync waits for all lanes, and the map is changed again only after it",
+    ),
     (r"griddepcontrol\.launch_dependents", r"removed", "the next kernel starts later"),
 )
 """Instruction, change, reason."""
@@ -172,7 +177,7 @@ OF_KERNELS = (
         r"masked, shares",
     ),
     (
-        r"memory\.py",
+        r"memory\.py|ragged_k\.py",
         r"fence\.mbarrier_init",
         r"removed",
         "the same thread executes the fence of the ring of tile numbers, which covers these mbarriers too",

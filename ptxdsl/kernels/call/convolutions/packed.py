@@ -71,7 +71,8 @@ class Packing:
     @property
     def moved_bytes(self) -> int:
         """The bytes that packing reads and writes."""
-        return self.words * WORD_BYTES + self.problem.sizes.input_size * self._pixel_bytes
+        sizes = self.problem.sizes
+        return self.words * WORD_BYTES + sizes.input_size * sizes.C * self.problem.product.a.type.bytes
 
     @property
     def sizes(self) -> Conv2dProblem:
@@ -84,41 +85,56 @@ class Packing:
 
     def carry_out(self) -> tuple[Convolution, LaunchPlan]:
         """Return the packed convolution, and the launch that packs it."""
-        product, sizes, each = self.problem.product, self.sizes, self.elements
-        line = self.images.columns * each
-        x_strides = self.images.lines * line, line, self.problem.sizes.stride[1] * each, 1
-        w_strides = self.filters.lines * sizes.C, sizes.C, sizes.C, 1
-        device_stream = product.device_stream
-        x, images = _room("x", product.a, self.images, (sizes.N, sizes.H, sizes.Q, sizes.C), x_strides, device_stream)
-        w, filters = _room("w", product.b, self.filters, (sizes.K, sizes.R, 1, sizes.C), w_strides, device_stream)
+        product, old, sizes, each = self.problem.product, self.problem.sizes, self.sizes, self.elements
+        (x, w), line = (product.a, product.b), self.images.columns * each
+        images, of_images = self._packed(
+            x, x.array.strides[:3], (old.H, old.W), (old.before[0], old.before[1]), self.images,
+            (sizes.N, sizes.H, sizes.Q, sizes.C), (self.images.lines * line, line, old.stride[1] * each, 1),
+        )  # fmt: skip
+        filters, of_filters = self._packed(
+            w, (w.stride, old.S * old.C, old.C), (old.R, old.S), (0, 0), self.filters,
+            (sizes.K, sizes.R, 1, sizes.C), (self.filters.lines * sizes.C, sizes.C, sizes.C, 1),
+        )  # fmt: skip
         m, _, k = sizes.implicit_gemm("fprop")
-        pixels = Pixels("x", x.owner, x.array, (m, k), "row", k)
-        rows = Matrix("w", w.owner, w.array, (sizes.K, k), "row", k)
-        packed = Convolution(sizes, replace(product, a=pixels, b=rows.transposed))
-        return packed, self._launch(images, filters)
+        pixels = Pixels("x", images.owner, images.array, (m, k), "row", k)
+        rows = Matrix("w", filters.owner, filters.array, (sizes.K, k), "row", k)
+        access = min(x.widest(), w.widest(old.C))  # aligned, and within a pixel
+        constants = {"type": x.type, "channels": old.C, "fold": self.fold, "access": access}
+        values = packing_parameters(x.type)(images=of_images, filters=of_filters)
+        blocks, (_, stream) = ceil_div(self.words, THREADS), self.problem.device_stream
+        packs = LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
+        return Convolution(sizes, replace(product, a=pixels, b=rows.transposed)), packs
 
-    def _launch(self, images: object, filters: object) -> LaunchPlan:
-        sizes, x, w = self.problem.sizes, self.problem.product.a, self.problem.product.b
-        type, filter_strides = x.type, (w.stride, sizes.S * sizes.C, sizes.C)
-        top, left = sizes.before
-        values = packing_parameters(type)(
-            images=_values(x, images, x.array.strides[:3], (sizes.H, sizes.W), (top, left), self.images),
-            filters=_values(w, filters, filter_strides, (sizes.R, sizes.S), (0, 0), self.filters),
-        )
-        constants = {"type": type, "channels": sizes.C, "fold": self.fold, "access": self._access}
-        blocks = ceil_div(self.words, THREADS)
-        stream = self.problem.product.device_stream[1]
-        return LaunchPlan(packing_kernel, blocks, THREADS, values, constants, stream=stream)
-
-    @property
-    def _pixel_bytes(self) -> int:
-        return self.problem.sizes.C * self.problem.product.a.type.bytes
-
-    @property
-    def _access(self) -> int:
-        """The access width in bytes: aligned, and within a pixel."""
-        x, w = self.problem.product.a, self.problem.product.b
-        return min(x.widest(), w.widest(self.problem.sizes.C))
+    def _packed(
+        self,
+        source: ArrayArgument,
+        apart: tuple[int, ...],
+        size: tuple[int, int],
+        before: tuple[int, int],
+        extents: PackedExtents,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+    ) -> tuple[ArrayArgument, Any]:
+        """Return memory for packed words, as images of a shape and strides, and the parameters of the kernel, which
+        writes all of it: numpy memory on the emulator, else the workspace of a stream, by address."""
+        (device, stream), name = self.problem.device_stream, source.name
+        copy: Any
+        if device is None:
+            room = np.empty(extents.words * self.elements, source.owner.dtype)
+            # as_strided of numpy takes no elements of 8-bit floats
+            in_bytes = [stride * room.itemsize for stride in strides]
+            seen = np.ndarray(shape, room.dtype, room.view(np.uint8).data, strides=in_bytes)
+            packed, copy = array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
+        else:
+            copy = memory(device, stream, name, extents.words * WORD_BYTES)
+            array = replace(source.array, pointer=copy, shape=shape, strides=strides, owner=None)
+            packed = ArrayArgument(name, None, array)
+        (image, line, pixel), (height, width), (above, left) = apart, size, before
+        values = packed_images(source.type)(
+            source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
+            above=above, left=left, lines=extents.lines, columns=extents.columns, words=extents.words,
+        )  # fmt: skip
+        return packed, values
 
 
 def packing_of(problem: Convolution) -> Packing | None:
@@ -133,41 +149,3 @@ def packing_of(problem: Convolution) -> Packing | None:
     ]  # fmt: skip
     packing = Packing(problem, folds[0])
     return packing if packing.words < MOST_WORDS else None
-
-
-def _values(
-    source: ArrayArgument,
-    copy: object,
-    strides: tuple[int, ...],
-    size: tuple[int, int],
-    before: tuple[int, int],
-    extents: PackedExtents,
-) -> Any:
-    """Return the parameters of images or filters."""
-    (image, line, pixel), (height, width), (above, left) = strides, size, before
-    return packed_images(source.type)(
-        source=source, copy=copy, image=image, line=line, pixel=pixel, height=height, width=width,
-        above=above, left=left, lines=extents.lines, columns=extents.columns, words=extents.words,
-    )  # fmt: skip
-
-
-def _room(
-    name: str,
-    like: ArrayArgument,
-    extents: PackedExtents,
-    shape: tuple[int, ...],
-    strides: tuple[int, ...],
-    device_stream: tuple[int | None, int],
-) -> tuple[ArrayArgument, Any]:
-    """Return memory for packed words, as images of these strides and as all that the kernel writes: numpy memory on the
-    emulator, else the workspace of a stream, by address."""
-    device, stream = device_stream
-    if device is None:
-        room = np.empty(extents.words * WORD_BYTES // like.type.bytes, like.owner.dtype)
-        # as_strided of numpy takes no elements of 8-bit floats
-        apart = [stride * room.itemsize for stride in strides]
-        seen = np.ndarray(shape, room.dtype, room.view(np.uint8).data, strides=apart)
-        return array_argument(name, seen, 4, "", ""), array_argument(name, room, 1, "", "")
-    address = memory(device, stream, name, extents.words * WORD_BYTES)
-    array = replace(like.array, pointer=address, shape=shape, strides=strides, owner=None)
-    return ArrayArgument(name, None, array), address

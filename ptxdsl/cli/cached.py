@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ptxdsl import assemble, config
 from ptxdsl.assemble import assembler_version, cache
 from ptxdsl.cli.process import UsageError
+from ptxdsl.kernels.choose.winners import read_winners
 from ptxdsl.runtime import kept
 from ptxdsl.tune import records
 from ptxdsl.tune.records import TuningRecord
@@ -24,7 +25,8 @@ _AGES = (("day", _DAY), ("hour", 60 * 60), ("minute", 60), ("second", 1))
 
 @dataclass(frozen=True, slots=True)
 class KeptCubin:
-    """An entry of the cache: cubins of kernels, `traced` PTX, a tuning result, or the version of an `assembler`.
+    """An entry of the cache: cubins of kernels, `traced` PTX, a tuning result, the measured `winners` of a GPU by shape
+    class, or the version of an `assembler`.
 
     All of these are empty if this version of ptxdsl does not use the entry.
     """
@@ -36,6 +38,7 @@ class KeptCubin:
     tuning: TuningRecord | None = None
     traced: bool = False
     assembler: str | None = None
+    winners: Mapping[str, str] = field(default_factory=dict)
 
     def facts(self) -> dict[str, object]:
         """Return the entry for JSON."""
@@ -43,7 +46,7 @@ class KeptCubin:
         return {
             "name": entry.name, "kernels": self.kernels, "arch": self.arch or None, "traced": self.traced,
             "assembler": self.assembler, "bytes": entry.bytes, "age_seconds": round(self.seconds),
-            "tuning": None if self.tuning is None else asdict(self.tuning),
+            "tuning": None if self.tuning is None else asdict(self.tuning), "winners": self.winners,
         }  # fmt: skip
 
     def line(self) -> str:
@@ -55,6 +58,8 @@ class KeptCubin:
             holds += ", as PTX"
         if (tuned := self.tuning) is not None:
             holds = f"{tuned.kernel} tuned for {tuned.gpu}, {tuned.key}: {tuned.config}, {tuned.microseconds:.4g} us"
+        if self.winners:
+            holds = f"fastest configurations of {len(self.winners)} shape classes"
         return f"{self.entry.bytes:>10} bytes  {age(self.seconds):>10}  {holds}"
 
 
@@ -115,7 +120,8 @@ def _kept(folder: Path | None, entry: cache.CacheEntry, cubin: assemble.Cubin | 
     if trace is not None:
         return KeptCubin(entry, (trace.kernel,), trace.arch, now - entry.written, traced=True)
     tuning = None if content is None else records.read(content)
-    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=assembler_version.read(content))
+    assembler, winners = assembler_version.read(content), read_winners(content)
+    return KeptCubin(entry, (), "", now - entry.written, tuning, assembler=assembler, winners=winners)
 
 
 def _text(folder: Path, cubins: Sequence[KeptCubin], options: argparse.Namespace) -> str:

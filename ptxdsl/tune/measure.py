@@ -58,7 +58,23 @@ def best_of(
     prepare: Run | None = None,
     most_seconds: float = inf,
 ) -> TuningOption:
-    """Return the fastest candidate and store it on disk. `prepare` runs before each launch.
+    """Return the fastest candidate, as `fastest` does, and store it on disk."""
+    least, best = fastest(subject, options, clock, prepare, most_seconds)
+    record = TuningRecord(
+        subject.kernel, subject.gpu, subject.key, best.label, records.digest_of(best.text()), round(least, 3)
+    )
+    records.store(config.current().cache_dir, subject.name, record)
+    return best
+
+
+def fastest(
+    subject: Subject,
+    options: Sequence[TuningOption],
+    clock: LaunchClock,
+    prepare: Run | None = None,
+    most_seconds: float = inf,
+) -> tuple[float, TuningOption]:
+    """Return the fastest candidate with its microseconds. `prepare` runs before each launch.
 
     Candidates that the GPU cannot launch are skipped, and so are the remaining ones after `most_seconds`. Raises
     LaunchError if none can be launched.
@@ -67,12 +83,7 @@ def best_of(
     least = min(time for time, _ in timed)
     close = [option for time, option in timed if time <= CLOSE * least]
     times = at_rest(clock, [option.run for option in close], FINE, prepare) if len(close) > 1 else [least]
-    least, best = min(zip(times, close, strict=True), key=lambda pair: pair[0])
-    record = TuningRecord(
-        subject.kernel, subject.gpu, subject.key, best.label, records.digest_of(best.text()), round(least, 3)
-    )
-    records.store(config.current().cache_dir, subject.name, record)
-    return best
+    return min(zip(times, close, strict=True), key=lambda pair: pair[0])
 
 
 def _timed(

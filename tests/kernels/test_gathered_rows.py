@@ -203,18 +203,6 @@ def test_which_way_is_chosen():
     assert with_copies(SHARES).copies_rows and not with_copies(LOW).copies_rows
 
 
-def test_both_ways_are_timed():
-    a, b, out = (
-        np.empty((8192, 512), np.float16),
-        np.empty((4, 4096, 512), np.float16),
-        np.empty((8192, 4096), np.float16),
-    )
-    groups = call.groups_of("ragged", a, b.swapaxes(1, 2), np.zeros(4, np.int32), out, index=np.zeros(8192, np.int32))
-    known = [candidate.config for _, candidate in call.candidates_of(groups, "ragged")]
-    copied = [config for config in known if config.copies_rows]
-    assert copied and all(replace(config, copies_rows=False) in known for config in copied)
-
-
 @pytest.mark.parametrize("value, message", REFUSED)
 def test_what_copies_no_rows(value, message):
     with pytest.raises(pd.LaunchError) as caught:

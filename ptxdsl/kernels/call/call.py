@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
@@ -12,13 +12,12 @@ import numpy as np
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, common_library, key_of
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
-from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned_once, wants_tuning, with_best
-from ptxdsl.kernels.candidates.facts import VERSION
+from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned, wants_tuning, with_best
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
 from ptxdsl.kernels.store.function import factors_of
 
-Candidates: TypeAlias = Iterable[tuple[float, TuningCandidate]]
+Candidates: TypeAlias = Sequence[tuple[float, TuningCandidate]]
 """What may be timed, with the microseconds that the model expects."""
 
 
@@ -62,7 +61,7 @@ class CheckedCall(ABC):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
+        """The name of the shape class in tables of measured winners, with the options that these do not know."""
         raise NotImplementedError
 
     def candidates(self) -> Candidates:
@@ -160,7 +159,10 @@ class PublicCall:
         if checked.is_empty:
             return checked.out
         best = self._best(checked) if is_tuned else None
-        plan = with_best(best, lambda candidate: checked.plan(*candidate) if candidate else checked.plan(config))
+        plan = with_best(
+            best,
+            lambda candidate: checked.plan(candidate.config, candidate.copied) if candidate else checked.plan(config),
+        )
         if plan is not None:
             plan.carry_out(key, self.arrays, checked.out, self.factors)
         return checked.out
@@ -171,9 +173,9 @@ class PublicCall:
         has_lists = any(isinstance(array, LISTS) for array in self.arrays)
         if self.alpha == 0 or (not has_lists and common_library(self.arrays) is None):
             return None
-        subject = TuningSubject(checked.name, f"{VERSION}: {checked.shape_class}", checked.device_stream)
+        subject = TuningSubject(checked.name, checked.shape_class, checked.device_stream)
         timed = self._timed(has_lists)
-        return tuned_once(subject, self.kernels, lambda: Trials(checked.candidates(), timed.again))
+        return tuned(subject, lambda: Trials(checked.candidates(), timed.again))
 
     def _timed(self, has_lists: bool) -> PublicCall:
         """Return the call to time: with an output of its own if `out` is read too, and must stay as it is."""
@@ -191,7 +193,7 @@ class PublicCall:
         if launched is not None:
             return launched
         checked = self.check(self)
-        plan = checked.plan(*candidate)
+        plan = checked.plan(candidate.config, candidate.copied)
         assert plan is not None
         plan.carry_out(key, self.arrays, checked.out, self.factors)
         return checked.out

@@ -33,7 +33,7 @@ from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, che
 from ptxdsl.kernels.call.products.selection import facts_of
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.candidates.candidate import PERSISTENT
-from ptxdsl.kernels.candidates.facts import ProductFacts, class_of
+from ptxdsl.kernels.candidates.facts import ProductFacts, class_name, class_of
 from ptxdsl.kernels.candidates.sm90 import BLOCK_SCALED_SWAPPED, SCALED_COLUMNS
 from ptxdsl.kernels.choose.products import choose_product, ranked_products
 from ptxdsl.kernels.choose.promising import TuningCandidate
@@ -89,8 +89,8 @@ class ScaledCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        return str(class_of(self.facts))
+        """The name of the class in tables of measured winners."""
+        return class_name(self.facts)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""

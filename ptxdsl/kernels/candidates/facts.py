@@ -20,7 +20,6 @@ from ptxdsl.schedule.arithmetic import ceil_div
 
 SIXTEEN, EIGHT = 16, 8
 STEPS = 8  # classes between two powers of two
-VERSION = "shape class 2"  # begins each key on disk: records of older classes are not read
 
 
 class ProductKind(Enum):

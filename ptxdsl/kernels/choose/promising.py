@@ -12,16 +12,18 @@ CLOSE, MOST = 3.0, 24  # times the least estimate; candidates that are timed
 
 
 class TuningCandidate(NamedTuple):
-    """A configuration to time, after copies of the operands that `copied` names, "a", "b" or "ab"."""
+    """A configuration to time, after copies of the operands that `copied` names, "a", "b" or "ab". Groups are launched
+    with what their kernel makes of a configuration that is chosen, of which `chosen` is the label."""
 
     config: GemmConfig
     copied: str = ""
+    chosen: str = ""
 
     @property
     def label(self) -> str:
         """The name of the configuration in tables of measured winners, with the copies before it."""
         copies = [f"copies of {' and '.join(self.copied)}"] if self.copied else []
-        return ", ".join([*copies, self.config.label])
+        return ", ".join([*copies, self.chosen or self.config.label])
 
     @property
     def kind(self) -> str:

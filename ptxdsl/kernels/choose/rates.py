@@ -15,6 +15,7 @@ from typing import Any
 
 from ptxdsl import driver
 from ptxdsl.errors import LaunchError
+from ptxdsl.kernels.choose.winners import winners
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.types import Type
 
@@ -139,9 +140,14 @@ def write(path: Path, rates: Rates, source: Mapping[str, object]) -> None:
 def rates_of(device: int | None = None) -> Rates:
     """Return the rates of a GPU of this machine; those of the default GPU for the emulator.
 
-    A GPU that was not measured has the rates of the default one, scaled by its clock, multiprocessors and memory.
+    A GPU that was not measured has the rates of the default one, scaled by its clock, multiprocessors and memory. What
+    config="tune" has measured comes before the winners of a file.
     """
-    return known()[DEFAULT] if device is None else _of_device(driver.device(device))
+    if device is None:
+        return known()[DEFAULT]
+    rates = _of_device(driver.device(device))
+    measured = winners(rates.gpu.name)
+    return replace(rates, winners={**rates.winners, **measured}) if measured else rates
 
 
 @cache

@@ -19,12 +19,14 @@ from ptxdsl.kernels.call.paths.kernel import is_read_by_wgmma
 from ptxdsl.kernels.call.paths.path import ConvolutionRequest, InputLayout, Refusal
 from ptxdsl.kernels.call.paths.select import select, trials
 from ptxdsl.kernels.call.products import scheduled
+from ptxdsl.kernels.call.products.candidates import said
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config
 from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
 from ptxdsl.kernels.call.products.plan import Kernels, traits_of
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
-from ptxdsl.kernels.call.products.selection import Selection, facts_of
+from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import shared_values
+from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.candidates.sm90 import ANY
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of
@@ -78,11 +80,8 @@ class ConvolutionCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept: the sizes themselves, of which a network has few."""
-        choice = self.choice
-        how = choice.schedule, choice.split_k, choice.reduction, choice.epilogue is not None
-        read = not any(misfits(self.problem))
-        return f"{self.problem.sizes}, {facts_of(self.problem.product)}, read {read}, said {how}"
+        """The name of the class in tables of measured winners, with the options of the caller."""
+        return class_name(window_facts(self.problem)) + said(self.choice)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed."""

@@ -25,20 +25,20 @@ from ptxdsl.kernels.call.groups.grouped import (
     request_of,
 )
 from ptxdsl.kernels.call.groups.lists import NO_SCHEDULE, ListPlan, ProblemTable
-from ptxdsl.kernels.call.groups.warpgroups import are_lists_boxed, unmappable_lists
 from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.paths.kernel import by_wgmma, configure
 from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, select
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
+from ptxdsl.kernels.call.products.candidates import candidates_of, said
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, check_not_split, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
+from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.traits.parameters import BATCHES
@@ -170,8 +170,8 @@ class BatchCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        return f"{describe_class(self.selection)}, {class_of_lists(self.problem)}"
+        """The name of the class in tables of measured winners, with the options of the caller."""
+        return class_of_lists(self.problem) + said(self.choice)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
@@ -223,8 +223,8 @@ def grouped_traits(group: ProblemGroup, choice: Choice) -> Traits | None:
 
 
 def class_of_lists(group: ProblemGroup) -> str:
-    """Return what the path of lists depends on besides the shape class of their products."""
-    return f"listed mapped {not any(unmappable_lists(group))}, boxed {are_lists_boxed(group)}"
+    """Return the name of the shape class of lists."""
+    return class_name(request_of(group).facts)
 
 
 def candidates_by_wgmma(group: ProblemGroup, choice: Choice) -> list[tuple[float, TuningCandidate]]:

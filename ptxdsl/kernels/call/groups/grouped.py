@@ -32,7 +32,7 @@ from ptxdsl.kernels.call.paths.path import GroupRequest, Path
 from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, trials
 from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
+from ptxdsl.kernels.candidates.facts import ListFacts, class_name, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Epilogue
@@ -84,11 +84,11 @@ class GroupedCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        group = self.problem
-        read = f"mapped {not any(unmappable_lists(group))}, boxed {are_lists_boxed(group)}"
-        said = self.schedule, self.sort, self.balance
-        return f"{class_of_list(_list_facts(group))}, {_facts_of(group)}, {read}, said {said}"
+        """The name of the class in tables of measured winners, with the options of the host's schedules."""
+        said = (
+            "" if self.schedule == "device" and not self.sort else f", said {(self.schedule, self.sort, self.balance)}"
+        )
+        return class_name(_list_facts(self.problem)) + said
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""

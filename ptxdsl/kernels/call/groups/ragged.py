@@ -34,9 +34,8 @@ from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
-from ptxdsl.kernels.candidates.facts import GroupFacts, class_of_groups
+from ptxdsl.kernels.candidates.facts import GroupFacts, class_name, class_of_groups
 from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, Batches, Major, Operands, Scaling, outputs
@@ -117,12 +116,8 @@ class RaggedCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        groups, form = self.problem, self.form
-        boxed, mapped = is_boxed(groups.out), not any(unmappable(groups.shape[2], groups.a, groups.b))
-        moves = {"index": groups.index, "out_index": groups.out_index, "epilogue": groups.epilogue}
-        told = [name for name, value in moves.items() if value is not None]
-        return f"{form} {class_of_groups(_known(groups, form))}, boxed {boxed}, mapped {mapped}, {told}"
+        """The name of the class in tables of measured winners."""
+        return class_name(_known(self.problem, self.form), self.form)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
@@ -138,16 +133,9 @@ def _known(groups: Groups, form: str) -> GroupFacts:
 
 def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:
     """Return the configurations of all paths for groups of average size of the shape class, with the expected
-    microseconds, and with copies of rows that an index names."""
+    microseconds."""
     known = class_of_groups(_known(groups, form))
-    if not known.k:
-        return []
-    timed = trials(request_of(groups, form, known))
-    if groups.index is None:
-        return timed
-    moved_bytes = 2 * int(known.rows * known.groups) * groups.a.length * groups.a.type.bytes
-    copying = rates_of(groups.device_stream[0]).copy_time(1, moved_bytes)
-    return [(time + copying if each.config.copies_rows else time, each) for time, each in timed]
+    return trials(request_of(groups, form, known)) if known.k else []
 
 
 def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:

@@ -40,7 +40,7 @@ from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
-from ptxdsl.kernels.candidates.facts import ListFacts, class_of_list
+from ptxdsl.kernels.candidates.facts import ListFacts, class_name, class_of_list
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, CSource, Major, Operands, outputs
@@ -94,10 +94,8 @@ class RaggedKCall(CheckedCall):
 
     @property
     def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        groups = self.problem
-        told = f"mapped {not any(_obstacles(groups))}, boxed {are_boxed(groups)}, validated {self.validate}"
-        return f"{class_of_list(_list_facts(groups))}, {_facts_of(groups)}, {told}"
+        """The name of the class in tables of measured winners."""
+        return class_name(_list_facts(self.problem), ALONG_K)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""

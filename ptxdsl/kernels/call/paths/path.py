@@ -123,9 +123,9 @@ class Path(ABC):
         """Return the traits of a kernel of groups for a configuration, which the caller has passed or which
         `is_chosen`. Raises LaunchError for one that the kernel does not support."""
 
-    def variants(self, config: GemmConfig, request: GroupRequest) -> Sequence[GemmConfig]:
-        """Return the configurations of groups that are timed for one of those that are ranked."""
-        return [config]
+    def as_chosen(self, config: GemmConfig, request: GroupRequest) -> GemmConfig:
+        """Return what a kernel of groups makes of a configuration that is chosen."""
+        return config
 
     @abstractmethod
     def parameters(self, traits: Any) -> Group:

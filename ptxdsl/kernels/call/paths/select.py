@@ -27,20 +27,26 @@ def path_of(kernel: GemmConfig | Traits) -> Path:
 
 
 class Option(NamedTuple):
-    """The configurations of one path for operands in a layout, the fastest first; the first of `order` is chosen."""
+    """The configurations of one path for operands in a layout, the fastest first. `winners` are the labels of those
+    that were measured best: for the call, with the copies before it, and for the product of the copies alone."""
 
     layout: InputLayout
     ranked: Ranked
-    wanted: str  # the label of the measured winner
+    winners: tuple[str, str]
 
     @property
     def best(self) -> tuple[float, GemmConfig]:
-        """The winner, or the configuration with the least estimate, and its microseconds with those of the copies. A
-        winner takes none, since no estimate outdoes a measurement, unless it was measured without the copies."""
-        least, first = self.ranked[0]
-        winner = next((config for _, config in self.ranked if self.wanted == config.label), None)
-        time = 0.0 if winner and (self.layout.measured or not self.layout.copied) else self.layout.time + least
-        return time * COPY_MARGIN**self.layout.optional, winner or first
+        """The winner, or the configuration with the least estimate, and its microseconds with those of the copies. The
+        winner of the call takes none, since no estimate outdoes a measurement."""
+        of_call, of_product = self.winners
+        least, config = self.ranked[0]
+        time = (self.layout.time + least) * COPY_MARGIN**self.layout.optional
+        for _, each in self.ranked:
+            of_copies = of_product if self.layout.measured else None
+            if each.label == of_copies or TuningCandidate(each, self.layout.copied).label == of_call:
+                return 0.0, each
+            config = each if each.label == of_product else config
+        return time, config
 
 
 def options(request: Request, paths: Sequence[Path] = PATHS) -> list[Option]:
@@ -48,10 +54,18 @@ def options(request: Request, paths: Sequence[Path] = PATHS) -> list[Option]:
     known = []
     for path in paths:
         for layout in path.layouts(request) if path.refusal(request) is None else ():
-            wanted = measured_label(layout.facts, request.rates, request.form) if request.sharing == ANY else ""
             if ranked := path.ranked(layout.facts, request):
-                known.append(Option(layout, ranked, wanted))
+                known.append(Option(layout, ranked, _winners(layout, request)))
     return known
+
+
+def _winners(layout: InputLayout, request: Request) -> tuple[str, str]:
+    """Return the labels of the measured winners, "" where there is none or the caller splits K."""
+    if request.sharing != ANY:
+        return "", ""
+    called = request.facts if layout.copied else layout.facts
+    of_call, of_product = (measured_label(facts, request.rates, request.form) for facts in (called, layout.facts))
+    return of_call, of_product
 
 
 def select(request: Request, paths: Sequence[Path] = PATHS) -> tuple[GemmConfig, str]:
@@ -74,11 +88,12 @@ def grouped(config: GemmConfig | None, request: GroupRequest, paths: Sequence[Pa
 def trials(request: Request, paths: Sequence[Path] = PATHS) -> list[tuple[float, TuningCandidate]]:
     """Return all that may be timed for a call, with the expected microseconds: in each option what would be selected
     comes first, whatever its estimate."""
-    timed: dict[TuningCandidate, float] = {}
-    for option in options(request, paths):
-        layout, ranked = option.layout, option.ranked
-        for time, config in [(ranked[0][0], option.best[1]), *ranked]:
-            each = path_of(config).variants(config, request) if isinstance(request, GroupRequest) else [config]
-            for variant in each:
-                timed.setdefault(TuningCandidate(variant, layout.copied), layout.time + time)
-    return [(time, each) for each, time in timed.items()]
+    timed: dict[tuple[GemmConfig, str], tuple[float, TuningCandidate]] = {}
+    for layout, ranked, _ in (known := options(request, paths)):
+        chosen = next(option.best[1] for option in known if option.layout is layout)
+        for time, config in [(ranked[0][0], chosen), *ranked]:
+            each = TuningCandidate(config, layout.copied)
+            if isinstance(request, GroupRequest):
+                each = TuningCandidate(path_of(config).as_chosen(config, request), chosen=config.label)
+            timed.setdefault(each[:2], (layout.time + time, each))
+    return list(timed.values())

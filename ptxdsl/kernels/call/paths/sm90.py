@@ -110,12 +110,8 @@ class WarpgroupPath(Path):
             return traits
         return in_boxes(traits, request.device, turned=not is_along_k)
 
-    def variants(self, config: GemmConfig, request: GroupRequest) -> Sequence[GemmConfig]:
-        """Return the configuration as it is chosen, and as it is ranked; with and without copies of gathered rows."""
-        known = [adapted(config, request), config]
-        if request.gathers:
-            known = [specialise(each, copies_rows=copies) for each in known for copies in (False, True)]
-        return list(dict.fromkeys(known))
+    def as_chosen(self, config: GemmConfig, request: GroupRequest) -> GemmConfig:
+        return adapted(config, request)
 
     def parameters(self, traits: Any) -> Group:
         return tensor_parameters(traits)

@@ -7,17 +7,22 @@ from dataclasses import replace
 from ptxdsl.errors import Error
 from ptxdsl.kernels.call.paths.kernel import configure
 from ptxdsl.kernels.call.paths.select import trials
+from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.selection import Selection
-from ptxdsl.kernels.candidates.facts import class_of
+from ptxdsl.kernels.candidates.facts import class_name, class_of
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.product.operands import Operands
 
 
 def describe_class(selection: Selection) -> str:
-    """Return the shape class of a product, with the schedule that the caller asks for."""
-    choice, request = selection.choice, selection.request
-    said, copies = (choice.schedule, choice.split_k, choice.reduction), [layout.copied for layout in request.copies]
-    return f"{class_of(selection.facts)}, mapped {not any(request.obstacles)}, copies {copies}, said {said}"
+    """Return the name of the shape class of a product in tables of measured winners, with the options of the caller."""
+    return class_name(selection.facts) + said(selection.choice)
+
+
+def said(choice: Choice) -> str:
+    """Return the options of a caller that tables of measured winners do not know, "" for none."""
+    options = choice.schedule, choice.split_k, choice.reduction
+    return "" if options == (None, None, None) else f", said {options}"
 
 
 def candidates_of(selection: Selection) -> list[tuple[float, TuningCandidate]]:

@@ -41,9 +41,9 @@ class Option(NamedTuple):
         of_call, of_product = self.winners
         least, config = self.ranked[0]
         time = (self.layout.time + least) * COPY_MARGIN**self.layout.optional
+        of_both = of_product if self.layout.measured else None
         for _, each in self.ranked:
-            of_copies = of_product if self.layout.measured else None
-            if each.label == of_copies or TuningCandidate(each, self.layout.copied).label == of_call:
+            if each.label == of_both or TuningCandidate(each, self.layout.copied).label == of_call:
                 return 0.0, each
             config = each if each.label == of_product else config
         return time, config

@@ -67,6 +67,8 @@ CASES = {
     "MN-major bytes": (e4m3, e4m3, f32, "tcgen05.m128n128k32.f32.e4m3", (128, 128, 32), {"turned": (True, True)}),
     "two types": (e4m3, e5m2, f32, "tcgen05.m128n104k32.f32.e4m3.e5m2", (128, 104, 128), {}),
     "tf32": (tf32, tf32, f32, "tcgen05.m64n8k8.f32.tf32", (64, 8, 32), {}),
+    "f16 accumulators": (e4m3, e5m2, f16, "tcgen05.m128n40k32.f16.e4m3.e5m2", (128, 40, 128), {}),
+    "f16 accumulators, 64 rows": (f16, f16, f16, "tcgen05.m64n24k16.f16.f16", (64, 24, 64), {}),
     "integers": (s8, u8, s32, "tcgen05.m128n32k32.s32.s8.u8", (128, 32, 128), {}),
 }  # fmt: skip
 
@@ -77,7 +79,7 @@ def test_products(case, rng):
     a_type, b_type, sums, atom, (m, n, k), options = CASES[case]
     low = 0 if u8 in (a_type, b_type) else -4
     a, b = (rng.integers(low, 5, size).astype(DTYPES[t]) for t, size in ((a_type, (m, k)), (b_type, (n, k))))
-    c = np.full((m, n), 99, np.float32 if sums is f32 else np.int32)
+    c = np.full((m, n), 99, {f32: np.float32, f16: np.float16, s32: np.int32}[sums])
     types = {"a_type": a_type, "b_type": b_type, "sums": sums}
     report = pd.emulate(multiply, 1, 128, a, b, c, **types, atom=atom, shape=(m, n, k), **options)
     assert report.findings == []
@@ -107,6 +109,30 @@ def scaled(a: ptr[u8], b: ptr[u8], a_factors: ptr[u8], b_factors: ptr[u8], c: pt
         store(c, accumulators, done, n)
 
 
+@pd.kernel(arch="sm_100a", reqntid=128, cluster=2)
+def scaled_pair(a: ptr[u8], b: ptr[u8], a_factors: ptr[u8], b_factors: ptr[u8], c: ptr[f32], *, atom, n, factors, k):
+    """Multiply A (256, k bytes) by B (n, k bytes) with block scales, half of the rows of each in a block of a pair."""
+    rank = pd.special("%cluster_ctarank")
+    tiles = [pd.dynamic_shared(u8, lines_layout(extent, k, 8, 128, False), align=1024) for extent in (128, n // 2)]
+    sizes = 128 * factors, -(-n // 128) * 128 * factors
+    scales = [pd.dynamic_shared(u8, (size,), align=128) for size in sizes]
+    done = pd.Ring(1, producers=1, consumers=128, tensor_memory=True, pair=True)
+    for tile, source, extent in zip(tiles, (a, b), (128, n // 2), strict=True):
+        fill(tile, source + rank * (extent * k), extent, k)
+    for array, source in zip(scales, (a_factors + rank * sizes[0], b_factors), strict=True):
+        for i in pd.range(pd.tid.x, array.layout.size, 128):
+            array[i] = source[i]
+    pd.ptx.fence.proxy.async_.shared__cta()
+    with pd.tensor_memory(512, pair=True) as memory:
+        mma = pd.TensorMemoryMma(memory, atom, *tiles, a_scales=scales[0], b_scales=scales[1])
+        accumulators = mma.accumulators()
+        with pd.warp(0), pd.elect(), pd.if_(rank == 0):
+            done.acquire()
+            mma(accumulators, accumulate=False)
+            done.commit(after_mma=True)
+        store(c + rank * (128 * n), accumulators, done, n)
+
+
 SCALED = {
     "nvfp4": ("tcgen05.m128n64k64.f32.e2m1.block16.ue4m3", 64, 128),
     "nvfp4, 256 columns": ("tcgen05.m128n256k64.f32.e2m1.block16.ue4m3", 256, 128),
@@ -122,17 +148,24 @@ def numbers(octets, name):
     return values("e2m1")[np.stack([octets & 15, octets >> 4], axis=-1).reshape(len(octets), -1)]
 
 
-@pytest.mark.cases(2)
-@pytest.mark.parametrize("case", SCALED)
+SCALED_PAIRS = {
+    "nvfp4 of a pair": ("tcgen05.m256n64k64.f32.e2m1.block16.ue4m3", 64, 128),
+    "mxfp8 of a pair": ("tcgen05.m256n160k32.f32.e4m3.block32.ue8m0", 160, 128),
+}
+
+
+@pytest.mark.cases(3)
+@pytest.mark.parametrize("case", [*SCALED, *SCALED_PAIRS])
 def test_block_scales(case, rng):
-    atom, n, columns = SCALED[case]
+    atom, n, columns = (SCALED | SCALED_PAIRS)[case]
+    m = 256 if case in SCALED_PAIRS else 128
     names = [word for word in atom.split(".") if word[:2] in ("e2", "e4", "e5")]
     *_, block, scale = atom.split(".")
     packed = 2 if names[0] == "e2m1" else 1
     factors = columns * packed // int(block.removeprefix("block"))
     low, high = (122, 132) if scale == "ue8m0" else (0x20, 0x60)
     octets, scales, placed = [], [], []
-    for rows, name in ((128, names[0]), (n, names[-1])):
+    for rows, name in ((m, names[0]), (n, names[-1])):
         fields = rng.integers(0, 256, (rows, columns), np.uint8)
         octets.append(fields if name == "e2m1" else fields & 0xBF)
         layout = scale_layout(-(-rows // 128) * 128, factors)
@@ -140,8 +173,12 @@ def test_block_scales(case, rng):
         placed.append(np.zeros(layout.size, np.uint8))
         row, factor = np.indices((rows, factors))
         placed[-1][layout(row, factor)] = scales[-1]
-    c = np.full((128, n), np.nan, np.float32)
-    report = pd.emulate(scaled, 1, 128, *octets, *placed, c, atom=atom, shape=(128, n, factors), columns=columns)
+    c = np.full((m, n), np.nan, np.float32)
+    arguments = (*octets, *placed, c)
+    if case in SCALED_PAIRS:
+        report = pd.emulate(scaled_pair, 2, 128, *arguments, atom=atom, n=n, factors=factors, k=columns)
+    else:
+        report = pd.emulate(scaled, 1, 128, *arguments, atom=atom, shape=(m, n, factors), columns=columns)
     assert report.findings == []
     a, b = (
         numbers(x, name) * scales_of_bytes(scale)[s].repeat(columns * packed // factors, axis=1)
@@ -180,21 +217,22 @@ def test_a_is_stored_to_tensor_memory(rng):
 
 
 @pd.kernel(arch="sm_100a", reqntid=128)
-def doubled(x: ptr[f32], *, rows, columns, first):
+def doubled(x: ptr[type], *, type, rows, columns, first):
     """Store a matrix to tensor memory, load the columns from `first` on, and double them in global memory."""
     with pd.tensor_memory(32) as memory:
-        matrix = memory.matrix(f32, rows, columns)
+        matrix = memory.matrix(type, rows, columns)
         matrix.store([x[row * columns + column] for row, column in matrix.coordinates()])
         held = matrix.load(first)
         for register, (row, column) in zip(held.registers, held.coordinates(), strict=True):
             x[row * columns + column] = register * 2
 
 
+@pytest.mark.parametrize("type", [f32, f16], ids=str)
 @pytest.mark.parametrize(("rows", "columns", "first"), [(128, 7, 2), (64, 24, 8)])
-def test_stores_are_loaded_at_their_coordinates(rows, columns, first, rng):
-    x = rng.standard_normal((rows, columns)).astype(np.float32)
+def test_stores_are_loaded_at_their_coordinates(rows, columns, first, type, rng):
+    x = rng.standard_normal((rows, columns)).astype(np.float32 if type is f32 else np.float16)
     expected = np.hstack([x[:, :first], 2 * x[:, first:]])
-    assert pd.emulate(doubled, 1, 128, x, rows=rows, columns=columns, first=first).findings == []
+    assert pd.emulate(doubled, 1, 128, x, type=type, rows=rows, columns=columns, first=first).findings == []
     np.testing.assert_array_equal(x, expected)
 
 

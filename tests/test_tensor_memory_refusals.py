@@ -19,7 +19,7 @@ TYPES = (
 ATOMS = {
     "tcgen05.f16": ("", "write tcgen05.SHAPE.ACCUMULATOR.INPUT, such as tcgen05.m128n256k16.f32.bf16"),
     "tcgen05.m96n64k16.f32.f16": (": M is 96", "M is 64 or 128, or 256 for a CTA pair"),
-    "tcgen05.m64n64k64.f32.e2m1.block16.ue4m3": (": M is 64", "M is 128"),
+    "tcgen05.m64n64k64.f32.e2m1.block16.ue4m3": (": M is 64", "M is 128, or 256 for a CTA pair"),
     "tcgen05.m128n12k16.f32.f16": (": N is 12", "N is a multiple of 8, up to 256"),
     "tcgen05.m256n24k16.f32.f16": (": N is 24", "N is a multiple of 16, up to 256"),
     "tcgen05.m256n48k32.s32.s8": (": N is 48", "N is a multiple of 32, up to 256"),
@@ -305,9 +305,9 @@ MATRICES = {
         with_memory(lambda memory: memory.matrix(f32, 128, 256, stages=3)),
         "3 matrices of 128x256 take 768 columns of tensor memory; 128 of 128 are left", "use a smaller tile",
     ),
-    "f16": (
-        with_memory(lambda memory: memory.matrix(f16, 128, 64)), "a matrix of f16 in tensor memory",
-        "its elements have 32 bits: f32, s32, u32 or b32",
+    "bf16": (
+        with_memory(lambda memory: memory.matrix(bf16, 128, 64)), "a matrix of bf16 in tensor memory",
+        "its elements are f16, or have 32 bits",
     ),
     "96 rows": (
         with_memory(lambda memory: memory.matrix(f32, 96, 64)), "a matrix of 96 rows in tensor memory",
@@ -384,12 +384,7 @@ PRODUCTS = {
     ),
     "a wgmma": (
         product("wgmma.m64n64k16.f32.f16"),
-        "pd.TensorMemoryMma takes a tcgen05 atom with accumulators of 32 bits; found wgmma.m64n64k16.f32.f16",
-        "such as tcgen05.m128n256k16.f32.bf16",
-    ),
-    "f16 accumulators": (
-        product("tcgen05.m128n64k16.f16.f16"),
-        "pd.TensorMemoryMma takes a tcgen05 atom with accumulators of 32 bits; found tcgen05.m128n64k16.f16.f16",
+        "pd.TensorMemoryMma takes a tcgen05 atom; found wgmma.m64n64k16.f32.f16",
         "such as tcgen05.m128n256k16.f32.bf16",
     ),
     "a pair": (

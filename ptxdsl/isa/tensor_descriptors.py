@@ -65,13 +65,19 @@ class InstructionFields(NamedTuple):
     k_bytes: int = K_BYTES
 
     @property
+    def k(self) -> int:
+        return 8 * self.b_bytes // self.btype.bits
+
+    @property
     def b_bytes(self) -> int:
         """The bytes of K of a column of B: a sparse A stores one of two elements."""
         return self.k_bytes << self.sparse
 
 
 @cache
-def instruction(kind: str, ctas: int, bits: int, weight_stationary: bool, sparse: bool) -> InstructionFields:
+def instruction(
+    kind: str, ctas: int, bits: int, weight_stationary: bool = False, sparse: bool = False
+) -> InstructionFields:
     """Decode and check the instruction descriptor of a product without block scales. Raises InvalidDescriptor."""
     where = f"{kind} of cta_group::{ctas}"
     if bits >> 30 and not weight_stationary:

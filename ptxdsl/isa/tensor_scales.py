@@ -51,7 +51,7 @@ class ScaleFields(NamedTuple):
 
 @cache
 def scaled_instruction(
-    kind: str, size: str | None, ctas: int, bits: int, sparse: bool
+    kind: str, size: str | None, ctas: int, bits: int, sparse: bool = False
 ) -> tuple[InstructionFields, ScaleFields]:
     """Decode and check the instruction descriptor of a product with block scales. Raises InvalidDescriptor."""
     wide = kind == "kind::mxf8f6f4"

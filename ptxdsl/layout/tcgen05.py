@@ -171,9 +171,9 @@ def _product(name: str, types: tuple[str, str, str], scales: ScaleFormat | None,
 
 
 def _check_shape(name: str, product: TensorMemoryKind, m: int, n: int) -> None:
-    rows = (SCALE_BLOCK_ROWS,) if product.scales else TCGEN05_M
+    rows = TCGEN05_M[product.scales != () :]  # scaled products have no M = 64
     if m not in rows:
-        known = f"M is {SCALE_BLOCK_ROWS}" if product.scales else "M is 64 or 128, or 256 for a CTA pair"
+        known = f"M is {'128' if product.scales else '64 or 128'}, or 256 for a CTA pair"
         raise refusal(f"there is no MMA atom {name!r}: M is {m}", known)
     pair = m == PAIR_M
     wide = product.kind == "i8" and (pair or n > 32)

@@ -13,12 +13,12 @@ from ptxdsl.trace.arrays import shared
 from ptxdsl.trace.builder import Builder, current, refuse
 from ptxdsl.trace.control import Block, if_
 from ptxdsl.trace.instruction import Scalar, emit, shown
-from ptxdsl.trace.operators import operate, steps
+from ptxdsl.trace.operators import cast, operate, steps
 from ptxdsl.trace.ring import check_pair, synchronise
 from ptxdsl.trace.roles import WARP, Role, uniform_index
 from ptxdsl.trace.staged_operand import stage_number
 from ptxdsl.trace.value import laneid, make_value
-from ptxdsl.types import Type, b32, u32
+from ptxdsl.types import Type, b32, f16, u16, u32
 
 LEAST_COLUMNS, MOST_COLUMNS = 32, 512
 ROWS = 128  # lanes of tensor memory
@@ -117,9 +117,9 @@ class tensor_memory(Block):
 
     @public
     def matrix(self, type: Type, rows: int, columns: int, *, stages: int = 1) -> TensorMatrix:
-        """Take columns for `stages` matrices of `type`, f32, s32 or another type of 32 bits, in 64 or 128 rows."""
-        if type.bits != 32:
-            refuse(f"a matrix of {type} in tensor memory", "its elements have 32 bits: f32, s32, u32 or b32")
+        """Take columns for `stages` matrices of `type`, f16 or one of 32 bits, in 64 or 128 rows."""
+        if type.bits != 32 and type is not f16:
+            refuse(f"a matrix of {type} in tensor memory", "its elements are f16, or have 32 bits")
         if rows not in (QUAD_ROWS, ROWS):
             refuse(f"a matrix of {rows} rows in tensor memory", f"it has {QUAD_ROWS} or {ROWS} rows")
         for name, count in (("columns", columns), ("stages", stages)):
@@ -136,7 +136,7 @@ class tensor_memory(Block):
 
 @public_class
 class TensorMatrix:
-    """Matrices (rows, columns) of 32-bit elements in tensor memory, one for each of `stages` stages.
+    """Matrices (rows, columns) in tensor memory, an element in each cell of 32 bits, one for each of `stages` stages.
 
     With 128 rows, row i is in lane i; with 64 rows, each warp of a warpgroup reaches 16 of them. Columns of the matrix
     are columns of tensor memory. `matrix[stage]`, of a number or a slot of a ring, is one stage.
@@ -175,9 +175,12 @@ class TensorMatrix:
             with steps():
                 address = _added(quarter, column)
             text = f"tcgen05.ld.sync.aligned.{shape}.x{repeats}.b32"
-            ((loaded, _),) = emit(text, (address,), type=self.type)
-            registers += make_value(loaded if each > 1 else (loaded,), self.type)
+            held = self.type if self.type.bits == 32 else b32
+            ((loaded, _),) = emit(text, (address,), type=held)
+            registers += make_value(loaded if each > 1 else (loaded,), held)
         emit("tcgen05.wait::ld.sync.aligned")
+        if self.type is f16:  # the lower half of a cell
+            registers = [register.bitcast(u32).to(u16).bitcast(f16) for register in registers]
         return LoadedAccumulators(self.type, (self.shape[0], count), registers, first)
 
     @public
@@ -194,7 +197,9 @@ class TensorMatrix:
         for column, repeats, each in _parts(self.shape[0], first, count):
             with steps():
                 address = _added(quarter, column)
-            values = list(registers[done : done + each])
+            values: list[Any] = list(registers[done : done + each])
+            if self.type is f16:
+                values = [cast(value, f16).bitcast(u16).to(u32) for value in values]
             emit(f"tcgen05.st.sync.aligned.{self._shape_of()}.x{repeats}.b32", (address, values))
             done += each
         emit("tcgen05.wait::st.sync.aligned")

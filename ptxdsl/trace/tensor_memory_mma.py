@@ -13,17 +13,16 @@ from ptxdsl.trace.memory import ArrayView
 from ptxdsl.trace.operators import cast, operate, steps
 from ptxdsl.trace.staged_operand import UNIT, StagedOperand, stage_number, staged_operand
 from ptxdsl.trace.tensor_memory import TensorMatrix, tensor_memory
-from ptxdsl.types import b32, f32, s32, u64
+from ptxdsl.types import b32, f16, f32, s32, u64
 
 atoms: Any = Late("ptxdsl.layout.atoms")
 tcgen05: Any = Late("ptxdsl.layout.tcgen05")
 operands: Any = Late("ptxdsl.layout.shared_operand")
 descriptors: Any = Late("ptxdsl.layout.descriptors")
 
-ACCUMULATORS = {"f32": f32, "s32": s32}
+ACCUMULATORS = {"f32": f32, "f16": f16, "s32": s32}
 FACTORS = 4  # block scales of a row in a column of tensor memory
 SCALE_ROWS, SCALE_COLUMNS, SCALE_BYTES = 128, 4, 512  # a block of scales: its rows, and what it takes
-COPY_SCALES = "tcgen05.cp.cta_group::1.32x128b.warpx4"
 GROUP_BYTES = 128  # of eight rows of 16 bytes
 
 
@@ -54,7 +53,8 @@ class ScaleOperand:
                 for block in range(self.blocks):
                     column = (group * self.blocks + block) * SCALE_COLUMNS
                     address = operate("add.u32", target.address, column, type=b32) if column else target.address
-                    emit(COPY_SCALES, (address, base + (block * self.groups + group) * units))
+                    source = base + (block * self.groups + group) * units
+                    emit(f"tcgen05.cp.cta_group::{self.columns.memory.ctas}.32x128b.warpx4", (address, source))
                     if block == 0:
                         addresses.append(address)
         return addresses
@@ -84,6 +84,7 @@ class TensorMemoryMma:
     An atom with block scales, such as tcgen05.m128n128k64.f32.e2m1.block16.ue4m3, takes `a_scales` and `b_scales`:
     arrays in shared memory with the stages of `a` and `b`, each in the order of `ptxdsl.layout.scale_layout`. A call
     copies the scales of its stage to tensor memory. A stage of elements that share bytes is an array of (rows, bytes).
+    In a pair, each block has the scales of its rows of A, and those of all N columns of B.
 
     Raises LayoutError for an atom that does not exist or if no descriptor expresses a layout, and TraceError for
     operands that do not fit.
@@ -107,9 +108,9 @@ class TensorMemoryMma:
                 "allocate it: `with pd.tensor_memory(256) as memory:`",
             )
         self.memory, self.atom = memory, atoms.mma_atom(atom)
-        if self.atom.instruction != "tcgen05" or self.atom.types[0] not in ACCUMULATORS:
+        if self.atom.instruction != "tcgen05":
             refuse(
-                f"pd.TensorMemoryMma takes a tcgen05 atom with accumulators of 32 bits; found {self.atom}",
+                f"pd.TensorMemoryMma takes a tcgen05 atom; found {self.atom}",
                 f"such as {tcgen05.EXAMPLE}",
             )
         if self.atom.ctas != memory.ctas:
@@ -207,7 +208,8 @@ class TensorMemoryMma:
                 f"stages have a K of {self.k}; four scales of {self.atom} cover {group}",
                 f"make K a multiple of {group}",
             )
-        sides = ("a", a_scales, self._a, self.atom.shape[0]), ("b", b_scales, self._b, self.atom.shape[1])
+        m, n = self._shape
+        sides = ("a", a_scales, self._a, m), ("b", b_scales, self._b, n)
         return [self._scale_operand(*side) for side in sides]
 
     def _scale_operand(self, name: str, array: Any, operand: Any, rows: int) -> ScaleOperand:

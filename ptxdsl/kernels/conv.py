@@ -51,16 +51,27 @@ def conv2d_kernel(p: conv2d_parameters(traits), *, traits: WarpTraits = USUAL) -
 
 @pd.kernel(reqntid=lambda traits: traits.threads, cluster=lambda traits: traits.schedule.cluster)
 def warpgroup_conv2d_kernel(p: tensor_conv2d_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
-    """Compute a convolution with wgmma, as `warpgroup_gemm_kernel`. One thread loads columns of pixels, and the
-    filters."""
+    """Compute a convolution with wgmma. One thread loads columns of pixels, and the filters."""
+    multiply_windows(p, traits, (p.x, p.w), (p.x, p.w), WindowCopies)
+
+
+def multiply_windows(
+    p: Any,
+    traits: WarpgroupTraits,
+    maps: tuple[Any, Any],
+    operands: tuple[Any, Any],
+    copies: type[WindowCopies | FilterGradientCopies],
+) -> None:
+    """Multiply as `warpgroup_gemm_kernel`. `maps` are the tensor maps of A and B, `operands` the views that tiles of
+    `copies` are loaded from."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    products = window_products(p, traits, p.x, p.w)
+    products = window_products(p, traits, *operands)
     context = memory.context(products, p.schedule)
-    await_prerequisites(p.x, p.w, *([p.out] if traits.operands.out_boxes else []))
+    await_prerequisites(*maps, *([p.out] if traits.operands.out_boxes else []))
     copying, multiplying = tiling.role_registers
     with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        load_windows(ring, WindowCopies(traits, memory, p.geometry), traits.schedule.walk(context))
+        load_windows(ring, copies(traits, memory, p.geometry), traits.schedule.walk(context))
     with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
         mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
         walk = consumer_walk(traits, traits.schedule.walk(context), ring, epilogue, consumer)

@@ -15,14 +15,10 @@ from ptxdsl.kernels.call.call import launch
 from ptxdsl.kernels.call.convolutions.gradients import DgradCall, WgradCall
 from ptxdsl.kernels.call.elsewhere import public_convolution
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.conv import CONVOLUTIONS, load_windows
-from ptxdsl.kernels.gemm import HOPPER, compute_tiles, multiply_tiles
-from ptxdsl.kernels.sm90.epilogue import warpgroup_epilogue
+from ptxdsl.kernels.conv import CONVOLUTIONS, multiply_windows
+from ptxdsl.kernels.gemm import HOPPER
 from ptxdsl.kernels.sm90.loads import TensorView
-from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
-from ptxdsl.kernels.sm90.mma import warpgroup_mma
-from ptxdsl.kernels.sm90.order import consumer_walk
-from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters, window_products
+from ptxdsl.kernels.sm90.parameters import tensor_wgrad_parameters
 from ptxdsl.kernels.sm90.pixels import FilterGradientCopies
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 
@@ -31,18 +27,7 @@ from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 def wgrad_kernel(p: tensor_wgrad_parameters(traits), *, traits: WarpgroupTraits = HOPPER) -> None:
     """Compute the filter gradient. One thread loads pixels of the output's gradient, and columns of pixels of the
     images."""
-    memory, tiling = SharedTiles(traits), traits.tiling
-    ring = tile_ring(traits)
-    products = window_products(p, traits, TensorView(p.dy), p.x)
-    context = memory.context(products, p.schedule)
-    await_prerequisites(p.dy, p.x, *([p.out] if traits.operands.out_boxes else []))
-    copying, multiplying = tiling.role_registers
-    with pd.warpgroup(tiling.producer, registers=copying), pd.warp(tiling.copying_warp), pd.elect():
-        load_windows(ring, FilterGradientCopies(traits, memory, p.geometry), traits.schedule.walk(context))
-    with pd.warpgroup(*range(tiling.consumers), registers=multiplying) as consumer:
-        mma, epilogue = warpgroup_mma(traits, memory, consumer.index), warpgroup_epilogue(traits, memory, consumer)
-        walk = consumer_walk(traits, traits.schedule.walk(context), ring, epilogue, consumer)
-        compute_tiles(ring, mma, epilogue, walk, multiply_tiles)
+    multiply_windows(p, traits, (p.dy, p.x), (TensorView(p.dy), p.x), FilterGradientCopies)
 
 
 @public_convolution

@@ -187,10 +187,6 @@ def differentiate_keys(
             with pd.if_(partial):
                 for row in rows:
                     hide(row, *tile.limits(row, number))
-        if dq:
-            with pd.if_(tile.first + KEY_TILE.keys > tile.n):
-                for row in rows:
-                    tile.hide_missing(row)
         weigh(rows, of_columns(statistics, slot.index, 0, rows), p.scale)
         wo(dv, scores.as_a(traits.dtype), slot)
         wo.wait(1)
@@ -273,8 +269,8 @@ def attention_backward(
     lse (B, H, M): what `attention` returned with return_lse=True, contiguous float32.
     q_offsets, k_offsets: those of `attention_varlen`, whose gradients are computed then: all arrays are packed.
     causal, window, scale, softcap: those of the call of `attention`.
-    deterministic: if false, blocks add to dq in any order, by atomic additions in float32: fewer products, and memory
-        of twice the size of q.
+    deterministic: if false, and D is 128, blocks add to dq in any order, by atomic additions in float32: fewer
+        products, which is faster for long sequences, and memory of twice the size of q.
 
     dq, dk and dv have the shapes of q, k and v and are row-major; rows outside of all packed sequences are not written.
     Heads of q that share a head of k and v add their gradients in order. Raises LaunchError for arrays that do not fit

@@ -8,7 +8,6 @@ from typing import Any
 
 import ptxdsl as pd
 from ptxdsl import f32, ptr, u32
-from ptxdsl.kernels.flash.softmax import hide
 from ptxdsl.kernels.flash.tile import find_sequence, sequence_rows
 from ptxdsl.kernels.flash.traits import AttentionConfig, AttentionTraits
 from ptxdsl.types import Type, bf16, s32, s64
@@ -118,8 +117,3 @@ class KeyTile:
         query = row.index.to(s32) + self.first - self.shift - origin  # the one that is aligned with the key
         left, right = self.traits.is_bounded
         return query - self.window[1] if right else None, query + self.window[0] if left else None
-
-    def hide_missing(self, row: Any) -> None:
-        """Set the scores of a row to -inf if its key is past the end of the sequence."""
-        is_key = row.index.to(s32) + self.first < self.n
-        hide(row, None, pd.select(is_key, pd.cast(self.traits.config.queries, s32), -1))

@@ -29,6 +29,7 @@ from ptxdsl.kernels.flash.traits import WARPGROUP
 from ptxdsl.types import f32
 
 HEADS = (64, 128)
+ADDED_HEAD = 128  # columns of the heads whose dq may be added; with 64, that is slower
 
 
 def run_backward(
@@ -67,7 +68,7 @@ def run_backward(
     packed: dict[str, Any] = {x.name: x.owner for x in problem.offsets or ()}
     traits, of_keys = (
         BackwardTraits(problem.q.type, head, head, config, bounds, cap > 0, bool(packed), adds_dq=adds_dq)
-        for config, adds_dq in ((QUERY_TILE, False), (KEY_TILE, not is_deterministic))
+        for config, adds_dq in ((QUERY_TILE, False), (KEY_TILE, head == ADDED_HEAD and not is_deterministic))
     )
     _write_statistics(kernels[0], problem, traits, (output, gradient, sums), (lse2, delta))
     shared: dict[str, Any] = {

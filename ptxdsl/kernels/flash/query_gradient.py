@@ -25,21 +25,19 @@ DEFAULT = BackwardTraits(config=KEY_TILE, adds_dq=True)
 class QueryGradient:
     """The gradient of q that a consumer warpgroup adds to memory, for one tile of keys after another.
 
-    `p.sums` are float32, as many rows as the statistics have, each tile of 64 rows and 64 columns in the order of the
-    accumulators: registers 4j to 4j + 3 of a thread are neighbours. With 128 columns, a warpgroup computes 64 of them,
-    and reads the gradients of the scores of both; with 64, it computes the part of its own keys.
+    Each warpgroup computes 64 of the 128 columns, from the gradients of the scores of both. `p.sums` are float32, as
+    many rows as the statistics have, each tile of 64 rows and 64 columns in the order of the accumulators: registers 4j
+    to 4j + 3 of a thread are neighbours.
     """
 
     def __init__(self, p: Any, tile: KeyTile, keys: Any, shifted: Any, index: Any) -> None:
         self.p, self.tile, self.shifted, self.buffer = p, tile, shifted, pd.var(u32, 0)
-        self.row, head = index * ROWS, tile.traits.head
-        rows = tile_layout(head, BOX, 16)
-        first = 0 if head > BOX else self.row * BOX
-        a = pd.view(shifted.address() + first, stacked(rows, BUFFERS, KEY_TILE.keys * BOX))
-        b = pd.view(keys.address() + index * (head * BOX), rows)
-        self.mma = pd.WarpgroupMma(tile.traits.wgmma(BOX), a, b, a_transposed=True, b_transposed=True)
+        self.row = index * ROWS
+        columns = pd.view(keys.address() + index * (KEY_TILE.keys * BOX), tile_layout(KEY_TILE.keys, BOX, 16))
+        self.mma = pd.WarpgroupMma(tile.traits.wgmma(BOX), shifted, columns, a_transposed=True, b_transposed=True)
         self.accumulators = self.mma.accumulators()
-        self.offset = pd.tid.x % WARPGROUP * VECTOR + (self.row * BOX if head > BOX else 0)
+        first = pd.warpid % (WARPGROUP // WARP) * STEP + pd.laneid // 4 + self.row  # row of this thread, and 8 on
+        self.is_key = [(first + i * 8).to(s32) + tile.first < tile.n for i in range(2)]
 
     @staticmethod
     def shared(traits: BackwardTraits) -> Any:
@@ -48,9 +46,13 @@ class QueryGradient:
         return pd.dynamic_shared(traits.dtype, layout, align=1024, name="shifted")
 
     def begin(self, words: Any) -> None:
-        """Begin to multiply the gradients of the scores, which are `words` in registers, by the keys."""
+        """Begin to multiply the gradients of the scores, which are `words` in registers, by the keys.
+
+        Rows past the last key have arbitrary gradients, which are replaced by 0.
+        """
         rows = pd.view(self.shifted.address(self.buffer, 0, 0), tile_layout(KEY_TILE.keys, BOX, 16))
-        stage_words(words, rows, self.row + pd.warpid % (WARPGROUP // WARP) * STEP)
+        kept = [[pd.select(self.is_key[i % 2], word, 0) for i, word in enumerate(step)] for step in words]
+        stage_words(kept, rows, self.row + pd.warpid % (WARPGROUP // WARP) * STEP)
         pd.ptx.fence.proxy.async_.shared__cta()
         self.meet()
         self.mma(self.accumulators, self.buffer, 0, accumulate=False)
@@ -59,8 +61,9 @@ class QueryGradient:
         """Wait for the product, and add it to the rows of a tile of queries."""
         self.buffer.set(self.buffer ^ 1)
         self.mma.wait(0)
-        row = statistic(self.p, self.tile, head, (number * KEY_TILE.queries).to(u32))
-        target = self.p.sums + (row.to(s64) * self.tile.traits.head + self.offset.to(s64))
+        row = statistic(self.p, self.tile, head, (number * KEY_TILE.queries).to(u32)).to(s64)
+        offset_ = (self.row * BOX + pd.tid.x % WARPGROUP * VECTOR).to(s64)
+        target = self.p.sums + (row * self.tile.traits.head + offset_)
         for first in range(0, len(self.accumulators.registers), VECTOR):
             values = self.accumulators.registers[first : first + VECTOR]
             pd.ptx.red.global_.add.v4.f32(target + first * WARPGROUP, values)

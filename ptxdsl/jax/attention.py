@@ -22,7 +22,8 @@ UNBOUNDED = -1  # a side of the window without a bound, as a number
 
 def _problem(q: Any, k: Any, v: Any) -> AttentionProblem:
     """Check the shapes and types of arrays without memory."""
-    return problem_of(*(DeviceBuffer(0, x.shape, np.dtype(x.dtype), 0) for x in (q, k, v)))
+    of_q, of_k, of_v = (DeviceBuffer(0, x.shape, np.dtype(x.dtype), 0) for x in (q, k, v))
+    return problem_of(of_q, of_k, of_v)
 
 
 def _window(left: int, right: int) -> tuple[int | None, int | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ptxdsl.cached import cached_property
 from ptxdsl.kernels.call.paths.kernel import unmappable
@@ -41,7 +41,7 @@ class Selection:
 
     problem: GemmProblem
     choice: Choice
-    paths: Sequence[Path] = tuple(PATHS)
+    paths: Sequence[Path] = field(default_factory=lambda: PATHS)
     all_operands: Operands | None = None
 
     @property

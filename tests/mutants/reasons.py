@@ -199,6 +199,13 @@ OF_KERNELS = (
     ),
     (
         r"latent\.py",
+        r"wgmma\.commit_group",
+        r"removed",
+        "the product joins the group of the next one, for which the same wait waits",
+        r"^attention, MLA",
+    ),
+    (
+        r"latent\.py",
         r"bar\.sync 0;",
         r"removed|behind ld\.global",
         "the thread that initialises these mbarriers begins the copies that all others wait for first",

@@ -382,12 +382,12 @@ def gradients_of_attention() -> None:
 
 
 def latent_attention() -> None:
-    """A block that visits three tiles of keys, the first masked, in pages of half a tile: each ring is filled twice."""
+    """A block that visits five tiles of keys, the first masked, in pages of half a tile: each ring is filled twice."""
     rng = np.random.default_rng(5)
-    q, pages = (whole(*shape, seed=seed, dtype=BF16) for seed, shape in enumerate(((1, 16, 576), (6, 32, 1, 576))))
-    table = rng.permutation(6)[None].astype(np.int32)
+    q, pages = (whole(*shape, seed=seed, dtype=BF16) for seed, shape in enumerate(((1, 16, 576), (10, 32, 1, 576))))
+    table = rng.permutation(10)[None].astype(np.int32)
     with patch.object(decode, "PROCESSORS", 1):
-        attention_decode_mla(q, pages, table, np.array([170], np.int32))
+        attention_decode_mla(q, pages, table, np.array([300], np.int32))
 
 
 LONGEST = (

@@ -73,9 +73,12 @@ def check(where, rng, shape, heads, n, dtype=BF16, deterministic=True, **options
         np.testing.assert_array_equal(where.values(x), where.values(y))
 
 
+HEAVY = ("causal", "window", "atomic additions", "long")
+
+
 @pytest.mark.cases(1)
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(x, marks=[pytest.mark.exhaustive] * (x in HEAVY)) for x in CASES])
 def test_gradients(name, case, rng):
     shape, heads, n, options = CASES[case]
     check(machine(name), rng, shape, heads, n, **options)

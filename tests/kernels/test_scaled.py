@@ -528,7 +528,7 @@ REFUSED = {
     ),
     "scales of columns with gaps": (
         lambda: scaled_gemm(A, B, np.ones((64, 1), np.float32), np.ones((1, 256), np.float32)[:, ::2]),
-        "`scale_b` has strides of (256, 2) elements; scales of columns lie side by side",
+        "`scale_b` has strides of (256, 2) elements; scales of columns are contiguous",
         "make a contiguous copy of it",
     ),
     "scales of gathered rows behind each other": (
@@ -536,7 +536,7 @@ REFUSED = {
             A, B[None], ROWS, np.ones((2, 64), np.float32).T, np.ones((1, 2, 1), np.float32),
             rows=np.zeros(64, np.int32),
         ),
-        "`rows` gathers rows of `scale_a`, which has strides of (1, 64) elements: they do not lie without gaps",
+        "`rows` gathers rows of `scale_a`, which has strides of (1, 64) elements: they are not contiguous",
         "make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
     ),
     "scattered rows of no output": (
@@ -588,7 +588,7 @@ REFUSED = {
             A, B, np.ones((64, 2), np.float32)[:, :1], np.ones((1, 128), np.float32),
             out=np.zeros((128, 64), np.float32).T,
         ),
-        "`scale_a` has strides of (2, 1) elements; scales of rows, with a column-major `out`, lie side by side",
+        "`scale_a` has strides of (2, 1) elements; scales of rows, with a column-major `out`, are contiguous",
         "make a contiguous copy of it",
     ),
     "a wide tile": (
@@ -597,7 +597,7 @@ REFUSED = {
             config=GemmConfig((128, 224, 128), stages=2, atom="wgmma"),
         ),
         "tile is (128, 224, 128); with scales of blocks its N is 192 at most, or 256, of which each half is multiplied "
-        "alone: a thread has products beside the sums of the tile",
+        "alone: a thread has products next to the accumulators of the tile",
         "take a narrower tile",
     ),
     "a high tile that is swapped": (
@@ -606,7 +606,7 @@ REFUSED = {
             config=GemmConfig((48, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
         "tile is (48, 64, 128), and swap_ab is True; with scales of blocks its M is 32 at most: a thread has the scales "
-        "of a quarter of the rows beside products and sums",
+        "of a quarter of the rows next to products and accumulators",
         "take fewer rows, or leave swap_ab out",
     ),
     "transposed sums of groups": (
@@ -614,7 +614,7 @@ REFUSED = {
             A, B[None], ROWS, np.ones((64, 1), np.float32), np.ones((1, 1, 128), np.float32),
             config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", swap_ab=True),
         ),
-        "`config` has swap_ab=True; scales of rows are multiplied to sums that are not transposed",
+        "`config` has swap_ab=True; scales of rows multiply accumulators that are not transposed",
         "leave swap_ab out, or pass one scale of each tensor",
     ),
     "three warpgroups": (
@@ -622,7 +622,7 @@ REFUSED = {
             A, B, np.ones((64, 2), np.float32), np.ones((2, 1), np.float32),
             config=GemmConfig((192, 64, 128), stages=2, atom="wgmma"),
         ),
-        "tile is (192, 64, 128); with scales its M is 64 or 128: products lie beside sums, for which three warpgroups "
+        "tile is (192, 64, 128); with scales its M is 64 or 128: products are held next to accumulators, for which three warpgroups "
         "have too few registers",
         "take a tile that two warpgroups share",
     ),
@@ -654,7 +654,7 @@ REFUSED = {
             A, B, ONE, ONE, config=GemmConfig((64, 64, 128), stages=2, atom="wgmma", schedule=InterleavedStrips((2, 1)))
         ),
         "`config` has schedule=InterleavedStrips(blocks=(2, 1), width=0, step=0), which takes rows of A as batches in turn; "
-        "those with scales are taken as they lie",
+        "those with scales are read in order",
         "leave schedule out",
     ),
     "no K of groups": (

@@ -309,7 +309,7 @@ REFUSED = {
     ),
     "scales of columns with gaps": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, OF_BLOCKS[0], np.ones((128, 2), np.float32).T),
-        "`scale_b` has strides of (1, 2) elements; scales of columns lie side by side",
+        "`scale_b` has strides of (1, 2) elements; scales of columns are contiguous",
         "make a contiguous copy of it",
     ),
     "the output of one group": (
@@ -341,13 +341,13 @@ REFUSED = {
     ),
     "a wide tile": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, *OF_BLOCKS, config=replace(WIDE, tile=(128, 256, 128))),
-        "tile is (128, 256, 128); with scales along K its N is 192 at most: a thread has products of 128 along K beside "
-        "the sums of the tile",
+        "tile is (128, 256, 128); with scales along K its N is 192 at most: a thread has products of 128 along K next "
+        "to the accumulators of the tile",
         "take a narrower tile",
     ),
     "transposed sums": (
         lambda: scaled_gemm_ragged_k(A, B, ENDS, *OF_BLOCKS, config=replace(LOW, swap_ab=True)),
-        "`config` has swap_ab=True; scales of blocks are multiplied to sums that are not transposed",
+        "`config` has swap_ab=True; scales of blocks multiply accumulators that are not transposed",
         "leave swap_ab out, or pass one scale of each tensor",
     ),
     "an atom": (

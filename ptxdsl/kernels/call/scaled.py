@@ -132,7 +132,7 @@ def _traits_of(problem: GemmProblem, operands: Operands, config: GemmConfig, dev
     if config.tile_schedule.joins_batches:
         raise LaunchError(
             f"`config` has schedule={config.schedule!r}, which takes rows of A as batches in turn; those with "
-            "scales are taken as they lie",
+            "scales are read in order",
             help="leave schedule out",
         )
     if problem.batches is not None:
@@ -164,7 +164,7 @@ def _check_blocks(config: GemmConfig) -> None:
     if config.swap_ab and config.tile[0] > BLOCK_SCALED_SWAPPED:
         raise LaunchError(
             f"tile is {config.tile}, and swap_ab is True; with scales of blocks its M is {BLOCK_SCALED_SWAPPED} at "
-            "most: a thread has the scales of a quarter of the rows beside products and sums",
+            "most: a thread has the scales of a quarter of the rows next to products and accumulators",
             help="take fewer rows, or leave swap_ab out",
         )
 
@@ -184,8 +184,7 @@ class ScaledRaggedCall(RaggedCall):
         is_gathered = groups.index is not None and scaled.scaling is not Scaling.TENSORS
         if is_gathered and scaled.a.array.shape[1] > 1 and strides[1] != 1:
             raise LaunchError(
-                f"`rows` gathers rows of `scale_a`, which has strides of {strides} elements: they do not lie without "
-                "gaps",
+                f"`rows` gathers rows of `scale_a`, which has strides of {strides} elements: they are not contiguous",
                 help="make a contiguous copy of it, or pass scale_a[rows] with a[rows], which copies both",
             )
         return replace(groups, scales=scaled)
@@ -237,7 +236,7 @@ class ScaledRaggedKCall(RaggedKCall):
         if config is not None and config.tile[1] > SCALED_COLUMNS:
             raise LaunchError(
                 f"tile is {config.tile}; with scales along K its N is {SCALED_COLUMNS} at most: a thread has products "
-                "of 128 along K beside the sums of the tile",
+                "of 128 along K next to the accumulators of the tile",
                 help="take a narrower tile",
             )
         return super().plan(config)
@@ -320,7 +319,7 @@ def _check_side_by_side(scales: ArrayArgument, is_turned: bool = False) -> None:
     axis, lines = (-2, "rows, with a column-major `out`,") if is_turned else (-1, "columns")
     if scales.array.size and scales.array.shape[axis] > 1 and scales.array.strides[axis] != 1:
         raise LaunchError(
-            f"`{scales.name}` has strides of {scales.array.strides} elements; scales of {lines} lie side by side",
+            f"`{scales.name}` has strides of {scales.array.strides} elements; scales of {lines} are contiguous",
             help="make a contiguous copy of it",
         )
 
@@ -350,7 +349,7 @@ def _check_groups(config: GemmConfig | None, groups: Groups, narrowed: Scaling |
     scaling = groups.scales.scaling
     if config.swap_ab and scaling is not Scaling.TENSORS:
         raise LaunchError(
-            f"`config` has swap_ab=True; scales of {scaling.value} are multiplied to sums that are not transposed",
+            f"`config` has swap_ab=True; scales of {scaling.value} multiply accumulators that are not transposed",
             help="leave swap_ab out, or pass one scale of each tensor",
         )
     _check_warpgroups(config)
@@ -378,8 +377,8 @@ def _check_warpgroups(config: GemmConfig) -> None:
     shared = "N" if config.swap_ab else "M"
     if config.tile[config.swap_ab] > GROUP_ROWS * IN_TURN:
         raise LaunchError(
-            f"tile is {config.tile}; with scales its {shared} is {GROUP_ROWS} or {GROUP_ROWS * IN_TURN}: products lie "
-            "beside sums, for which three warpgroups have too few registers",
+            f"tile is {config.tile}; with scales its {shared} is {GROUP_ROWS} or {GROUP_ROWS * IN_TURN}: products are "
+            "held next to accumulators, for which three warpgroups have too few registers",
             help="take a tile that two warpgroups share",
         )
 
@@ -389,6 +388,6 @@ def _check_columns(config: GemmConfig) -> None:
     if SCALED_COLUMNS < config.tile[1] != TWO_HALVES:
         raise LaunchError(
             f"tile is {config.tile}; with scales of blocks its N is {SCALED_COLUMNS} at most, or {TWO_HALVES}, of "
-            "which each half is multiplied alone: a thread has products beside the sums of the tile",
+            "which each half is multiplied alone: a thread has products next to the accumulators of the tile",
             help="take a narrower tile",
         )

@@ -17,7 +17,6 @@ from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing, candidates_of_gr
 from ptxdsl.kernels.choose.estimate import estimate
 from ptxdsl.kernels.choose.products import (
     best,
-    choose_groups,
     choose_product,
     ranked_by_warps,
     ranked_groups,
@@ -178,7 +177,7 @@ class TestWinners:
         ranked = ranked_groups(facts, UNMEASURED)
         for _, config in ranked:
             rates = replace(UNMEASURED, winners={class_name(facts, "ragged"): config.label})
-            assert choose_groups(ranked, facts, rates, "ragged") == config
+            assert best(ranked, facts, rates, "ragged") == config
 
     def test_winners_of_another_gpu_do_not_count(self):
         assert rates_of().winners

@@ -31,22 +31,16 @@ def rank(candidates: Iterable[Candidate], facts: Facts, rates: Rates) -> Ranked:
     return [(time, config) for time, _, config in sorted(timed, key=lambda entry: entry[:2])]
 
 
-def winner(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[float, GemmConfig] | None:
-    """Return the measured winner of the shape class, if it is among the candidates. Its time is 0: no estimate
-    outdoes a measurement."""
-    wanted = measured_label(facts, rates, form)
-    return next(((0.0, config) for _, config in ranked if wanted and config.label == wanted), None)
-
-
 def measured_label(facts: Facts, rates: Rates, form: str = "") -> str:
     """Return the label of the measured winner of the shape class, else of the class without an epilogue, else ""."""
     known = [facts, facts.plain] if isinstance(facts, ProductFacts) else [facts]
     return next(filter(None, (rates.winners.get(class_name(each, form)) for each in known)), "")
 
 
-def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> tuple[float, GemmConfig]:
-    """Return the measured winner of the shape class, else the candidate with the least estimate."""
-    return winner(ranked, facts, rates, form) or ranked[0]
+def best(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> GemmConfig:
+    """Return the measured winner of the shape class if it is a candidate, else the one with the least estimate."""
+    wanted = measured_label(facts, rates, form)
+    return next((config for _, config in ranked if wanted and config.label == wanted), ranked[0][1])
 
 
 def ranked_products(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) -> Ranked:
@@ -63,7 +57,7 @@ def choose_product(facts: ProductFacts, rates: Rates, sharing: Sharing = ANY) ->
     ranked = ranked_products(facts, rates, sharing)
     if not ranked:
         return None
-    return best(ranked, facts, rates)[1] if sharing == ANY else ranked[0][1]
+    return best(ranked, facts, rates) if sharing == ANY else ranked[0][1]
 
 
 def ranked_by_warps(facts: ProductFacts, arch: str, rates: Rates, scheduled: bool = False) -> Ranked:
@@ -96,11 +90,6 @@ def ranked_groups(facts: Facts, rates: Rates) -> Ranked:
     """Return the configurations of the sm_90a path, without a schedule, with their estimates, the fastest first."""
     ranked = rank(candidates_of_groups(facts), facts, rates)
     return [(time, specialise(config, schedule=GemmConfig.schedule)) for time, config in ranked]
-
-
-def choose_groups(ranked: Ranked, facts: Facts, rates: Rates, form: str = "") -> GemmConfig:
-    """Return the measured winner of the shape class, else the fastest configuration of all that are ranked."""
-    return best(sorted(ranked, key=lambda entry: entry[0]), facts, rates, form)[1]
 
 
 def usual_tile(facts: ProductFacts, rates: Rates) -> tuple[int, int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
@@ -41,11 +42,11 @@ class Option(NamedTuple):
         of_call, of_product = self.winners
         least, config = self.ranked[0]
         time = (self.layout.time + least) * COPY_MARGIN**self.layout.optional
-        of_both = of_product if self.layout.measured else None
-        for _, each in self.ranked:
-            if each.label == of_both or TuningCandidate(each, self.layout.copied).label == of_call:
+        for _, each in self.ranked if of_call or of_product else ():
+            if each.label == of_product:
+                config, time = each, 0.0 if self.layout.measured else time
+            if of_call and TuningCandidate(each, self.layout.copied).label == of_call:
                 return 0.0, each
-            config = each if each.label == of_product else config
         return time, config
 
 
@@ -63,9 +64,8 @@ def _winners(layout: InputLayout, request: Request) -> tuple[str, str]:
     """Return the labels of the measured winners, "" where there is none or the caller splits K."""
     if request.sharing != ANY:
         return "", ""
-    called = request.facts if layout.copied else layout.facts
-    of_call, of_product = (measured_label(facts, request.rates, request.form) for facts in (called, layout.facts))
-    return of_call, of_product
+    of_product = measured_label(layout.facts, request.rates, request.form)
+    return measured_label(request.facts, request.rates, request.form) if layout.copied else of_product, of_product
 
 
 def select(request: Request, paths: Sequence[Path] = PATHS) -> tuple[GemmConfig, str]:
@@ -75,8 +75,9 @@ def select(request: Request, paths: Sequence[Path] = PATHS) -> tuple[GemmConfig,
     if not known:
         cause, help = next(refusal for path in reversed(paths) if (refusal := path.refusal(request)))
         raise LaunchError(cause, help=help or None)
-    fastest = min(known, key=lambda option: option.best[0])
-    return fastest.best[1], fastest.layout.copied
+    bests = [(*option.best, option.layout.copied) for option in known]
+    _, config, copied = min(bests, key=itemgetter(0))
+    return config, copied
 
 
 def grouped(config: GemmConfig | None, request: GroupRequest, paths: Sequence[Path] = PATHS) -> Traits:

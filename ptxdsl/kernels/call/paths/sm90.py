@@ -12,8 +12,8 @@ from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.call.paths.tma import with_tma
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ProductFacts
-from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, spills
-from ptxdsl.kernels.choose.products import Ranked, best, ranked_groups, ranked_products, usual_tile
+from ptxdsl.kernels.candidates.sm90 import WHOLE, spills
+from ptxdsl.kernels.choose.products import Ranked, choose_product, ranked_groups, ranked_products, usual_tile
 from ptxdsl.kernels.config import WGMMA, GemmConfig, LeftOut, specialise
 from ptxdsl.kernels.product.operands import FP8, takes_wgmma
 from ptxdsl.kernels.sm90.parameters import tensor_parameters
@@ -84,11 +84,8 @@ class WarpgroupPath(Path):
         facts, rates = request.facts, request.rates
         assert isinstance(facts, ProductFacts)
         if config == GemmConfig(atom=WGMMA, epilogue=config.epilogue):
-            ranked = self.ranked(facts, request)
-            if not ranked:
-                return config
-            chosen = best(ranked, facts, rates)[1] if request.sharing == ANY else ranked[0][1]
-            return specialise(chosen, epilogue=config.epilogue)
+            chosen = choose_product(facts, rates, request.sharing or WHOLE) or choose_product(facts, rates, WHOLE)
+            return config if chosen is None else specialise(chosen, epilogue=config.epilogue)
         is_whole = config.tile_schedule.has_whole_tiles and not (config.swap_ab or config.pingpong)
         if not is_whole or not isinstance(config.tile, LeftOut):
             return config

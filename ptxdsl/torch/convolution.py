@@ -91,7 +91,7 @@ def _dx(gradient: Tensor, w: Tensor, size: Numbers, pad: Numbers, stride: Number
         spread = _dilated(gradient, stride, [(gradient.shape[1 + n] - 1) * stride[n] + 1 for n in (0, 1)])
     if _may_have_kernel(spread, w):
         with suppress(LaunchError):  # for shapes that the kernel does not take
-            return conv2d_dgrad(spread, w, tuple(size), pad=_pairs(pad), dilation=tuple(dilation))
+            return conv2d_dgrad(spread, w, (size[0], size[1]), pad=_pairs(pad), dilation=tuple(dilation))
     pads = []
     for n in (0, 1):
         before = reach[n] - pad[2 * n]
@@ -129,8 +129,8 @@ def _dw(gradient: Tensor, x: Tensor, size: Numbers, pad: Numbers, stride: Number
     """
     if _may_have_kernel(gradient, x):
         with suppress(LaunchError):  # for shapes that the kernel does not take
-            moves = {"pad": _pairs(pad), "stride": tuple(stride), "dilation": tuple(dilation)}
-            return conv2d_wgrad(gradient, x, tuple(size), **moves)
+            extents, moves = (size[0], size[1]), tuple(stride)
+            return conv2d_wgrad(gradient, x, extents, pad=_pairs(pad), stride=moves, dilation=tuple(dilation))
     images, filters = (_images_last(each) for each in (x, gradient))
     out = _conv2d(images, filters, None, pad, dilation, stride)
     return out[:, : size[0], : size[1]].permute(3, 1, 2, 0).contiguous()

@@ -223,6 +223,7 @@ class WriteVector:
 Reader: TypeAlias = (
     ReadRegister
     | ReadPart
+    | ReadNegative
     | ReadConstant
     | ReadWords
     | ReadSpecial

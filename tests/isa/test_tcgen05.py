@@ -134,6 +134,7 @@ EXAMPLES = {
 """M, columns skipped and used, starts, first values, and if there is a mask: 1 to 4 are the examples of the manual."""
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_columns_of_b_that_are_zeroed(name, rng):
     m, skip, use, starts, firsts, is_mask = EXAMPLES[name]

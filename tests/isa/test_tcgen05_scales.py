@@ -246,6 +246,7 @@ NUMERICS = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("case", NUMERICS, ids=label)
 def test_numerics_of_a_b200(case, rng):
     """Factors from the whole range, subnormals and zeros, and addends that cancel most of the sum."""

@@ -129,6 +129,7 @@ REFUSED = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", REFUSED)
 def test_fields_of_the_instruction_descriptor(name, rng):
     case, change, message, help = REFUSED[name]

@@ -132,7 +132,7 @@ def request_of(
     epilogue: Epilogue | None = None,
     sizes: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
 ) -> GroupRequest:
-    """Return what the paths are asked for: kernels of row-major problems, or of problems of other sizes like them. With
+    """Return the request to the paths, for kernels of row-major problems, or of problems of other sizes like them. With
     few rows half-empty tiles are as good as equal shares: loads take longer than the wgmmas."""
     known, boxed = _list_facts(group), are_lists_boxed(group)
     known = known if sizes is None else replace(known, sizes=sizes)

@@ -139,7 +139,7 @@ def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidat
 
 
 def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
-    """Return what the paths are asked for: kernels of groups of such sizes."""
+    """Return the request to the paths, for kernels of groups of such sizes."""
     boxed, scatters, is_scaled = is_boxed(groups.out), groups.out_index is not None, groups.scales is not None
     cut, stored = (
         known._replace(operands=replace(known.operands, out_boxes=each)) for each in (boxed, boxed and not scatters)

@@ -110,7 +110,7 @@ def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
 
 
 def request_of(groups: Groups, known: ListFacts) -> GroupRequest:
-    """Return what the paths are asked for: kernels of groups of such sizes."""
+    """Return the request to the paths, for kernels of groups of such sizes."""
     return GroupRequest(
         f"{'scaled' if groups.scales else 'grouped'}_gemm_ragged_k",
         known,

@@ -36,7 +36,7 @@ class InputLayout(NamedTuple):
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks the paths for: a kernel of the public function `name` for arrays with these facts.
+    """The request of a call to the paths: a kernel of the public function `name` for arrays with these facts.
 
     `joined` are the facts of one product of all rows, if batches share B. `obstacles` say why TMA cannot load the
     operands as wgmma reads them; it could after the copies of one of `copies`. `sharing` is the caller's split of K,
@@ -67,7 +67,7 @@ class Request:
 
 @dataclass(frozen=True)
 class ConvolutionRequest(Request):
-    """What a convolution asks for. `depth` is its K without the padding of channels to whole tiles, `slices` the number
+    """The request of a convolution. `depth` is its K without the padding of channels to whole tiles, `slices` the number
     of blocks that share it, None for the best, and `slowness` the factor by which the sm_80 path loads few channels
     more slowly."""
 
@@ -78,7 +78,7 @@ class ConvolutionRequest(Request):
 
 @dataclass(frozen=True)
 class GroupRequest(Request):
-    """What a call with groups asks for: `facts` are those of the sm_90a kernel.
+    """The request of a call with groups; `facts` are those of the sm_90a kernel.
 
     `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
     of A and `scatters` rows of the output that an index names. `shares` are the facts that decide about equal shares of

@@ -68,7 +68,7 @@ class Selection:
 
     @cached_property
     def request(self) -> Request:
-        """What the paths are asked for, with the copies of operands that may be made before."""
+        """The request to the paths, with the copies of operands that may be made before."""
         return self.request_for(self.facts, self.copies)
 
     def request_for(self, facts: ProductFacts, copies: tuple[LineCopies, ...] = ()) -> Request:

@@ -67,9 +67,9 @@ class Request:
 
 @dataclass(frozen=True)
 class ConvolutionRequest(Request):
-    """The request of a convolution. `depth` is its K without the padding of channels to whole tiles, `slices` the number
-    of blocks that share it, None for the best, and `slowness` the factor by which the sm_80 path loads few channels
-    more slowly."""
+    """The request of a convolution. `depth` is its K without the padding of channels to whole tiles, `slices` the
+    number of blocks that share it, None for the best, and `slowness` the factor by which the sm_80 path loads few
+    channels more slowly."""
 
     depth: int = 0
     slices: int | None = None

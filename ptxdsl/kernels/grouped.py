@@ -29,7 +29,7 @@ from ptxdsl.kernels.sm90.loads import tma_loads
 from ptxdsl.kernels.sm90.maps import VERSIONS_AHEAD, ProblemMaps
 from ptxdsl.kernels.sm90.memory import SharedTiles, await_prerequisites, tile_ring
 from ptxdsl.kernels.sm90.parameters import tensor_grouped_parameters
-from ptxdsl.kernels.sm90.tile_queue import tile_queue
+from ptxdsl.kernels.sm90.tile_queue import TileQueue
 from ptxdsl.kernels.sm90.tiling import WARP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.many import AHEAD, IN_TURN, PartsWalk, VisitorWalk
@@ -77,8 +77,7 @@ def warpgroup_grouped_kernel(p: tensor_grouped_parameters(traits), *, traits: Wa
     the table, and a warp of its own locates them."""
     memory, tiling = SharedTiles(traits), traits.tiling
     ring = tile_ring(traits)
-    _, blocks = traits.schedule.multicast
-    queue = tile_queue(p.counters, tiling.multiplying + WARP, blocks, PROBLEM_WORDS, held=1)
+    queue = TileQueue(p.counters, tiling.multiplying + WARP, PROBLEM_WORDS, held=1)
     maps = ProblemMaps(traits, (p.a, p.b, p.boxes) if traits.operands.out_boxes else (p.a, p.b), p.maps, VERSIONS_AHEAD)
     await_prerequisites()
     tiles = ProblemTiles(p, traits, queue, maps)

@@ -47,14 +47,13 @@ class ProblemTiles:
 
     def __init__(self, p: Any, traits: WarpgroupTraits, queue: TileQueue, maps: ProblemMaps) -> None:
         self.p, self.traits, self.queue, self.maps = p, traits, queue, maps
-        self.blocks = traits.schedule.multicast[1]  # that take neighbouring tiles together
 
     def find(self) -> None:
         """Locate the tiles, in all lanes of a warp, and pass each on to the other warps."""
         queue, maps = self.queue, self.maps
         maps.begin()
-        block = pd.ctaid.x if self.blocks == 1 else pd.ctaid.x // self.blocks
-        walk = VisitorWalk(DeviceVisitor(self.p.problems, self._tiled, block, queue.taken), self._located, ahead=True)
+        visitor = DeviceVisitor(self.p.problems, self._tiled, succeeding=queue.taken)
+        walk = VisitorWalk(visitor, self._located, ahead=True)
         for work in walk.tiles(loaded_elsewhere):
             maps.follow(work.item[0], self._product)
             with pd.elect():
@@ -101,24 +100,18 @@ class ProblemTiles:
     def _tiled(self, number: Scalar) -> tuple[Scalar, Scalar]:
         """Return the number of tiles of a problem along M and N."""
         _, n, _, down = self._sizes(number)
-        return down, self._across(n)
+        return down, ceil_div(n, self.traits.tile[1])
 
     def _sizes(self, number: Scalar) -> tuple[Scalar, ...]:
         """Return M, N, K, and the number of tiles along M."""
         row = self.p.table + number.to(s64) * ROW
         return tuple(word.to(u32) for i in (0, 2) for word in pd.ptx.ld.global_.v2.s64(row + i))
 
-    def _across(self, n: Scalar) -> Scalar:
-        """Return the number of tiles along N, in units of the blocks of a cluster."""
-        return ceil_div(n, self.traits.tile[1] * self.blocks)
-
     def _located(self, number: Scalar, tile: Scalar) -> WorkTile:
         """Return a tile of a problem as the locating warp sees it: its first row, and its number of rows."""
         (m, n, k, down), traits = self._sizes(number), self.traits
-        row, column = tile_of_group(traits, tile, down, self._across(n))
+        row, column = tile_of_group(traits, tile, down, ceil_div(n, traits.tile[1]))
         first, rows = pd.cast(0, u32), m
-        if self.blocks > 1:
-            column = column * self.blocks + pd.ctaid.x % self.blocks
         if traits.shares_rows:
             first, rows = share_of(m, down, row)
             row = pd.cast(0, u32)

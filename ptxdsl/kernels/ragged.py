@@ -33,7 +33,7 @@ from ptxdsl.kernels.sm90.mma import StageMma, warpgroup_mma
 from ptxdsl.kernels.sm90.order import consumer_walk, pass_tiles
 from ptxdsl.kernels.sm90.parameters import tensor_ragged_parameters
 from ptxdsl.kernels.sm90.scaled import scaled_alpha, scaled_mainloop
-from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk, row_words, tile_queue
+from ptxdsl.kernels.sm90.tile_queue import TileQueue, TileQueueWalk, row_words
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, ROLE_REGISTERS
 from ptxdsl.kernels.sm90.traits import SHARE_ROWS, WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
@@ -98,8 +98,7 @@ def warpgroup_ragged_kernel(
     their own."""
     memory, tiling, gathers = SharedTiles(traits), traits.tiling, traits.operands.a_gathered
     ring = tile_ring(traits, GatheredRing if gathers else pd.Ring)
-    _, blocks = traits.schedule.multicast
-    queue = tile_queue(p.counters, tiling.multiplying + gathers * GatheredRing.writers, blocks)
+    queue = TileQueue(p.counters, tiling.multiplying + gathers * GatheredRing.writers)
     boxes = [p.boxes] if traits.operands.out_boxes and not scatters else []
     await_prerequisites(*([] if gathers else [p.a]), p.b, *boxes)
     if validate:
@@ -265,9 +264,9 @@ def groups_walk(
 ) -> VisitorWalk:
     """Return the walk over the tiles of all groups. `matrices` returns A, B and out of a group, given its first row
     among all. Tiles are whole, or halves for a `warpgroup` of two, 0 for the loads of both, or `shares`."""
-    (tile_m, tile_n, tile_k), (_, blocks) = traits.tile, traits.schedule.multicast
-    across, iterations = ceil_div(p.n, tile_n * blocks), ceil_div(p.k, tile_k)
-    division = Division(warpgroup is not None, shares, blocks)
+    tile_m, tile_n, tile_k = traits.tile
+    across, iterations = ceil_div(p.n, tile_n), ceil_div(p.k, tile_k)
+    division = Division(warpgroup is not None, shares)
     visitor = VISITORS[form](p.sizes, p.groups, p.rows, (tile_m, across), succeeding, division)
 
     def locate(group: Scalar, tile: Scalar, first: Scalar) -> WorkTile:
@@ -311,13 +310,10 @@ def half_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: Gro
 
 
 def share_tile(traits: Traits, visitor: CountsVisitor, number: Scalar, group: GroupPart) -> GroupPart:
-    """Return the part of a group for a tile with an even share of its rows: a product of its own. Blocks of a cluster
-    take neighbouring columns."""
-    (_, across), (_, blocks), down = visitor.tile, traits.schedule.multicast, visitor.down(group.rows)
+    """Return the part of a group for a tile with an even share of its rows: a product of its own."""
+    (_, across), down = visitor.tile, visitor.down(group.rows)
     row, column = tile_of_group(traits, number, down, across)
     begin, rows = share_of(group.rows, down, row)
-    if blocks > 1:
-        column = column * blocks + pd.ctaid.x % blocks
     return GroupPart(group.first + begin, rows, (pd.cast(0, u32), column))
 
 
@@ -364,8 +360,8 @@ def tile_of_group(traits: Traits, number: Scalar, down: Index, across: Index) ->
     a square of the output, which minimises reads."""
     if not isinstance(traits, WarpgroupTraits):
         return STRIPS.tile_offset((number, 0, 0), tiled_shape=(down, across, 1))[:2]
-    (tile_m, tile_n, _), (_, blocks) = traits.tile, traits.schedule.multicast
-    square = round(sqrt(BLOCKS / blocks * (tile_n * blocks) / tile_m))
+    tile_m, tile_n, _ = traits.tile
+    square = round(sqrt(BLOCKS * tile_n / tile_m))
     strips = pd.max((pd.cast(down, u32) + square // 2) // square, 1)
     return Serpentine((down, across), ceil_div(down, strips)).tile(number)
 

@@ -17,7 +17,7 @@ from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kern
 from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
+from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import f32
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped import check
@@ -61,14 +61,6 @@ IN_SHARES = [(1, 8, 8), (0, 16, 24), (200, 136, 136), (64, 0, 8), (130, 72, 72)]
 def test_problems_in_even_shares(name, config, orders, rng):
     """Of a column-major list the transposes are computed, and N is in shares."""
     check(machine(name), rng, IN_SHARES if orders[0] == "row" else padded(IN_SHARES), orders=orders, config=config)
-
-
-@pytest.mark.exhaustive
-@every_machine
-def test_shares_that_clusters_of_two_blocks_have_together(name, rng):
-    traits = TestChoice().chosen([(130, 128, 64), (8, 256, 64)], config=SHARES)
-    assert traits.schedule is IN_PAIRS and traits.operands.out_boxes
-    check(machine(name), rng, [(130, 128, 136), (1, 256, 64), (0, 128, 64), (72, 248, 64)], config=SHARES)
 
 
 @pytest.mark.exhaustive
@@ -134,10 +126,10 @@ class TestChoice:
     def test_large_problems_go_by_warpgroups(self):
         assert isinstance(self.chosen([(2048, 2048, 512), (1024, 4096, 256)]), WarpgroupTraits)
 
-    @pytest.mark.parametrize("n, pairs", [(4096, True), (1152, False)], ids=["whole pairs", "one column alone"])
-    def test_large_ones_have_even_shares(self, n, pairs):
+    @pytest.mark.parametrize("n", [4096, 1152])
+    def test_large_ones_have_even_shares(self, n):
         traits = self.chosen([(m, n, 256) for m in (1024, 1280, 1536, 1664, 2048, 2048)])
-        assert traits.shares_rows and traits.tiling.stagger and (traits.schedule is IN_PAIRS) == pairs
+        assert traits.shares_rows and traits.tiling.stagger
 
     def test_few_rows_have_none(self):
         assert not self.chosen([(128, 2048, 512)] * 40).shares_rows
@@ -187,14 +179,9 @@ def test_much_that_is_read_again_waits_for_an_empty_gpu(columns, again, monkeypa
         assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
 
 
-@pytest.mark.parametrize("tile, schedule, early", [
-    ((64, 128), AHEAD, False), ((64, 256), AHEAD, True), ((128, 256), AHEAD, True), ((64, 128), IN_PAIRS, True),
-])  # fmt: skip
-def test_large_tiles_and_clusters_begin_early(tile, schedule, early):
-    shapes, traits = (
-        np.array([(1024, 1024, 1 << 15)]),
-        WarpgroupTraits(WarpgroupTiling((*tile, 64), 2), schedule=schedule),
-    )
+@pytest.mark.parametrize("tile, early", [((64, 128), False), ((64, 256), True), ((128, 256), True)])
+def test_large_tiles_begin_early(tile, early):
+    shapes, traits = np.array([(1024, 1024, 1 << 15)]), WarpgroupTraits(WarpgroupTiling((*tile, 64), 2), schedule=AHEAD)
     assert begins_early(shapes, traits, deal_longest_first(shapes, traits, 132)) == early
 
 
@@ -246,5 +233,5 @@ def test_kernels_spill_nothing(facts, tile):
 @pytest.mark.exhaustive
 def test_kernels_of_shares_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
-    traits = WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS)
+    traits = WarpgroupTraits(tiling, Operands(out_boxes=True), AHEAD)
     check_no_spill(warpgroup_grouped_kernel, traits)

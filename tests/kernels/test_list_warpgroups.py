@@ -18,7 +18,7 @@ from ptxdsl.kernels.product.operands import Operands
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.function import canonical
-from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
+from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.schedule import GroupedRowsThreadblockSwizzle, PersistentScheduler
 from ptxdsl.types import TYPES, e4m3, f32, s8, s32
 from tests.kernels.spills import check_no_spill
@@ -509,4 +509,4 @@ def test_kernels_spill_nothing(facts, epilogue, tile):
 @pytest.mark.exhaustive
 def test_kernels_of_shares_with_an_epilogue_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
-    check_no_spill(warpgroup_grouped_kernel, WarpgroupTraits(tiling, Operands(out_boxes=True), IN_PAIRS, gelu))
+    check_no_spill(warpgroup_grouped_kernel, WarpgroupTraits(tiling, Operands(out_boxes=True), AHEAD, gelu))

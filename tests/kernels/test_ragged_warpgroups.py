@@ -19,7 +19,7 @@ from ptxdsl.kernels.ragged import KERNELS, warpgroup_ragged_kernel
 from ptxdsl.kernels.sm90.tiling import WarpgroupTiling
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.group_visitors import VISITORS, Division
-from ptxdsl.kernels.tiles.many import AHEAD, IN_PAIRS
+from ptxdsl.kernels.tiles.many import AHEAD
 from ptxdsl.types import bf16, f16, f32, s8
 from tests.kernels.spills import check_no_spill
 from tests.kernels.test_grouped_ragged import TINY, check_ragged, ends_of, near, normal, weights
@@ -79,7 +79,7 @@ def test_shares_of_integers(name, inputs, output, config, rng):
 @pytest.mark.exhaustive
 def test_large_shares_of_integers_that_are_chosen_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 128), 4, swap_ab=True, stagger=3)
-    _check_resources(WarpgroupTraits(tiling, Operands(s8, bf16, batches="strided", out_boxes=True), IN_PAIRS))
+    _check_resources(WarpgroupTraits(tiling, Operands(s8, bf16, batches="strided", out_boxes=True), AHEAD))
 
 
 @pytest.mark.exhaustive
@@ -189,32 +189,29 @@ def test_halves_of_tiles_are_paired_where_rounds_come_out(counts, across, blocks
 
 
 @pd.kernel
-def shares_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, most: ptr[u32], order: ptr[u32], *, form: str):
-    visitor = VISITORS[form](sizes, groups, rows, (256, across), division=Division(shares=True, blocks=2))
+def shares_kernel(sizes: ptr[s32], groups: u32, rows: u32, across: u32, most: ptr[u32], *, form: str):
+    visitor = VISITORS[form](sizes, groups, rows, (256, across), division=Division(shares=True))
     visitor.next_tile()
-    most[pd.ctaid.x], order[pd.laneid] = visitor.shares.most, visitor.shares.group
+    most[pd.ctaid.x] = visitor.share
 
 
 @pytest.mark.parametrize("form", ["ragged", "masked"])
 @pytest.mark.parametrize(
     "counts, across, blocks, most",
     [
-        ([2551, 1326, 753, 288, 634, 1137, 904, 599], 16, 132, 224),  # 9.9 rounds, instead of 8.7
-        ([1272, 673, 367, 146, 317, 562, 452, 307], 56, 132, 256),  # 17.0 rounds
-        ([512], 2, 4, 256),  # two rounds, of 256 rows
-        ([0, 256, 0], 1, 2, 256),
-        ([300] * 40, 4, 8, 256),  # more groups than lanes
+        ([2551, 1326, 753, 288, 634, 1137, 904, 599], 16, 66, 224),  # 9.9 rounds, instead of 8.7
+        ([1272, 673, 367, 146, 317, 562, 452, 307], 56, 66, 256),  # 17.0 rounds
+        ([512], 2, 2, 256),  # two rounds, of 256 rows
+        ([0, 256, 0], 1, 1, 256),
+        ([300] * 40, 4, 4, 256),  # more groups than lanes
     ],
 )
 def test_shares_of_groups_make_whole_rounds(form, counts, across, blocks, most):
     sizes = np.array(np.cumsum(counts) if form == "ragged" else counts, np.int32)
-    result, order = np.zeros(blocks, np.uint32), np.zeros(32, np.uint32)
+    result = np.zeros(blocks, np.uint32)
     rows = int(sum(counts) if form == "ragged" else max(counts))
-    shares_kernel[blocks, 32](sizes, len(counts), rows, across, result, order, form=form)
+    shares_kernel[blocks, 32](sizes, len(counts), rows, across, result, form=form)
     assert (result == most).all()
-    first = counts[:32]
-    share = [count // max(1, -(-count // most)) for count in first]
-    assert order[: len(first)].tolist() == sorted(range(len(first)), key=lambda group: -share[group])
 
 
 @pytest.mark.exhaustive
@@ -390,21 +387,16 @@ class TestChoice:
     def test_large_groups_go_by_warpgroups(self, form):
         traits = self.chosen(8192, 4096, 512, 4, form)
         assert isinstance(traits, WarpgroupTraits) and traits.operands.out_boxes
-        assert traits.schedule is IN_PAIRS and traits.shares_rows
-
-    def test_columns_of_tiles_without_a_neighbour_have_blocks_alone(self):
-        traits = self.chosen(16384, 1152, 512, 4)
-        assert traits.schedule is AHEAD and traits.shares_rows
+        assert traits.shares_rows
 
     @pytest.mark.parametrize("which", ["index", "out_index"])
     def test_rows_that_are_gathered_or_scattered_have_shares(self, which):
-        """Of tiles so high rows are copied before, which clusters take."""
+        """Of tiles so high rows are copied before."""
         a, b, sizes = np.zeros((8192, 512), np.float16), np.zeros((4, 512, 4096), np.float16), np.zeros(4, np.int32)
         groups = call.groups_of(
             "ragged", a, b, sizes, np.zeros((8192, 4096), np.float16), **{which: np.zeros(8192, np.int32)}
         )
         traits = call.traits_of(groups, "ragged", None)
-        assert traits.schedule is IN_PAIRS
         assert traits.shares_rows and traits.operands.out_boxes and not traits.operands.a_gathered
 
     def test_small_groups_go_another_way(self):
@@ -496,7 +488,7 @@ def test_kernels_that_are_chosen_spill_nothing(output, tile, pingpong):
 def test_kernels_that_scatter_spill_nothing():
     tiling = WarpgroupTiling((256, 128, 64), 4, swap_ab=True, stagger=3)
     operands = Operands(bf16, bf16, batches="strided", out_boxes=True)
-    _check_resources(WarpgroupTraits(tiling, operands, IN_PAIRS), scatters=True)
+    _check_resources(WarpgroupTraits(tiling, operands, AHEAD), scatters=True)
 
 
 def _check_resources(traits, **constants):

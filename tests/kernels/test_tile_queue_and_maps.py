@@ -12,9 +12,8 @@ from ptxdsl.kernels.call.groups import grouped as call_of_lists
 from ptxdsl.kernels.call.groups import ragged as call_of_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.config import GemmConfig
-from ptxdsl.kernels.sm90 import tile_queue
 from ptxdsl.kernels.sm90.maps import ProblemMaps
-from ptxdsl.kernels.sm90.tile_queue import ClusterTileQueue, TileQueue
+from ptxdsl.kernels.sm90.tile_queue import TileQueue
 
 LOW = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma")
 
@@ -61,27 +60,10 @@ class NotRead(TileQueue):
         return [self.numbers[first + word] for word in range(self.words)]
 
 
-class NotPassed(ClusterTileQueue):
-    """Blocks of a cluster do not wait for the number that the first one stores."""
-
-    def taken(self):
-        number = self.sent[0]
-        self.passed.wait()
-        self.passed.release()
-        return number
-
-
-class NotAnswered(ClusterTileQueue):
-    """They do not say that they have read it."""
-
-    def taken(self):
-        return self.sent[self.passed.wait().index]
-
-
 def products(monkeypatch, **parts):
     """Products of five problems by a kernel of these parts."""
     for name, part in parts.items():
-        monkeypatch.setattr(grouped if hasattr(grouped, name) else tile_queue, name, part)
+        monkeypatch.setattr(grouped, name, part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(grouped.warpgroup_grouped_kernel.__wrapped__)
     a, b = ([np.ones(shape, np.float16) for _ in range(5)] for shape in ((8, 64), (64, 16)))
     kernels = Kernels(grouped.grouped_kernel, kernel)
@@ -118,7 +100,7 @@ def test_a_line_that_is_left_out(monkeypatch, parts, message):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("part, message", [(TileQueue, ""), (NotAwaited, "queue"), (NotRead, "wait")])
 def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
-    monkeypatch.setattr(tile_queue, "TileQueue", part)
+    monkeypatch.setattr(ragged, "TileQueue", part)
     kernel = pd.kernel(reqntid=lambda traits: traits.threads)(ragged.warpgroup_ragged_kernel.__wrapped__)
     kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
     a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 16), np.float16)
@@ -127,20 +109,3 @@ def test_what_is_told_of_tiles_of_groups_of_rows(monkeypatch, part, message):
             of_rows(kernels, a, b, ends, LOW)
     else:
         assert (of_rows(kernels, a, b, ends, LOW) == 64).all()
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("part, message", [(ClusterTileQueue, ""), (NotPassed, "sent"), (NotAnswered, "wait")])
-def test_what_blocks_of_a_cluster_pass_on(monkeypatch, part, message):
-    monkeypatch.setattr(tile_queue, "ClusterTileQueue", part)
-    monkeypatch.setattr(call_of_rows, "resident_blocks", lambda *_, **__: 2)
-    of_traits = {"reqntid": lambda traits: traits.threads, "cluster": lambda traits: traits.schedule.cluster}
-    kernel = pd.kernel(**of_traits)(ragged.warpgroup_ragged_kernel.__wrapped__)
-    kernels, ends = Kernels(ragged.ragged_kernel, kernel), np.arange(1, 13, dtype=np.int32)
-    a, b = np.ones((12, 64), np.float16), np.ones((12, 64, 128), np.float16)
-    shares = GemmConfig(tile=(64, 64, 64), stages=2, atom="wgmma", swap_ab=True)
-    if message:
-        with pytest.raises(pd.Error, match=message):
-            of_rows(kernels, a, b, ends, shares)
-    else:
-        assert (of_rows(kernels, a, b, ends, shares) == 64).all()

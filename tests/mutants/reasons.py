@@ -93,13 +93,6 @@ OF_KERNELS = (
     ),
     (
         r"tile_queue\.py",
-        r"bar\.sync 0",
-        r"removed",
-        "the cluster has another barrier after it initialises the tile-number mbarriers, before it uses a ring",
-        r"clusters",
-    ),
-    (
-        r"tile_queue\.py",
         r"bar\.warp\.sync",
         r"removed|before ld\.shared|behind ld\.global",
         "each lane arrives after its own reads, and the writer waits for all lanes",

@@ -144,7 +144,7 @@ def ragged_warpgroups() -> None:
 
 
 def shares(config: GemmConfig, *sizes: tuple[int, int], blocks: int = 2, rows: Sequence[int] = ROWS) -> None:
-    """Groups of so many rows, by so many blocks: in pairs, where tiles of even shares along N make pairs."""
+    """Groups of so many rows, by so many blocks."""
     ends = np.cumsum(rows, dtype=np.int32)
     for n, k in sizes:
         b = whole(len(rows), n, k, seed=1).swapaxes(1, 2)
@@ -169,14 +169,6 @@ def staggered() -> None:
     shares(STAGGERED_SHARES, (40, 264), (264, 64))
     shares(STAGGERED_SHARES, (40, 136), blocks=1, rows=FEW)
     shares(STAGGERED_SHARES, (40, 64), blocks=1, rows=BOX)
-
-
-def pairs() -> None:
-    """The same by clusters of two: by two of them, many tiles by one, and tiles of few rows behind each other."""
-    shares(STAGGERED_SHARES, (136, 264), blocks=4)
-    shares(STAGGERED_SHARES, (136, 64), blocks=2)
-    shares(STAGGERED_SHARES, (136, 136), blocks=2, rows=FEW)
-    shares(STAGGERED_SHARES, (136, 64), blocks=2, rows=BOX)
 
 
 def masked(config: GemmConfig, *sizes: tuple[int, int, int], rows: Sequence[int] = MASKED) -> None:
@@ -393,7 +385,6 @@ def latent_attention() -> None:
 LONGEST = (
     "gemm, stream-K, sm_90a",
     "grouped, ragged, sm_90a",
-    "grouped, ragged, shares, clusters",
     "grouped, ragged, shares, staggered",
     "grouped, masked, shares",
     "grouped, ragged, shares",
@@ -430,7 +421,6 @@ SUBJECTS: dict[str, Callable[[], None]] = {
     "grouped, ragged, ping-pong": in_turns,
     "grouped, ragged, shares": even,
     "grouped, ragged, shares, staggered": staggered,
-    "grouped, ragged, shares, clusters": pairs,
     "grouped, masked, sm_90a": lambda: masked(TALL, (4, 24, 264), (2, 72, 64), (2, 8, 136)),
     "grouped, masked, shares": masked_shares,
     "grouped, ragged along K, sm_90a": along_k,

@@ -44,8 +44,8 @@ class TmaEpilogue(Epilogue):
     """The epilogue of a warpgroup whose output is staged in boxes.
 
     A box that is staged again must have been read by TMA: the thread that stored it waits, and then the warpgroup. What
-    is staged next is computed meanwhile. `prefetches` says that C and broadcast operands are read during the mainloop;
-    kernels of groups read them when they store, since a warpgroup may have no rows in a tile."""
+    is staged next is computed meanwhile. `prefetches` says that C is loaded during the mainloop; kernels of groups
+    load it when they store, since a warpgroup may have no rows in a tile."""
 
     def __init__(
         self,
@@ -59,12 +59,11 @@ class TmaEpilogue(Epilogue):
         self.staging = staging = Staging(traits, memory, consumer)
         self.source = SourceBoxes(memory.source.address(consumer.index), staging) if memory.source is not None else None
         self.fragment = fragment_of(traits, staging)
-        self.broadcast = BroadcastOperands(traits, *self.fragment.reaches) if traits.operands.extras else None
+        self.broadcast = BroadcastOperands(traits) if traits.operands.extras else None
         self.ring = RingStaging(traits, memory, consumer.index) if traits.boxes_in_ring else None
         self.writer = writer(traits, staging, self.fragment)
-        self.one = memory.one if self.writer.writes_whole_boxes else None
         self.deferred: DeferredBoxes | None = None
-        self.prepared = False  # the operands of the boxes that are staged next have been requested
+        self.is_loaded = False  # the loads of C for the boxes that are staged next have started
 
     def begin(self) -> None:
         """Allocate the registers for the boxes of a tile that are stored during the mainloop of the next one."""
@@ -72,20 +71,17 @@ class TmaEpilogue(Epilogue):
             self.deferred = DeferredBoxes(self.traits)
 
     def prepare(self, work: WorkTile) -> None:
-        """Request what can be read during the mainloop: C and the operands of the first boxes. If warpgroups are
-        staggered, C follows later, in `alongside`; so do operands if boxes of the previous tile are still deferred."""
+        """Request C, which is loaded during the mainloop. If warpgroups are staggered, it follows later, in
+        `alongside`."""
         self.writer.prepare(work)
-        if not self.prefetches or not (self.source or self.broadcast or self.deferred):
+        if not self.prefetches or not (self.source or self.deferred):
             return  # a kernel that changes an object in a loop is traced again
         self.work = work
         if self.deferred:
             with pd.if_(self.deferred.wait == 1):
-                self._read_operands(self.deferred.work(work.product), self.deferred.first)
                 self.staging.await_read()
-            return
-        self._read_first_operands()
-        if not self.traits.tiling.stagger:
-            self._load_source(work, 0)
+        elif not self.traits.tiling.stagger:
+            self._load_first_source()
 
     def alongside(self, iterations: Index, stagger: int) -> Iterator[object]:
         """Iterate the mainloop of staggered warpgroups, and use the time: store the deferred boxes of the previous
@@ -103,8 +99,7 @@ class TmaEpilogue(Epilogue):
         else:
             yield from pd.range(iterations, unroll=1)
             return
-        if self.source:
-            self._load_source(self.work, 0)
+        self._load_first_source()
         yield from pd.range(iterations - first, unroll=1)
         if self.source and self.traits.held_words:
             self._hold_source(self.source, self.traits.held_words)
@@ -140,20 +135,12 @@ class TmaEpilogue(Epilogue):
     def _store_boxes(self, output: OutputTile, first: int, in_ring: InRing, rows_left: Scalar | None = None) -> None:
         """Compute the boxes that are staged together, from row or column `first` of the tile, and start their
         stores."""
-        self._await_operands(output.work, first)
-        if self.one is None:
-            self._await_boxes(first, in_ring)
+        self._await_source(output.work, first)
+        self._await_boxes(first, in_ring)
         boxes = self._boxes(output, first, in_ring)
-        if self.one is None:
-            for box, offset in boxes:
-                with _if_left(rows_left, offset):
-                    self._stage(self._computed(box, offset, output), first, offset)
-        else:
-            scaled = self._with_opaque_alpha(output)
-            computed = [(offset, [*self._computed(box, offset, scaled)]) for box, offset in boxes]
-            self._await_boxes(first, in_ring)
-            for offset, words in computed:
-                self._stage(words, first, offset)
+        for box, offset in boxes:
+            with _if_left(rows_left, offset):
+                self._stage(self._computed(box, offset, output), first, offset)
         self.writer.write(output.work, boxes, rows_left)
 
     def _boxes(self, output: OutputTile, first: int, in_ring: InRing) -> Boxes:
@@ -179,7 +166,7 @@ class TmaEpilogue(Epilogue):
             values = self._applied(self._with_source(output, values, self._source(address, first + offset)), operands)
             yield StagedWords(address, pack(values, self.type))
 
-    def _stage(self, computed: Iterator[StagedWords] | Sequence[StagedWords], first: int, offset: int) -> None:
+    def _stage(self, computed: Iterator[StagedWords], first: int, offset: int) -> None:
         """Write a box to shared memory. If C of the following boxes is there, it is held in registers first."""
         held = self.source.held if self.source else []
         following = self.fragment.length // STEP - len(held) if not first else 0
@@ -206,23 +193,12 @@ class TmaEpilogue(Epilogue):
         function = self.traits.epilogue
         return [traced(function, *each) for each in zip(values, *operands, strict=True)] if function else [*values]
 
-    def _with_opaque_alpha(self, output: OutputTile) -> OutputTile:
-        """Multiply alpha by a 1 from volatile shared memory. Otherwise ptxas hoists the computation of all boxes to the
-        end of the mainloop, before a stage of the ring is free and the first boxes are stored."""
-        pd.ptx.bar.warp.sync(0xFFFFFFFF)
-        one = pd.ptx(f"ld.volatile.shared.{self.traits.scalar}", self.one)
-        product = output.work.product._replace(alpha=output.work.product.alpha * one)
-        return output._replace(work=output.work._replace(product=product))
-
-    def _await_operands(self, work: WorkTile, first: int) -> None:
-        """Wait for C of the boxes that are staged next, and request broadcast operands unless that has been done."""
-        holds = self.source is not None and bool(self.source.held)
-        if not self.prepared:
-            self._read_operands(work, first)
-            if not holds:
+    def _await_source(self, work: WorkTile, first: int) -> None:
+        """Wait for C of the boxes that are staged next, and load it unless that has been done."""
+        is_loaded, self.is_loaded = self.is_loaded, False
+        if self.source and not self.source.held:
+            if not is_loaded:
                 self._load_source(work, first)
-        self.prepared = False
-        if self.source and not holds:
             self.source.wait()
 
     def _await_boxes(self, first: int, in_ring: InRing) -> None:
@@ -236,6 +212,11 @@ class TmaEpilogue(Epilogue):
             self.staging.await_read()
         elif self.source.held:
             self.staging.await_read() if first else self.source.wait()
+
+    def _load_first_source(self) -> None:
+        """Start the TMA loads of C to the boxes of the current tile that are staged first."""
+        self._load_source(self.work, 0)
+        self.is_loaded = self.source is not None
 
     def _load_source(self, work: WorkTile, first: int) -> None:
         """Start the TMA loads of C to the boxes from row or column `first` on."""
@@ -262,23 +243,9 @@ class TmaEpilogue(Epilogue):
         held = self.source.held
         return [*held[offset // STEP % len(held)]] if held else self.source.words(address)
 
-    def _read_first_operands(self) -> None:
-        """Request the broadcast operands of the first boxes of the tile that was prepared."""
-        self._read_operands(self.work, 0)
-        self.prepared = True
-
-    def _read_operands(self, work: WorkTile, first: int) -> None:
-        """Request the broadcast operands of the boxes from row or column `first` on, if registers are left for them."""
-        if self.broadcast and self.broadcast.is_ahead:
-            self.broadcast.read(work.product, *self.fragment.axes(work), first)
-
     def _operands(self, work: WorkTile, offset: int) -> Sequence[Sequence[Scalar]]:
         """Return the broadcast operands of 16 rows and columns."""
-        if not self.broadcast:
-            return ()
-        if not self.broadcast.is_ahead:
-            self.broadcast.read(work.product, *self.fragment.axes(work), offset)
-        return self.broadcast.values(offset)
+        return self.broadcast.read(work.product, *self.fragment.axes(work), offset) if self.broadcast else ()
 
     def _deferred_values(self, output: OutputTile, first: int) -> list[Scalar]:
         """Return alpha·a@b + beta·c of the boxes from column `first` on; C is in registers if there is one."""
@@ -298,7 +265,6 @@ class TmaEpilogue(Epilogue):
                         self._store_slice(deferred, each)
             with pd.if_(number < iterations):
                 yield number
-        self._read_first_operands()
 
     def _store_slice(self, deferred: DeferredBoxes, number: int) -> None:
         """Stage 16 columns of the deferred boxes; start their stores after the last ones."""

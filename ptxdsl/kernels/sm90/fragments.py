@@ -39,7 +39,6 @@ class RowFragment:
     def __init__(self, traits: WarpgroupTraits, staging: Staging) -> None:
         self.staging, self.length, self.extent = staging, traits.tile[1], traits.out_map.box[-1]
         self.staged = staging.count * self.extent  # columns that are staged together
-        self.reaches: tuple[int, ...] = (self.length, self.staged)  # over which broadcast operands can be read ahead
 
     def boxes(self, first: int) -> Boxes:
         """Return the boxes that are staged together, from row or column `first` on."""
@@ -76,7 +75,6 @@ class TransposedFragment(RowFragment):
         super().__init__(traits, staging)
         self.length, self.extent = traits.tile[0], traits.out_map.box[-2]
         self.staged = staging.count * self.extent  # rows
-        self.reaches = (self.staged,)
         lane, consumer = pd.laneid, staging.consumer
         self.first_column = consumer.index * traits.tiling.columns_apart
         self.row = lane % MATRIX + lane // STEP * MATRIX

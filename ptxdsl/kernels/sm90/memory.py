@@ -11,8 +11,7 @@ from ptxdsl.kernels.product.product import Products
 from ptxdsl.kernels.sm90.boxes import PATTERN_BYTES
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.tiles.schedule import ExchangeMemory, KernelContext
-from ptxdsl.trace.memory import ArrayView, PointerValue
-from ptxdsl.types import Type
+from ptxdsl.trace.memory import ArrayView
 
 
 class SharedTiles:
@@ -31,7 +30,6 @@ class SharedTiles:
         self.b = (self.a + traits.a.bytes // inputs.bytes).bitcast(of_b)
         self.stage = traits.stage_bytes // inputs.bytes
         self.source = _mbarriers(traits.tiling.consumers) if traits.c_boxes else None
-        self.one = _one(traits.scalar) if traits.computes_late else None
         if traits.schedule.cluster and traits.schedule.multicast == (1, 1) and not traits.exchanges_in_ring:
             pd.ptx.barrier.cluster.arrive.relaxed.aligned()
 
@@ -47,14 +45,6 @@ def _mbarriers(warpgroups: int) -> ArrayView:
         for number in range(warpgroups):
             pd.ptx.mbarrier.init.shared__cta.b64(mbarriers.address(number), 1)
     return mbarriers
-
-
-def _one(type: Type) -> PointerValue:
-    """Return a 1 in shared memory."""
-    one = pd.shared(type, 1, name="one")
-    with pd.if_(pd.tid.x == 0):
-        one[0] = 1
-    return one.address(0)
 
 
 def tile_ring(traits: WarpgroupTraits, kind: type[pd.Ring] = pd.Ring) -> pd.Ring:

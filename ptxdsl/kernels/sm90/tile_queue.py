@@ -83,65 +83,6 @@ class TileQueue:
             self.counters[1] = 0
 
 
-class StoredRing(pd.Ring):
-    """A ring whose stages are written by st.async and not by bulk copies, which would use another proxy than the
-    readers."""
-
-    def _fence_reads(self) -> None:
-        """Do nothing: reads and writes use the same proxy."""
-
-
-class ClusterTileQueue(TileQueue):
-    """A queue of a cluster, whose blocks take neighbouring tiles together. The first block takes a number and stores it
-    to all."""
-
-    def __init__(
-        self, counters: PointerValue, holders: int, blocks: int, words: int = ROW_WORDS, held: int = HELD
-    ) -> None:
-        super().__init__(counters, holders, words, held)
-        self.blocks, self.rank = blocks, pd.ctaid.x % blocks
-        self.passed = StoredRing(HELD, stage_bytes=u32.bytes, consumers=WARP, each="warp", cluster=blocks)
-        self.sent = pd.shared(u32, HELD, name="sent")
-
-    def take(self) -> Scalar:
-        taken = pd.var(u32, 0)
-        with pd.if_(self.rank == 0):
-            taken.set(super().take())
-        return taken
-
-    def broadcast(self, taken: Scalar) -> None:
-        slot = self.passed.acquire()
-        with pd.if_(self.rank == 0):
-            number, sent = taken + pd.nctaid.x // self.blocks, self.sent.address(slot.index)
-            for rank in range(self.blocks):
-                pd.ptx(STORE, _in_block(sent, rank), number, _in_block(slot.full, rank))
-        self.passed.commit()
-
-    def taken(self) -> Scalar:
-        """Return the number that the first block passed on."""
-        number: Scalar = self.sent[self.passed.wait().index]
-        self.passed.release()
-        return number
-
-    def close(self) -> None:
-        self.passed.drain()
-        super().close()
-
-
-def tile_queue(
-    counters: PointerValue, holders: int, blocks: int = 1, words: int = ROW_WORDS, held: int = HELD
-) -> TileQueue:
-    """Return the queue of a block, or of a cluster of `blocks`."""
-    if blocks > 1:
-        return ClusterTileQueue(counters, holders, blocks, words, held)
-    return TileQueue(counters, holders, words, held)
-
-
-def _in_block(pointer: PointerValue, rank: int) -> PointerValue:
-    """Return the same address in the shared memory of a block of the cluster."""
-    return pd.pointer(pd.ptx.mapa.shared__cluster.u32(pointer, rank), pointer.element, "shared::cluster")
-
-
 def row_words(work: WorkTile) -> Sequence[Index]:
     """Return the words of a tile of groups of rows: its group, the first row of the group, the rows of the group, the
     row and column of the tile, and 1 if it is halved, else 0. If rows are shared evenly, the rows are those of the

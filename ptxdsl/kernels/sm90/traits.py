@@ -117,12 +117,6 @@ class WarpgroupTraits(Traits):
         return self.operands.out_boxes and self.operands.c is not CSource.NONE
 
     @property
-    def computes_late(self) -> bool:
-        """True if the epilogue of an output in boxes does more than scale, in warpgroups that share tiles."""
-        computes = self.operands.c is not CSource.NONE or self.epilogue is not None
-        return self.operands.out_boxes and computes and not self.tiling.pingpong
-
-    @property
     def staged_boxes(self) -> int:
         """The boxes that a warpgroup stages at a time, at most."""
         m, n, _ = self.tile

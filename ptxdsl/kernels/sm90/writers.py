@@ -24,8 +24,6 @@ class Writer:
     With `maps`, tiles are of a list of problems, whose tensor maps another warp rewrites: `work.item[1]` is the version
     of the map of a tile."""
 
-    writes_whole_boxes = True
-
     def __init__(
         self, traits: WarpgroupTraits, staging: Staging, fragment: Any, maps: ProblemMaps | None = None
     ) -> None:
@@ -65,8 +63,6 @@ class Writer:
 class GroupWriter(Writer):
     """Writes transposed boxes of a group of rows. The box in which the group ends is written by the threads, so that
     the rows of the next group are left alone."""
-
-    writes_whole_boxes = False
 
     def __init__(
         self, traits: WarpgroupTraits, staging: Staging, fragment: Any, maps: ProblemMaps | None = None

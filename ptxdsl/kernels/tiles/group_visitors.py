@@ -28,12 +28,10 @@ STORED = 12.0  # rows that could be multiplied while a tile is stored
 
 class Division(NamedTuple):
     """The division of groups into tiles. With `halves`, two tiles of which a group has at most half of the rows may be
-    one; with `shares`, the tiles of a group have about the same number of rows. `blocks` take neighbouring tiles
-    together."""
+    one; with `shares`, the tiles of a group have about the same number of rows."""
 
     halves: bool = False
     shares: bool = False
-    blocks: int = 1
 
 
 WHOLE = Division()
@@ -54,9 +52,8 @@ class CountsVisitor(DeviceVisitor):
         """`tile` is (rows of a tile, tiles along N)."""
         self.sizes, self.most, self.tile = sizes, rows.to(s32), tile
         self.paired = pd.var(u32, 0) if division.halves else None
-        self.shares = Shares(tile, division.blocks) if division.shares else None
-        block = pd.ctaid.x if division.blocks == 1 else pd.ctaid.x // division.blocks
-        super().__init__(groups, lambda group: self._tiles(self.size(group)), block, succeeding)
+        self.share = pd.var(u32, tile[0]) if division.shares else None  # the most rows of a tile
+        super().__init__(groups, lambda group: self._tiles(self.size(group)), succeeding=succeeding)
         self._hold()
 
     def _hold(self) -> None:
@@ -68,7 +65,7 @@ class CountsVisitor(DeviceVisitor):
 
     def down(self, rows: Scalar) -> Scalar:
         """Return the number of tiles for the rows of a group."""
-        return ceil_div(rows, self.shares.most if self.shares else self.tile[0])
+        return ceil_div(rows, self.tile[0] if self.share is None else self.share)
 
     def whole_tiles(self, rows: Scalar) -> Scalar:
         """Return the number of tiles that are not halved."""
@@ -86,23 +83,17 @@ class CountsVisitor(DeviceVisitor):
         rows = pd.var(u32, 0)
         with pd.if_(problem < self.problems):
             rows.set(self.size(problem))
-        self._count(problem, rows)
+        self._count(rows)
 
-    def _count(self, problem: Scalar, rows: Scalar) -> None:
+    def _count(self, rows: Scalar) -> None:
         """Set the number of tiles of this lane's group, given its rows."""
         if self.paired is not None:
             self._pair(self.paired, rows)
-        if self.shares:
+        if self.share is not None:
             with pd.if_((self.following == 0) & (self.problems <= WARP)):
-                self.shares.choose(rows)
+                choose_share(self.share, rows, *self.tile)
         down, across = self._tiles(rows)
         self.count.set(down * across)
-        if self.shares:
-            self.shares.sort(problem, rows // pd.max(down, 1), self._of_lane())
-
-    def _of_lane(self) -> list[Var]:
-        """Return the registers that a lane keeps of its group."""
-        return [self.count]
 
     def _pair(self, paired: Var, rows: Scalar) -> None:
         """Decide at the first window whether halves are paired: if it has all groups, and their tiles leave few blocks
@@ -116,49 +107,25 @@ class CountsVisitor(DeviceVisitor):
 
     def work(self) -> Sequence[Scalar]:
         number, tile = super().work()
-        lane = number % WARP
-        return from_lane(self.shares.group, lane) if self.shares else number, tile, self._first(lane)
+        return number, tile, self._first(number % WARP)
 
     def _first(self, lane: Scalar) -> Scalar:
         """Return the first row of the group of a lane."""
         return pd.cast(0, u32)
 
 
-class Shares:
-    """Even shares of the rows of a group for its tiles, and the order of groups.
-
-    A tile has at `most` this many rows, fewer than it could have if that makes the waves fit better; this is decided if
-    the groups of a warp are all there are. Groups with the largest shares come first, so that the last wave is short.
-    """
-
-    def __init__(self, tile: tuple[int, Scalar], blocks: int) -> None:
-        """`blocks` take tiles together."""
-        (self.tile_m, self.across), self.blocks = tile, blocks
-        self.most: Var = pd.var(u32, self.tile_m)
-        self.group: Var = pd.var(u32, 0)  # of this lane
-
-    def choose(self, rows: Scalar) -> None:
-        """Choose by the number of waves, each as long as a tile of average height."""
-        takers, least = pd.nctaid.x // self.blocks, pd.var(f32, inf)
-        all_rows = (_in_warp(rows) * self.across).to(f32)
-        for most in range(self.tile_m, self.tile_m * 3 // 4 - 1, -STEP):
-            tiles = _in_warp(ceil_div(rows, most)) * self.across
-            height = all_rows * pd.ptx.rcp.approx.ftz.f32(tiles.to(f32))  # a division would be a function call
-            time = ceil_div(tiles, takers).to(f32) * (height + STORED)
-            with pd.if_(time < least):
-                least.set(time)
-                self.most.set(most)
-
-    def sort(self, group: Scalar, share: Scalar, values: Sequence[Var]) -> None:
-        """Permute the groups of the lanes so that the first lanes have those with the largest shares."""
-        self.group.set(group)
-        key, rank, source = share * WARP + (WARP - 1 - pd.laneid), pd.var(u32, 0), pd.var(u32, 0)
-        for lane in range(WARP):
-            rank += pd.select(from_lane(key, lane) > key, pd.cast(1, u32), 0)
-        for lane in range(WARP):
-            source.set(pd.select(from_lane(rank, lane) == pd.laneid, pd.cast(lane, u32), source))
-        for value in (self.group, *values):
-            value.set(from_lane(value, source))
+def choose_share(most: Var, rows: Scalar, tile_m: int, across: Scalar) -> None:
+    """Set the largest share of a tile, at most `tile_m` rows, by the number of waves, each as long as a tile of average
+    height; `rows` are those of this lane's group. A share is less than a tile if that makes the waves fit better."""
+    blocks, least = pd.nctaid.x, pd.var(f32, inf)
+    all_rows = (_in_warp(rows) * across).to(f32)
+    for share in range(tile_m, tile_m * 3 // 4 - 1, -STEP):
+        tiles = _in_warp(ceil_div(rows, share)) * across
+        height = all_rows * pd.ptx.rcp.approx.ftz.f32(tiles.to(f32))  # a division would be a function call
+        time = ceil_div(tiles, blocks).to(f32) * (height + STORED)
+        with pd.if_(time < least):
+            least.set(time)
+            most.set(share)
 
 
 def _has_half(rows: Scalar, tile_m: int) -> Scalar:
@@ -190,10 +157,7 @@ class OffsetsVisitor(CountsVisitor):
             end.set(prefix_max(end))
         self.first.set(pd.select(pd.laneid > 0, from_before(end, 1), self.reached))
         self.reached.set(from_lane(end, WARP - 1))
-        self._count(problem, end - self.first)
-
-    def _of_lane(self) -> list[Var]:
-        return [*super()._of_lane(), self.first]
+        self._count(end - self.first)
 
     def _first(self, lane: Scalar) -> Scalar:
         return from_lane(self.first, lane)

@@ -22,20 +22,10 @@ from ptxdsl.trace.memory import PointerValue
 @dataclass(frozen=True)
 class Dealt(TileSchedule):
     """Tiles of many products, dealt to persistent blocks. With `ahead`, the output is staged outside of the ring, so
-    that loads of the next tile can start; partial tiles gain nothing from that, and wide staging reduces occupancy.
-    Clusters have `blocks`, which compute neighbouring tiles of the same rows, and load a part of them each."""
+    that loads of the next tile can start; partial tiles gain nothing from that, and wide staging reduces occupancy."""
 
     has_groups = True
     ahead: bool
-    blocks: int = 1
-
-    @property
-    def cluster(self) -> tuple[int, int, int] | None:
-        return (self.blocks, 1, 1) if self.blocks > 1 else None
-
-    @property
-    def multicast(self) -> tuple[int, int]:
-        return 1, self.blocks
 
     def plan(self, problem: ProblemShape, tile: Extents, resident: Callable[[], int]) -> Plan:
         raise self._not_single()
@@ -51,7 +41,7 @@ class Dealt(TileSchedule):
         )
 
 
-AHEAD, IN_TURN, IN_PAIRS = Dealt(True), Dealt(False), Dealt(True, 2)
+AHEAD, IN_TURN = Dealt(True), Dealt(False)
 
 
 class Slice(NamedTuple):

@@ -147,7 +147,6 @@ def request_of(
         epilogue=epilogue,
         boxed=boxed,
         shares=cut if (m * n).sum() > MOST_FEW_ROWS * n.sum() else None,
-        extents=_sizes(group)[:2],
     )
 
 

@@ -155,7 +155,6 @@ def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
         gathers=groups.index is not None and (groups.a.is_mappable or not is_scaled),
         scatters=scatters,
         shares=None if is_scaled else cut,
-        extents=(1, groups.shape[1]),
     )
 
 
@@ -375,8 +374,7 @@ def plan_of(kernels: Kernels, form: str, groups: Groups, traits: Traits, validat
     tiles = most_tiles(groups, traits.tile, form)
     kernel = kernels.of(traits)
     blocks = min(tiles, resident_blocks(kernel, traits.threads, groups.device_stream[0], **constants))
-    together = traits.schedule.multicast[1]
-    blocks = max(1, blocks // together) * together
+    blocks = max(1, blocks)
     group, matrices = _MATRICES[path.name](traits, groups)
     numbers = {"groups": count, "rows": rows, "n": n, "k": k}
     values = group(**matrices, **scale_values(groups.scales), sizes=groups.sizes, **numbers)

@@ -117,6 +117,7 @@ def request_of(groups: Groups, known: ListFacts) -> GroupRequest:
         groups.device_stream[0],
         obstacles=() if groups.scales else tuple(_obstacles(groups)),  # copies are made of what TMA cannot load
         form=ALONG_K,
+        is_along_k=True,
         boxed=are_boxed(groups),
     )
 

@@ -80,20 +80,20 @@ def widen_single_lines(rows: np.ndarray, group: ProblemGroup) -> None:
 
 def deal_longest_first(shapes: np.ndarray, traits: WarpgroupTraits, resident: int) -> Deal:
     """Assign tiles dynamically, the longest first."""
-    return _dealt(shapes.tobytes(), traits.tile, traits.schedule.multicast[1], traits.shares_rows, resident)
+    return _dealt(shapes.tobytes(), traits.tile, traits.shares_rows, max(1, resident))
 
 
 @lru_cache(maxsize=256)
-def _dealt(shapes: bytes, tile: tuple[int, int, int], together: int, in_shares: bool, resident: int) -> Deal:
-    """Assign the tiles of problems, int64 (M, N, K) each, to clusters of `together` blocks."""
-    (m, n, k), takers = np.frombuffer(shapes, np.int64).reshape(-1, 3).T, max(1, resident // together)
-    across, iterations = -(-n // (tile[1] * together)), -(-k // tile[2])
+def _dealt(shapes: bytes, tile: tuple[int, int, int], in_shares: bool, blocks: int) -> Deal:
+    """Assign the tiles of problems, int64 (M, N, K) each, to this many blocks."""
+    m, n, k = np.frombuffer(shapes, np.int64).reshape(-1, 3).T
+    across, iterations = -(-n // tile[1]), -(-k // tile[2])
     down = -(-m // tile[0])
     rows = m / np.maximum(down, 1) if in_shares else np.ones(len(m))
     tiles = int((down * across).sum())
     longest = np.argsort(-iterations * rows, kind="stable")
     is_sorted = bool((longest == np.arange(len(m))).all())
-    return Deal(min(takers, tiles) * together, tiles, None if is_sorted else longest, NO_TABLE, 0, down)
+    return Deal(min(blocks, tiles), tiles, None if is_sorted else longest, NO_TABLE, 0, down)
 
 
 def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> bool:
@@ -101,11 +101,10 @@ def begins_early(shapes: np.ndarray, traits: WarpgroupTraits, deal: Deal) -> boo
 
     Such blocks land on multiprocessors in the order in which these become free. On an idle GPU, neighbouring tiles run
     on neighbouring multiprocessors and read the same operands at the same time. Tiles with little reuse, whose operands
-    other blocks read again, gain more from that than from an early start. The blocks of a cluster are always
-    neighbours.
+    other blocks read again, gain more from that than from an early start.
     """
     (m, n, k), down, (tile_m, tile_n, _) = shapes.T, np.asarray(deal.shares), traits.tile
-    if traits.schedule.cluster or tile_m * tile_n > MULTIPLIED * (tile_m + tile_n):
+    if tile_m * tile_n > MULTIPLIED * (tile_m + tile_n):
         return True
     again = (m * np.maximum(-(-n // tile_n) - 1, 0) + n * np.maximum(down - 1, 0)) * k
     return int(again.sum()) * traits.operands.inputs.bytes <= READ_AGAIN_BYTES

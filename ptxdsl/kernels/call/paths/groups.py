@@ -5,17 +5,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts
 from ptxdsl.kernels.config import GemmConfig, specialise
-from ptxdsl.kernels.product.operands import Major, Operands
+from ptxdsl.kernels.product.operands import Major
 from ptxdsl.kernels.sm90.stages import most_stagger, stages_of
 from ptxdsl.kernels.sm90.tiling import GROUP_ROWS
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
-from ptxdsl.kernels.tiles.many import IN_PAIRS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
 from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.runtime.dispatch import target
@@ -64,7 +61,7 @@ def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
         config = in_shares(config, request.shares, request.rates.multiprocessors)
     if request.gathers:
         config = with_copies(config)
-    is_staggered = request.extents is None and request.facts.operands.scaling is None
+    is_staggered = request.is_along_k and request.facts.operands.scaling is None
     return staggered(config) if is_staggered else config
 
 
@@ -91,16 +88,6 @@ def staggered(config: GemmConfig) -> GemmConfig:
     warpgroups = config.tile[config.swap_ab] // GROUP_ROWS
     is_shared = warpgroups > 1 and not config.pingpong
     return specialise(config, stagger=most_stagger(config.stages, warpgroups)) if is_shared else config
-
-
-def in_pairs(config: GemmConfig, operands: Operands, m: np.ndarray | int, n: np.ndarray | int) -> GemmConfig:
-    """Return the configuration with clusters of two blocks that share the rows of a group, if the columns of tiles are
-    even or many: a last column without a neighbour multiplies zeros. `m` and `n` are those of all groups."""
-    down, across = (-(-np.asarray(size) // extent) for size, extent in zip((m, n), config.tile, strict=False))
-    is_read_so = operands.a_major is Major.K and operands.scaling is None
-    shares = config.swap_ab and config.tile[0] % GROUP_ROWS == 0 and is_read_so
-    are_few = (down * (across % 2)).sum() * MANY < (down * across).sum()
-    return specialise(config, schedule=IN_PAIRS) if shares and are_few else config
 
 
 def in_boxes(traits: Traits, device: int | None, turned: bool = False) -> WarpgroupTraits:

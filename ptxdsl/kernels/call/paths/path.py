@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from ptxdsl.kernels.call.paths.kernel import Refusal as Refusal
 from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts
 from ptxdsl.kernels.candidates.sm90 import ANY, Sharing
@@ -82,8 +80,7 @@ class GroupRequest(Request):
 
     `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
     of A and `scatters` rows of the output that an index names. `shares` are the facts that decide about equal shares of
-    rows, None for groups that are not cut in shares. `extents` are the M and N of all groups, None for ranges of K,
-    whose blocks share no rows.
+    rows, None for groups that are not cut in shares. `is_along_k` says that groups are ranges of K.
     """
 
     usual: TileSchedule = AHEAD
@@ -92,7 +89,7 @@ class GroupRequest(Request):
     gathers: bool = False
     scatters: bool = False
     shares: GroupFacts | ListFacts | None = None
-    extents: tuple[np.ndarray | int, np.ndarray | int] | None = None
+    is_along_k: bool = False
 
 
 class Path(ABC):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ptxdsl.kernels.call.matrix import describe_type
-from ptxdsl.kernels.call.paths.groups import adapted, in_boxes, in_pairs, scheduled
+from ptxdsl.kernels.call.paths.groups import adapted, in_boxes, scheduled
 from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, InputLayout, Path, Refusal, Request
 from ptxdsl.kernels.call.paths.tma import with_tma
@@ -93,15 +93,13 @@ class WarpgroupPath(Path):
 
     def grouped(self, config: GemmConfig, request: GroupRequest, is_chosen: bool) -> Traits:
         config = adapted(config, request) if is_chosen else config
-        is_along_k, is_scaled = request.extents is None, request.facts.operands.scaling is not None
+        is_along_k, is_scaled = request.is_along_k, request.facts.operands.scaling is not None
         takes_pingpong = isinstance(request.facts, GroupFacts) and not is_scaled
         config = scheduled(config, AHEAD, takes_pingpong, staggers=(config.swap_ab or is_along_k) and not is_scaled)
         config = config if request.epilogue is None else specialise(config, epilogue=request.epilogue)
         gathers = request.gathers and not config.copies_rows
         operands = replace(request.facts.operands, out_boxes=False, a_gathered=gathers)
-        if request.extents is not None and not gathers:
-            config = in_pairs(config, operands, *request.extents)
-        traits = configure(config, operands, request.device, shares_copies=not is_along_k)
+        traits = configure(config, operands, request.device)
         refuse(request.obstacles)
         if not request.boxed or (request.scatters and not config.swap_ab) or spills(config.tile, operands):
             return traits

@@ -6,7 +6,6 @@ This also keeps the precision of float32 over a long K, where the tensor cores l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -15,9 +14,8 @@ from ptxdsl import f32, s32, s64, u32
 from ptxdsl.kernels.product.accumulators import TileAccumulators
 from ptxdsl.kernels.product.product import WorkTile
 from ptxdsl.kernels.sm90.mma import StageMma
-from ptxdsl.kernels.sm90.order import PRODUCTS_BARRIER, OrderedBarrier
 from ptxdsl.kernels.sm90.scales import BLOCK, LANES, MATRIX, ROWS, Mainloop, RowScales, Scales
-from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, IN_TURN, WARP, WARPGROUP
+from ptxdsl.kernels.sm90.tiling import GROUP_ROWS, WARP, WARPGROUP
 from ptxdsl.kernels.sm90.traits import WarpgroupTraits
 from ptxdsl.kernels.store.epilogue import Epilogue
 from ptxdsl.kernels.tiles.schedule import Walk
@@ -48,7 +46,7 @@ class BlockScales(Scales):
 
     The two halves of the columns of a wide tile are multiplied one after the other, since products and accumulators of
     all columns would not fit the registers. The products of a warpgroup end before the next begin; the other warpgroup
-    uses the tensor cores in the meantime. With halves the warpgroups issue wgmma in turns.
+    uses the tensor cores in the meantime.
     """
 
     sharing = IN_QUADS
@@ -56,7 +54,6 @@ class BlockScales(Scales):
     def __init__(self, p: Any, traits: WarpgroupTraits, consumer: pd.warpgroup, *more: Any) -> None:
         super().__init__(p, traits, consumer, *more)
         self.halves = 2 if self.tile_n > MOST_PRODUCTS else 1
-        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(
         self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
@@ -68,8 +65,7 @@ class BlockScales(Scales):
         def accumulate(number: Scalar | int) -> None:
             slot = ring.wait()
             for half in range(self.halves):
-                with self.turns.turn(work) if self.turns else nullcontext():
-                    part.multiply(products, slot, accumulate=False, part=half)
+                part.multiply(products, slot, accumulate=False, part=half)
                 if half == 0:  # the factors are computed while wgmma multiplies
                     factors = self._factors(scales.of(number))
                 part.wait(0)
@@ -165,7 +161,6 @@ class SpanScales(Scales):
         self.halves = 2 if self.tile_n > MOST_SCALED else 1
         self.columns = self.tile_n // self.halves  # that are multiplied at a time
         self.thread = consumer.thread % WARPGROUP
-        self.turns = HalfTurns(consumer) if self.halves > 1 and traits.tiling.consumers == IN_TURN else None
 
     def multiply(
         self, plain: Mainloop, ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, work: WorkTile
@@ -181,8 +176,7 @@ class SpanScales(Scales):
             slot, following = ring.wait(), iteration + 1
             left_there = pd.select(following < iterations, left, pd.cast(0, s32))
             for half, first in enumerate(firsts):
-                with self.turns.turn(work) if self.turns else nullcontext():
-                    part.multiply(products, slot, accumulate=False, part=half)
+                part.multiply(products, slot, accumulate=False, part=half)
                 if half == 0:
                     of_rows = rows.of(number)
                 part.wait(0)
@@ -270,26 +264,6 @@ def promote_tiles(ring: pd.Ring, mma: StageMma, epilogue: Epilogue, walk: Walk, 
         for total, product in zip(accumulators.registers, products.registers, strict=True):
             total.set(total + product)
     return accumulators
-
-
-class HalfTurns:
-    """Turns of two warpgroups that share tiles: each issues wgmma after the other has, across tiles too. There are no
-    turns in a tile in which one has no rows."""
-
-    def __init__(self, consumer: pd.warpgroup) -> None:
-        self.barrier = OrderedBarrier(PRODUCTS_BARRIER, consumer)
-        self.follows = pd.var(u32, consumer.index)  # 1 if the other warpgroup has had a turn
-
-    @contextmanager
-    def turn(self, work: WorkTile) -> Iterator[None]:
-        """Wait for this warpgroup's turn, and pass it on after the body."""
-        both = work.product.m > work.first[0] + GROUP_ROWS
-        with pd.if_(both & (self.follows == 1)):
-            self.barrier.wait()
-        yield
-        with pd.if_(both):
-            self.follows.set(1)
-            self.barrier.pass_on()
 
 
 class ScalesAhead:

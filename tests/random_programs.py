@@ -449,11 +449,13 @@ def verdict(program: Program, schedule: str) -> Verdict:
     with config.using(schedule=schedule.format(seed=program.seed), seconds=20):
         report = emulate(module.kernels[0], module, grid, block, [x], cluster=cluster, watchers=[recorder])
     pairs = {(f.locations[-2:][0].line, f.locations[-1].line): f for f in report.findings if f.kind in RACES}
-    found = {pair for pair, finding in pairs.items() if "block ends" not in finding.message}
+    ending = {pair for pair, finding in pairs.items() if "block ends" in finding.message}
+    ended, found = {line for pair in ending for line in pair}, pairs.keys() - ending
     others = tuple(sorted({f.kind for f in report.findings if f.kind not in RACES}))
     model = races(recorder.operations)
     model -= released(recorder.operations, model) | unfenced(recorder.operations, model)
     model -= counted(recorder.operations, model) | landed_early(recorder.operations, model)
+    model = {(a, b) for a, b in model if not {a.line, b.line} & ended}  # named for the end of their block instead
     possible = races(recorder.operations, observed=False)
     placed = [{((a.line, b.line), a.place) for a, b in pairs} for pairs in (model, possible)]
     return Verdict(*placed, found, others, recorder.operations)

@@ -416,16 +416,16 @@ def test_threads_are_named_in_three_dimensions(block):
     )
 
 
-def copy(tile, half, source):
-    pd.ptx.cp.async_.ca.shared.global_(tile.address(half, pd.tid.x), source, 4)  # copied
+def copy(tile, word, source):
+    pd.ptx.cp.async_.ca.shared.global_(tile.address(word), source, 4)  # copied
 
 
 @pd.kernel
 def copied_twice(x: ptr[f32], y: ptr[f32]):
-    tile = pd.shared(f32, (2, 32))
-    copy(tile, 0, x + pd.tid.x)
-    copy(tile, 1, x + 32 + pd.tid.x)
-    both = pd.ptx.ld.shared.v2.f32(tile.address(pd.tid.x // 16, pd.tid.x % 16 * 2))
+    tile = pd.shared(f32, 64)
+    copy(tile, 2 * pd.tid.x, x + pd.tid.x)
+    copy(tile, 2 * pd.tid.x + 1, x + 32 + pd.tid.x)
+    both = pd.ptx.ld.shared.v2.f32(tile.address(2 * pd.tid.x))
     y[pd.tid.x] = both[0] + both[1]
 
 

@@ -89,7 +89,7 @@ def test_a_schedule_of_many_products_is_refused_for_a_single_one():
     with pytest.raises(ScheduleError) as refusal:
         gemm(a, a, schedule=AHEAD)
     assert (refusal.value.message, refusal.value.help) == (
-        "schedule is Dealt(ahead=True, blocks=1), which deals the tiles of many products; this is a single one",
+        "schedule is Dealt(ahead=True), which deals the tiles of many products; this is a single one",
         "pass a schedule of single products, such as PersistentScheduler(), or call grouped_gemm()",
     )
 

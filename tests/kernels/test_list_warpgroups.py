@@ -487,7 +487,7 @@ def test_fp8_on_other_gpus(monkeypatch):
         with pytest.raises(pd.LaunchError) as caught:
             function(*E4M3)
         assert caught.value.message == (
-            "`a` and `b` are float8_e4m3fn, which is multiplied on sm_90a; the kernel is for sm_89"
+            "`a` and `b` are float8_e4m3fn, which grouped_gemm multiplies on sm_90a; the kernel is for sm_89"
         )
         assert caught.value.help == (
             "convert them to float16 before; on the emulator, PTXDSL_ARCH=sm_90a says that it is such a GPU"

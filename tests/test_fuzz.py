@@ -36,7 +36,7 @@ class Here(Executor):
         return future
 
 
-@pytest.mark.cases(5)
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("first", range(0, 50 * CHUNK, CHUNK))
 def test_programs_assemble_and_give_the_same_bits_under_every_schedule(first):
     outcomes = {seed: prepare(program(seed), assembles=True).outcome for seed in range(first, first + CHUNK)}
@@ -84,6 +84,7 @@ def test_reduction_keeps_only_what_fails():
     assert mentioned(lines(small.body)) >= {"%r0"}
 
 
+@pytest.mark.exhaustive
 def test_every_exclusion_leaves_something_out():
     opcodes = [
         next(i for i in lookup(text) if i.form is form)

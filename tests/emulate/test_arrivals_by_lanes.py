@@ -243,7 +243,7 @@ def reloaded(x: pd.TensorMap(f32, (8, 32)), y: ptr[f32], *, groups: int, fences:
     y[pd.tid.x] = total
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(2)
 @schedules
 @pytest.mark.parametrize("groups", [1, 2, 32])
 def test_each_lane_fences_what_it_has_read(groups, schedule):

@@ -63,7 +63,6 @@ CASES = {  # heads, rows of a page, keys of each sequence, multiprocessors on th
 }
 
 
-@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("case", CASES)
 def test_decoding(name, case, rng, monkeypatch):

@@ -50,8 +50,8 @@ KERNELS = [
     *(((128, 128), {}, bf16, False), ((128, 192), TURNS, bf16, False), ((16, 128), SWAPPED, bf16, False)),
 ]
 REFUSED = [
-    (1, "GemmConfig: copies_rows is 1; it takes True or False"),
-    (True, "GemmConfig: copies_rows is True; only groups of rows by wgmma take copies, others gather rows always"),
+    (1, "wgmma", "GemmConfig: copies_rows is 1; it takes True or False"),
+    (True, "", "GemmConfig: copies_rows is True; only groups of rows by wgmma take copies, others gather rows always"),
 ]
 
 
@@ -203,10 +203,10 @@ def test_which_way_is_chosen():
     assert with_copies(SHARES).copies_rows and not with_copies(LOW).copies_rows
 
 
-@pytest.mark.parametrize("value, message", REFUSED)
-def test_what_copies_no_rows(value, message):
+@pytest.mark.parametrize("value, atom, message", REFUSED)
+def test_what_copies_no_rows(value, atom, message):
     with pytest.raises(pd.LaunchError) as caught:
-        GemmConfig(copies_rows=value)
+        GemmConfig(copies_rows=value, atom=atom)
     assert caught.value.message == message
 
 

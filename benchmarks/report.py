@@ -320,9 +320,8 @@ def scaled_section() -> str:
                 of.setdefault(row["shape"], {})[row["contender"]] = row[key]
             means.append(geometric_mean(us[f"torch, {kind}"] / us[kind] for us in of.values()))
         few[kind] = f"{means[0]:.2f} / {means[1]:.2f}"
-    return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm`, or to DeepGEMM 8dfa329, whose
-scales of A are transposed before. "fast" is torch's `use_fast_accum`. With 128-block scales and for groups along K, ptxdsl accumulates in float32. Products of 1 to 128
-rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of `torch._scaled_mm`, with operands from DRAM / after a flush.
+    return f"""e4m3 with bf16 output: TFLOP/s, then the speed relative to `torch._scaled_mm` ("fast": `use_fast_accum`), or to
+DeepGEMM 8dfa329, with transposed scales of A. Products of 1 to 128 rows reach {few["tensors"]} (tensor scales) and {few["rows"]} (row scales) of torch, with operands from DRAM / after a flush.
 
 {table(("scales", "compared with", *(shape(case) for case in of_scaled("rows", "torch, rows, fast"))), rows)}
 Groups: µs, then the speed relative to `torch._scaled_grouped_mm` (ragged) or a loop of `torch._scaled_mm` (masked, along K), both
@@ -430,10 +429,9 @@ def trailing_section() -> str:
          "one operand is rounded in registers, the other by a copy of 33 µs; cuBLAS truncates"),
         ("tf32 convolutions, 3x3, batch 128", ratio(conv["7² 512→512 3x3"]), "pixels pass through registers to be rounded"),
         ("e4m3, scales of 128-blocks, 8192³", ratio(blocks["8192x8192x8192"]),
-         "tensor cores are busy 82 % of the time, 87 % in DeepGEMM: each half of a tile reads A again (docs/lessons.md)"),
+         "tensor cores are busy 82 % of the time, 87 % in DeepGEMM (docs/lessons.md)"),
         ("attention of 1,024 keys", ratio(of_attention()["64", "32", 1024, True]),
-         "a block has one tile: loads of the queries and the end of a tile are not hidden"),
-        ("`mma.sync` path, bf16", "0.6 to 0.8", "`mma.sync` moves operands through registers, `wgmma` reads shared memory"),
+         "a block has one tile, whose loads and end are not hidden"),
     ]  # fmt: skip
     return table(("where", "ptxdsl / library", "why"), lines)
 

@@ -39,8 +39,7 @@ LINES = {
         "the products are in no group": ("    pd.ptx.wgmma.commit_group.sync.aligned()\n", "", "unwaited-wgmma"),
     },
     "12_warp_specialised_gemm": {
-        "nobody waits for the products": ("    pd.ptx.wgmma.wait_group.sync.aligned(0)\n", "", "unwaited-wgmma"),
-        "no fence before the products": ("    pd.ptx.wgmma.fence.sync.aligned()\n", "", "unfenced-wgmma"),
+        "nobody waits for the products": ("                mma.wait(0)\n", "", "unwaited-wgmma"),
         "no fence before TMA reads": (f"{FENCE}\n", "", "race"),
         "no barrier before TMA reads": (f"{FENCE}\n{MEET}", f"{FENCE}\n", "race"),
         "the boxes of the tile before are still read": (
@@ -50,7 +49,7 @@ LINES = {
         "only one thread knows that they have been read": (f"have been read\n{MEET}", "have been read\n", "race"),
         "nobody waits for the last boxes": ("            pd.ptx.cp.async_.bulk.wait_group(0)\n", "            pass\n", "unwaited-async"),
         "a stage is released while it is multiplied": (
-            "                multiply(", "                ring.release()\n                multiply(", "race",
+            "                mma(accumulators", "                ring.release()\n                mma(accumulators", "race",
         ),
     },
     "21_one_tcgen05_mma": {

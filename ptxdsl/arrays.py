@@ -153,8 +153,8 @@ def is_masked(value: object) -> bool:
 class Library(Protocol):
     """Direct access to the arrays of one library without a protocol object, which would be too slow for a launch.
 
-    The strings are Python expressions about an array `{0}`, from which `quick` generates functions: `unlike` is true if
-    its type is not `{dtype}` or it is not on the GPU `device`, `gaps` if it is not contiguous; `pointer` is its
+    The strings are Python expressions about an array `{0}`, from which launch records generate functions: `unlike` is
+    true if its type is not `{dtype}` or it is not on the GPU `device`, `gaps` if it is not contiguous; `pointer` is its
     address, `steps` its strides with their unit in bytes.
     """
 
@@ -179,14 +179,21 @@ class Library(Protocol):
     def strides(self, array: object) -> tuple[int, ...]:
         """Return the strides in elements."""
 
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
-        """Return a function that is true for arrays with the same types, GPUs, shapes and strides as these."""
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
+        """Return a function that is true for arrays with the same types, GPUs, shapes and strides as these. It may be
+        false if one array is passed twice."""
 
     def current_stream(self, device: int) -> Callable[[], int]:
         """Return a function that returns the handle of the library's current stream.
 
         The function raises TypeError while the library records operations and would miss a launch.
         """
+
+
+def _alike(library: Library, arrays: Sequence[object]) -> Callable[..., bool]:
+    """Return a function that is true for arrays with the same layouts as these."""
+    layouts = [library.look(array)[0] for array in arrays]
+    return lambda *others: [library.look(other)[0] for other in others] == layouts
 
 
 class _Torch:
@@ -211,11 +218,11 @@ class _Torch:
     def strides(self, array: Any) -> tuple[int, ...]:
         return tuple(array.stride())
 
-    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool] | None:
+    def alike(self, arrays: Sequence[Any]) -> Callable[..., bool]:
         """Use the guard of compiled graphs, which checks all properties in one step and keeps no tensor alive."""
         guards: Any = getattr(getattr(sys.modules["torch"]._C, "_dynamo", None), "guards", None)
         if not hasattr(guards, "TensorGuards"):
-            return None
+            return _alike(self, arrays)
         sizes, strides = [list(a.shape) for a in arrays], [list(a.stride()) for a in arrays]
         guard = guards.TensorGuards(*arrays, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
         check: Callable[..., bool] = guard.check
@@ -256,8 +263,8 @@ class _Cupy:
     def strides(self, array: Any) -> tuple[int, ...]:
         return _in_elements(array.strides, array.itemsize)
 
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
-        return None
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
+        return _alike(self, arrays)
 
     def current_stream(self, device: int) -> Callable[[], int]:
         get_current_stream = sys.modules["cupy"].cuda.get_current_stream
@@ -309,8 +316,8 @@ class _Xla:
     def strides(self, array: Any) -> tuple[int, ...]:
         return tuple(array.strides)
 
-    def alike(self, arrays: Sequence[object]) -> Callable[..., bool] | None:
-        return None
+    def alike(self, arrays: Sequence[object]) -> Callable[..., bool]:
+        return _alike(self, arrays)
 
     def current_stream(self, device: int) -> Callable[[], int]:
         return lambda: getattr(self.stream, "handle", 0)

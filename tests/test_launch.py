@@ -19,7 +19,7 @@ from ptxdsl.assemble import Cubin, Resources
 from ptxdsl.errors import LaunchError
 from ptxdsl.runtime.launch import load
 from ptxdsl.runtime.loaded import runs_on
-from ptxdsl.runtime.quick import reach
+from ptxdsl.runtime.record import reach
 from ptxdsl.runtime.streams import stream_handle
 from ptxdsl.runtime.values import Bytes
 from ptxdsl.types import f32, ptr, s32, u32, u64

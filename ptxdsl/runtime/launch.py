@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Unpack
 
 from ptxdsl import config, driver
@@ -20,8 +20,8 @@ from ptxdsl.driver import call
 from ptxdsl.isa.tensor_map import MAP_BYTES
 from ptxdsl.runtime.arguments import Parameter, Signature
 from ptxdsl.runtime.copies import copied, copy_back, moved
-from ptxdsl.runtime.loaded import Image, Loaded, Prepared
-from ptxdsl.runtime.quick import Launcher, launcher, never
+from ptxdsl.runtime.loaded import Image, Loaded
+from ptxdsl.runtime.record import KernelRecord, Launcher, never
 from ptxdsl.runtime.shape import Shape, ShapeOptions, launch_shape, refuse
 from ptxdsl.runtime.streams import current_stream, stream_handle
 from ptxdsl.runtime.tensor_maps import MappedAs, for_driver
@@ -144,10 +144,11 @@ class Compiled:
         types = device, *map(type, arguments)
         key = types, ordinal, *(unwrapped(arguments[n]).dtype for n in arrays)
         if key not in self._quick:
-            scope = self.on(ordinal).scope(library, None if arrays or not ordinal else ordinal)
+            devices = (None if arrays or not ordinal else ordinal), ordinal
+            record = KernelRecord(self.signature, arguments, arrays, library, self.on(ordinal).scope(), devices)
             if len(self._quick) >= MOST_LAUNCHERS:
                 del self._quick[next(iter(self._quick))]
-            self._quick[key] = launcher(self.signature, arguments, arrays, library, scope)
+            self._quick[key] = record.compiled(f"<launch of {self.signature.kernel}>")
         self.last = self._quick[key]
 
     def on(self, device: int) -> Loaded:
@@ -158,9 +159,18 @@ class Compiled:
 
     def unchecked(
         self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, device: int, **options: Unpack[ShapeOptions]
-    ) -> Prepared:
-        """Return a launcher of this shape that takes values already checked by another launch."""
-        return Prepared(self.on(device), launch_shape(grid, block, **options))
+    ) -> Callable[[Sequence[int | float | bytes], int], None]:
+        """Return a launcher of this shape that takes values already checked by another launch, and a stream."""
+        return partial(self.on(device).launch, launch_shape(grid, block, **options))
+
+    def parts(
+        self, grid: int | tuple[int, ...], block: int | tuple[int, ...], *, device: int, **options: Unpack[ShapeOptions]
+    ) -> dict[str, Any]:
+        """Return the names that a launch record of this shape uses; `config_of` returns the configuration for a
+        stream."""
+        scope = self.on(device).scope()
+        shape = launch_shape(grid, block, **options)
+        return {"config_of": lru_cache(maxsize=64)(partial(scope.pop("configs"), shape)), **scope}
 
     def occupancy(self, block: int | tuple[int, ...], *, shared_bytes: int = 0, device: int = 0) -> int:
         """Return the number of blocks of this shape that fit on one multiprocessor."""

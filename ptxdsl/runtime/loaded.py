@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 
 from ptxdsl import driver
-from ptxdsl.arrays import Library
 from ptxdsl.assemble import Cubin
 from ptxdsl.driver import call
 from ptxdsl.isa.cluster_size import Clusters
 from ptxdsl.runtime.arguments import Signature
 from ptxdsl.runtime.limits import LaunchLimits, check_threads
 from ptxdsl.runtime.shape import Shape, in_clusters, launch_shape, refuse
-from ptxdsl.runtime.streams import stream_handle
 
 _DEFAULT_DYNAMIC_BYTES = 48 * 1024  # a kernel must opt in to more
 _PORTABLE_CLUSTER_BLOCKS = 8
@@ -128,17 +126,9 @@ class Loaded:
         if status:
             raise driver.failure(f"launching {self._name} on {self._device}", status)
 
-    def scope(self, library: Library | None, asked: int | None) -> dict[str, Any]:
-        """Return the names that a generated launcher uses; each call has its own parameter buffer.
-
-        The launcher runs for arrays on this GPU, or if the caller passes this GPU or `asked`.
-        """
-        device = self._device.ordinal
+    def scope(self) -> dict[str, Any]:
+        """Return the names that the function of a launch record uses; each has its own parameter buffer."""
         return {
-            "device": device,
-            "devices": (asked, device),
-            "current_stream": library.current_stream(device) if library else int,  # int() is stream 0
-            "handle_of": stream_handle,
             "configs": self._config,
             "slots": self._new_slots(),
             "pack_into": self._pack_into,
@@ -193,27 +183,6 @@ class Loaded:
         attribute = getattr(driver.cuda.CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
         with driver.on(self._device.ordinal):
             call(f"setting {name}", driver.cuda.cuFuncSetAttribute, self._function, attribute, value)
-
-
-class Prepared:
-    """A launcher of one shape for values already checked: a number, an address or a tensor map per PTX parameter.
-
-    `parts` are the objects that a generated launch function uses.
-    """
-
-    def __init__(self, loaded: Loaded, shape: Shape) -> None:
-        self._loaded, self._shape = loaded, shape
-
-    def __call__(self, values: Sequence[int | float | bytes], stream: int) -> None:
-        """Launch on a stream, given by its handle."""
-        self._loaded.launch(self._shape, values, stream)
-
-    @property
-    def parts(self) -> dict[str, Any]:
-        scope = self._loaded.scope(None, None)
-        config_of = lru_cache(maxsize=64)(partial(scope["configs"], self._shape))
-        names = "slots", "pack_into", "run", "function", "again"
-        return {"config_of": config_of} | {name: scope[name] for name in names}
 
 
 def _launch_attributes(shape: Shape) -> list[Any]:

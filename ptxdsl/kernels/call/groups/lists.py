@@ -268,7 +268,7 @@ def keep_lists(
     """Keep a launch that has just been made on a GPU under the key of its call.
 
     `called` and `lists` are out, a, b and c, of which out and c may be None: as in the call, and with a shared matrix
-    repeated. Nothing is kept if the library has no joint test of layouts, or if c overlaps out and is not out itself.
+    repeated. Nothing is kept for arrays of several libraries, or if c overlaps out and is not out itself.
     """
     (passed_out, _, _, c), out = lists, group.out
     passed = [array for owners in lists if owners is not None for array in owners]
@@ -278,8 +278,6 @@ def keep_lists(
         return
     repeats = _repeats(passed)
     alike = library.alike([array for n, array in enumerate(passed) if n not in dict(repeats)])
-    if alike is None:
-        return
     in_a, in_b, in_c, in_out = table.columns
     unread = np.zeros(len(out.owners), np.int64)
     of_c = group.c.bytes if group.c and not group.in_place else unread

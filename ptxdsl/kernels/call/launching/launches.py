@@ -13,7 +13,7 @@ from ptxdsl.arrays import HOST, Strided, strided
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.memory import CALLS, common_library
-from ptxdsl.kernels.call.launching.quick import CallText, KernelLaunch, WrittenLaunch
+from ptxdsl.kernels.call.launching.record import CallRecord, KernelLaunch, LazyLaunch
 from ptxdsl.kernels.call.launching.residency import prepared, stream_of
 from ptxdsl.kernels.call.launching.workspace import is_kept
 from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix
@@ -72,7 +72,7 @@ class LaunchPlan:
         library = common_library((out, *arrays))
         if library and is_kept(device, self.stream):
             launches = [plan._prepared(device) for plan in (*self.before, self)]
-            CALLS.keep(key, WrittenLaunch(CallText(launches, arrays, out, factors, self.stream, library)))
+            CALLS.keep(key, LazyLaunch(CallRecord(launches, arrays, out, factors, self.stream, library)))
 
     def run(self) -> None:
         """Launch through the kernel's own call, which picks the emulator or copies numpy arrays to a GPU."""
@@ -107,7 +107,7 @@ class LaunchPlan:
         paths = [leaf.path for leaf in cast(Definition, type(self.parameters)).leaves_]
         first = paths.index(self.numbers[0]) if self.numbers else 0
         return KernelLaunch(
-            compiled.unchecked(*handle.args, **handle.keywords).parts,
+            compiled.parts(*handle.args, **handle.keywords),
             self.arguments,
             slice(first, first + len(self.numbers)),
             [argument for n, argument in self.array_arguments.items() if names[n] in written],

@@ -1,0 +1,191 @@
+"""Launch records of library calls: one or several kernels, for arrays of one layout.
+
+The generated function gives up if anything but the addresses and numbers differs from the call that it was generated
+for; the full check then decides. For `gemm(a, b)` with torch tensors it is
+
+    def launch(arrays, numbers):
+        a0, a1, a2, a3 = arrays
+        if not alike(a1, a2): return None
+        stream = current_stream()
+        a0 = make(a1)
+        p0 = a0.data_ptr()
+        p1 = a1.data_ptr()
+        p2 = a2.data_ptr()
+        key = (p0, p1, p2, )
+        config0 = config_of0(stream)
+        buffer0, parameters0, packed0, _ = slots0.kept
+        if key != packed0[0] or numbers != packed0[2] or numbers[1] is not packed0[2][1]:
+            if numbers != known and not may_replace(numbers, known): return None
+            if (p0 | p1 | p2) % 16: return None
+            packed0[0], packed0[1] = None, key
+            pack_into0(buffer0, 0, p1, 64, p2, …)
+            if packed0[1] is not key: return None
+            packed0[0], packed0[2] = key, numbers
+        (status,) = run0(config0, function0, parameters0, 0)
+        if status: again0(status, config0, parameters0)
+        return a0
+
+Equal numbers may be zeros of different sign, which are compared by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple, TypeAlias
+
+from ptxdsl.arrays import Library
+from ptxdsl.kernels.call.launching.memory import ALIGNMENT
+from ptxdsl.kernels.call.matrix import ArrayArgument, MappedMatrix, maker
+from ptxdsl.runtime.record import EXACT, LaunchRecord, compiled
+
+Launch: TypeAlias = Callable[[Any, tuple[float, ...]], Any]
+
+
+class KernelLaunch(NamedTuple):
+    """The launch of one kernel: the objects that its code uses, its arguments, the span of those that are numbers of
+    the call, and the arrays that it writes."""
+
+    parts: dict[str, Any]
+    arguments: tuple[Any, ...]
+    numbers: slice
+    written: Sequence[ArrayArgument]
+
+
+class LazyLaunch:
+    """The function of a record, which is compiled at its first use: many calls are made only once. It keeps no array of
+    the call that it was generated for."""
+
+    __slots__ = ("launch",)
+    launch: Launch
+
+    def __init__(self, record: CallRecord) -> None:
+        source, scope = record.source(), record.constants
+
+        def compiled_now(arrays: Any, numbers: tuple[float, ...]) -> Any:
+            self.launch = compiled(source, scope, "<call of a product>")
+            return self.launch(arrays, numbers)
+
+        self.launch = compiled_now
+
+
+def may_replace(numbers: tuple[float, ...], known: tuple[float, ...]) -> bool:
+    """Return True if a launch with known numbers can be made with others: the same of them are 0, and none is an int
+    that a float parameter may round."""
+    are_exact = all(type(number) is float or abs(number) <= EXACT["f32"] for number in numbers)
+    return are_exact and [number == 0 for number in numbers] == [number == 0 for number in known]
+
+
+class CallRecord(LaunchRecord):
+    """A call that launches kernels one after the other, to repeat with arrays of the same layout.
+
+    `arrays` are those of the call, the first of which is the output, None if the call makes it as it made `out`. A
+    launch with a workspace is bound to `stream`.
+    """
+
+    parameters, give_up, done = "arrays, numbers", "return None", "return a0"
+
+    def __init__(
+        self,
+        launches: Sequence[KernelLaunch],
+        arrays: Sequence[Any],
+        out: Any,
+        numbers: tuple[float, ...],
+        stream: int | None,
+        library: Library,
+    ) -> None:
+        super().__init__(library)
+        self.launches, self.numbers, self.stream = launches, numbers, stream
+        self.arrays, self.makes_out = (out, *arrays[1:]), arrays[0] is None
+        self.by_array = {
+            self._position(argument): argument
+            for launch in launches for argument in launch.arguments if isinstance(argument, ArrayArgument)
+        }  # fmt: skip
+        for n, argument in self.by_array.items():
+            low, high = argument.array.span
+            self.reach[n] = low - argument.array.pointer, high - argument.array.pointer
+        passed = [n for n, array in enumerate(arrays) if array is not None]
+        self.first = {n: next(m for m in passed if arrays[m] is arrays[n]) for n in passed}
+        self.compared_arrays = [n for n in passed if self.first[n] == n]
+        self.known_addresses = {n: library.address(self.arrays[n]) for n in sorted({0, *self.compared_arrays})}
+        self.constants = {
+            "known": numbers,
+            "may_replace": may_replace,
+            "alike": library.alike([arrays[n] for n in self.compared_arrays]),
+            "make": maker(library.name, out.shape, out.dtype),
+            "current_stream": library.current_stream(int(library.device(out))),
+        }
+        for n, launch in enumerate(launches):
+            self.constants.update((f"{name}{n}", value) for name, value in launch.parts.items())
+
+    def _position(self, argument: ArrayArgument) -> int:
+        return next(n for n, array in enumerate(self.arrays) if array is argument.owner)
+
+    def compared(self) -> list[str]:
+        return [
+            f"{', '.join(f'a{n}' for n in range(len(self.arrays)))} = arrays",
+            *self.unless(f"a{n} is not a{first}" for n, first in self.first.items() if n != first),
+            *self.unless([f"not alike({', '.join(f'a{n}' for n in self.compared_arrays)})"]),
+            "stream = current_stream()",
+            *self.unless([] if self.stream is None else [f"stream != {self.stream}"]),
+            *(["a0 = make(a1)"] if self.makes_out else []),
+            *self.addresses(self.known_addresses),
+            f"key = ({''.join(f'p{n}, ' for n in self.known_addresses)})",
+        ]
+
+    def configured(self) -> list[str]:
+        return [
+            line
+            for n in range(len(self.launches))
+            for line in (f"config{n} = config_of{n}(stream)", f"buffer{n}, parameters{n}, packed{n}, _ = slots{n}.kept")
+        ]
+
+    def is_new(self) -> str:
+        zeros = [n for n, number in enumerate(self.numbers) if number == 0]
+        differ = ["numbers != packed0[2]"] if self.numbers else []
+        return " or ".join(["key != packed0[0]", *differ, *(f"numbers[{n}] is not packed0[2][{n}]" for n in zeros)])
+
+    def checks(self) -> list[str]:
+        others = ["numbers != known and not may_replace(numbers, known)"] if self.numbers else []
+        return [*self.unless(others), *self.unless(self._misaligned()), *self.unless(self._overlaps())]
+
+    def _misaligned(self) -> list[str]:
+        """Return one test for all arrays that are aligned, and one for each other array."""
+        alignments = {n: address % ALIGNMENT for n, address in self.known_addresses.items()}
+        even = [f"p{n}" for n, alignment in alignments.items() if not alignment]
+        odd = [f"p{n} % {ALIGNMENT} != {alignment}" for n, alignment in alignments.items() if alignment]
+        return [f"({' | '.join(even)}) % {ALIGNMENT}"] * bool(even) + odd
+
+    def _overlaps(self) -> list[str]:
+        """Return tests for arrays that began at one address and do not now, and for overlaps of what a kernel writes. A
+        new output overlaps nothing."""
+        addresses = self.known_addresses
+        same = [pair for pair in combinations(addresses, 2) if addresses[pair[0]] == addresses[pair[1]]]
+        written = {self._position(argument) for launch in self.launches for argument in launch.written}
+        pairs = [pair for pair in combinations(self.by_array, 2) if written & {*pair} and pair not in same]
+        apart = [self.overlap(*pair) for pair in pairs if not self.makes_out or all(pair)]
+        return [*(f"p{one} != p{other}" for one, other in same), *apart]
+
+    def packed(self) -> dict[str, list[str]]:
+        packed = {}
+        for n, launch in enumerate(self.launches):
+            values = [self._parameter(f"{n}_{k}", argument) for k, argument in enumerate(launch.arguments)]
+            for number, k in enumerate(range(len(values))[launch.numbers]):
+                values[k] = f"numbers[{number}]"
+            packed[str(n)] = values
+        return packed
+
+    def _parameter(self, suffix: str, argument: Any) -> str:
+        """Return the expression for a parameter: an address, a tensor map, or a constant."""
+        if isinstance(argument, MappedMatrix):
+            self.constants[f"map{suffix}"] = argument.encoder()
+            return f"map{suffix}(p{self._position(argument)})"
+        if isinstance(argument, ArrayArgument):
+            return f"p{self._position(argument)}"
+        if type(argument) is int:
+            return str(argument)
+        self.constants[f"v{suffix}"] = argument
+        return f"v{suffix}"
+
+    def kept(self) -> str:
+        return "packed0[0], packed0[2] = key, numbers"

@@ -14,6 +14,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl.kernels.call.convolutions import conv as calls
 from ptxdsl.kernels.call.convolutions.problem import convolution_of, window
+from ptxdsl.kernels.call.paths.select import trials
 from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products.configure import Choice
@@ -150,7 +151,7 @@ class TestChoice:
 
     def test_all_that_is_tuned_rounds(self):
         problem = self.problem((32, 28, 28, 128), (128, 3, 3), pad=1)
-        timed = [each for _, each in calls.candidates_of(problem, Choice())]
+        timed = [each for _, each in trials(calls.request_of(problem, Choice()))]
         assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {(False, ""), (True, "b")}
         for copied in ("", "b"):
             candidate = next(each for each in timed if each.copied == copied)

@@ -11,8 +11,9 @@ import ptxdsl as pd
 from ptxdsl.config import using
 from ptxdsl.kernels.call.groups import group
 from ptxdsl.kernels.call.groups.group import group_of
-from ptxdsl.kernels.call.groups.ragged import groups_of, plan_of, traits_of
+from ptxdsl.kernels.call.groups.ragged import groups_of, plan_of, request_of
 from ptxdsl.kernels.call.groups.table import deal
+from ptxdsl.kernels.call.paths.select import grouped
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm, grouped_gemm_masked, grouped_gemm_ragged
 from ptxdsl.kernels.ragged import KERNELS
@@ -456,5 +457,5 @@ def test_kernels_stop_at_sizes_that_only_they_read(case):
     out = np.full(shape, np.nan, np.float16)
     groups = groups_of(form, ones(*shape[:-1], 6), ones(2, 6, 8), np.array(sizes, np.int32), out)
     with pytest.raises(pd.EmulationError, match="ragged_kernel: the kernel executed a trap, by thread"):
-        plan_of(KERNELS, form, groups, traits_of(groups, form, None), True).run()
+        plan_of(KERNELS, form, groups, grouped(None, request_of(groups, form)), True).run()
     assert np.isnan(out).all()

@@ -12,6 +12,7 @@ from ptxdsl.kernels.call.groups import grouped as call
 from ptxdsl.kernels.call.groups import warpgroups
 from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.groups.warpgroups import begins_early, deal_longest_first
+from ptxdsl.kernels.call.paths.select import trials_of_class
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import KERNELS, grouped_gemm, warpgroup_grouped_kernel
 from ptxdsl.kernels.product.operands import Operands
@@ -136,12 +137,12 @@ class TestChoice:
 
     def test_shares_are_among_what_is_tuned(self):
         a, b = [ones(1024, 64)] * 8, [ones(4096, 64).T] * 8
-        known = call.candidates_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, "device", False)
+        known = trials_of_class(call.request_of(group_of(a, b, None, None, (1.0, 0.0)).row_major))
         assert [each.config.stagger for _, each in known if each.config.swap_ab] == [3]
 
     def test_of_fp8_only_wgmma_is_tuned(self):
         a, b = [np.ones((64, 64), NAMES["e4m3"])] * 2, [np.ones((64, 64), NAMES["e4m3"]).T] * 2
-        known = call.candidates_of(group_of(a, b, None, None, (1.0, 0.0)).row_major, "device", False)
+        known = trials_of_class(call.request_of(group_of(a, b, None, None, (1.0, 0.0)).row_major))
         assert {each.config.atom for _, each in known} == {"wgmma"}
 
     @pytest.mark.parametrize("sizes", [[(64, 64, 64)], [(1024, 1024, 513)], [(1024, 1024, 512), (8, 8, 0)]])

@@ -9,6 +9,7 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.groups import ragged_k as call
+from ptxdsl.kernels.call.paths.select import grouped
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_ragged_k
 from ptxdsl.kernels.product.operands import Operands
@@ -163,7 +164,7 @@ class TestChoice:
         groups = call.groups_of(
             np.ones((rows, m), dtype), np.ones((rows, n), dtype), np.zeros(4, np.int32), None, None, 0.0
         )
-        return call.traits_of(groups, None)
+        return grouped(None, call.request_of(groups))
 
     def test_large_outputs_go_by_warpgroups_that_end_tiles_one_after_the_other(self):
         traits = self.chosen(4096, 1024, 2048)
@@ -263,7 +264,7 @@ def test_a_call_that_is_refused_writes_nothing():
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(config):
     out = np.zeros((2, 8, 8), np.float16)
     groups = call.groups_of(ones(10, 8), ones(10, 8), np.array([6, 5], np.int32), out)
-    plan = call.plan_of(KERNELS, groups, call.traits_of(groups, config), validate=True)
+    plan = call.plan_of(KERNELS, groups, grouped(config, call.request_of(groups)), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert not out.any()

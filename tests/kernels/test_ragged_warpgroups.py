@@ -11,6 +11,7 @@ import pytest
 import ptxdsl as pd
 from ptxdsl import ptr, s32, u32
 from ptxdsl.kernels.call.groups import ragged as call
+from ptxdsl.kernels.call.paths.select import grouped, trials_of_class
 from ptxdsl.kernels.choose.promising import promising
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.grouped import grouped_gemm_masked, grouped_gemm_ragged
@@ -349,7 +350,7 @@ def test_a_kernel_that_validates_stops_at_sizes_that_make_no_sense(form, sizes):
     shape = (10, 8) if form == "ragged" else (2, 10, 8)
     a, b, out = np.ones(shape, np.float16), np.ones((2, 8, 8), np.float16), np.zeros(shape, np.float16)
     groups = call.groups_of(form, a, b, np.array(sizes, np.int32), out)
-    plan = call.plan_of(KERNELS, form, groups, call.traits_of(groups, form, LOW), validate=True)
+    plan = call.plan_of(KERNELS, form, groups, grouped(LOW, call.request_of(groups, form)), validate=True)
     with pytest.raises(pd.EmulationError, match="warpgroup_ragged_kernel: the kernel executed a trap, by thread"):
         plan.run()
     assert not out.any()
@@ -370,7 +371,7 @@ def test_blocks_take_tiles_in_turn_and_leave_the_counters_as_they_were(rng):
     """Each of 3 blocks takes one number behind the last tile."""
     a, b, out = ones(300, 64), ones(2, 64, 128), np.zeros((300, 128), np.float16)
     groups = call.groups_of("ragged", a, b, np.array([170, 300], np.int32), out)
-    plan = call.plan_of(KERNELS, "ragged", groups, call.traits_of(groups, "ragged", LOW), validate=False)
+    plan = call.plan_of(KERNELS, "ragged", groups, grouped(LOW, call.request_of(groups, "ragged")), validate=False)
     for _ in range(2):
         plan.run()
         assert plan.parameters.counters.tolist() == [0, 0] and (out == 64).all()
@@ -381,7 +382,7 @@ class TestChoice:
     def chosen(self, rows, n, k, groups, form="ragged"):
         shape = (rows, k) if form == "ragged" else (groups, rows, k)
         a, b, sizes = np.zeros(shape, np.float16), np.zeros((groups, k, n), np.float16), np.zeros(groups, np.int32)
-        return call.traits_of(call.groups_of(form, a, b, sizes, None), form, None)
+        return grouped(None, call.request_of(call.groups_of(form, a, b, sizes, None), form))
 
     @pytest.mark.parametrize("form", ["ragged", "masked"])
     def test_large_groups_go_by_warpgroups(self, form):
@@ -396,7 +397,7 @@ class TestChoice:
         groups = call.groups_of(
             "ragged", a, b, sizes, np.zeros((8192, 4096), np.float16), **{which: np.zeros(8192, np.int32)}
         )
-        traits = call.traits_of(groups, "ragged", None)
+        traits = grouped(None, call.request_of(groups, "ragged"))
         assert traits.shares_rows and traits.operands.out_boxes and not traits.operands.a_gathered
 
     def test_small_groups_go_another_way(self):
@@ -508,5 +509,5 @@ def test_groups_of_few_rows_stream_their_weights_by_low_tiles_where_k_is_long(gr
     """As was faster on an H200; arrays take no memory, as nobody writes to them."""
     a, b, out = (np.empty(shape, NAMES["bf16"]) for shape in ((rows, k), (groups, n, k), (rows, n)))
     arrays = call.groups_of("ragged", a, b.transpose(0, 2, 1), np.empty(groups, np.int32), out)
-    assert call.traits_of(arrays, "ragged", None).tile[0] == height
-    assert height in {each.config.tile[0] for each in promising(call.candidates_of(arrays, "ragged"))}
+    assert grouped(None, call.request_of(arrays, "ragged")).tile[0] == height
+    assert height in {each.config.tile[0] for each in promising(trials_of_class(call.request_of(arrays, "ragged")))}

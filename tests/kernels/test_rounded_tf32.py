@@ -19,7 +19,6 @@ from ptxdsl.kernels.call.paths.sm80 import WarpPath
 from ptxdsl.kernels.call.paths.sm90 import WarpgroupPath
 from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products import plan as call
-from ptxdsl.kernels.call.products.candidates import candidates_of
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.lines import LineCopies
 from ptxdsl.kernels.call.products.problem import problem_of
@@ -356,7 +355,7 @@ class TestChoice:
         """By mma.sync, or by wgmma of copies of one or of both."""
         problem = self.problem(size, size, size, "CF")
         chosen = Selection(problem, Choice())
-        timed = [each for _, each in candidates_of(chosen)]
+        timed = [each for _, each in chosen.candidates()]
         assert {(each.config.atom == WGMMA, each.copied) for each in timed} == {
             (False, ""),
             (True, "a"),
@@ -371,7 +370,7 @@ class TestChoice:
 
     def test_tuning_by_schedules_of_the_caller_stays_with_mma_sync(self):
         chosen = Selection(self.problem(256, 256, 256, "CF"), Choice(schedule=Strips()))
-        assert {each.config.atom for _, each in candidates_of(chosen)} == {""}
+        assert {each.config.atom for _, each in chosen.candidates()} == {""}
 
 
 @pytest.mark.gpu

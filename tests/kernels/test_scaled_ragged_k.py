@@ -15,6 +15,7 @@ from ptxdsl.kernels import scaled_gemm_ragged_k
 from ptxdsl.kernels.call.groups import ragged_k
 from ptxdsl.kernels.call.groups.ragged import group_values
 from ptxdsl.kernels.call.matrix import Matrix
+from ptxdsl.kernels.call.paths.select import grouped
 from ptxdsl.kernels.call.scaled import scaled_groups_along_k
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import Operands, Scaling
@@ -269,7 +270,7 @@ class TestChoice:
         shapes = {"tensors": ((1,), (1,)), "rows": ((4, m, 1), (4, 1, n)), "blocks": ((m, 64), (64, n))}[scaling]
         scales = (np.ones(shape, np.float32) for shape in shapes)
         groups = scaled_groups_along_k(eights(m, 8192), eights(n, 8192).T, *scales, np.zeros(4, np.int32), None)
-        assert ragged_k.traits_of(groups, None).tile[1] <= 192
+        assert grouped(None, ragged_k.request_of(groups)).tile[1] <= 192
 
 
 A, B, ENDS = eights(64, 256), eights(128, 256).T, np.array([128, 256], np.int32)
@@ -394,7 +395,7 @@ def test_another_gpu():
 def test_a_kernel_that_validates_stops_at_offsets_that_make_no_sense(offsets):
     out = np.full((2, 64, 128), 7, np.float32)
     groups = scaled_groups_along_k(A, B, ONE, ONE, np.array(offsets, np.int32), out)
-    plan = ragged_k.plan_of(KERNELS, groups, ragged_k.traits_of(groups, LOW), validate=True)
+    plan = ragged_k.plan_of(KERNELS, groups, grouped(LOW, ragged_k.request_of(groups)), validate=True)
     with pytest.raises(pd.EmulationError, match="the kernel executed a trap, by thread"):
         plan.run()
     assert (out == 7).all()

@@ -9,8 +9,6 @@ from ptxdsl.kernels.candidates.facts import (
     ListFacts,
     ProductFacts,
     class_extent,
-    class_of,
-    class_of_groups,
     class_of_list,
 )
 from ptxdsl.kernels.choose.promising import CLOSE, MOST, TuningCandidate, promising
@@ -48,11 +46,11 @@ class TestExtents:
 class TestClasses:
     def test_of_products_k_is_in_lines(self):
         facts = ProductFacts(300, 500, 100, 3, Operands(), computes=True, split_lines=(True, False))
-        assert class_of(facts) == facts._replace(m=320, n=512, k=128)
-        assert class_of(facts._replace(operands=Operands(e4m3, b_major="k"))).k == 128
-        assert class_of(facts._replace(k=65)).k == 128
-        assert class_of(facts._replace(k=65, operands=Operands(e4m3))).k == 128
-        assert class_of(facts._replace(k=1100)).k == 1152
+        assert facts.of_class == facts._replace(m=320, n=512, k=128)
+        assert facts._replace(operands=Operands(e4m3, b_major="k")).of_class.k == 128
+        assert facts._replace(k=65).of_class.k == 128
+        assert facts._replace(k=65, operands=Operands(e4m3)).of_class.k == 128
+        assert facts._replace(k=1100).of_class.k == 1152
 
     def test_what_else_decides_stays(self):
         facts = ProductFacts(64, 64, 64, 1, Operands())
@@ -64,12 +62,12 @@ class TestClasses:
             facts._replace(split_lines=(False, True)),
             facts._replace(interleaves=True),
         )
-        assert len({class_of(each) for each in (facts, *others)}) == 7
+        assert len({each.of_class for each in (facts, *others)}) == 7
 
     def test_of_groups_rows_are_those_of_one_on_average(self):
-        assert class_of_groups(GroupFacts(33.3, 1000, 64, 17, Operands())) == GroupFacts(48, 1024, 64, 18, Operands())
+        assert GroupFacts(33.3, 1000, 64, 17, Operands()).of_class == GroupFacts(48, 1024, 64, 18, Operands())
         for rows, known in ((0.0, 0), (0.2, 8), (16.06, 16), (16.6, 32)):
-            assert class_of_groups(GroupFacts(rows, 64, 64, 8, Operands())).rows == known
+            assert GroupFacts(rows, 64, 64, 8, Operands()).of_class.rows == known
 
     def test_of_lists_the_largest_counts_beside_the_mean(self):
         m, n, k = np.array([100, 20, 300]), np.array([64, 64, 64]), np.array([0, 100, 700])

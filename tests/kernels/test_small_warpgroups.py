@@ -8,8 +8,8 @@ import pytest
 
 import ptxdsl as pd
 from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm90 import MOST_SPLIT_COLUMNS, MOST_SPLIT_INTEGERS
 from ptxdsl.kernels.choose.products import choose_product
@@ -202,7 +202,7 @@ def test_refusals(which):
 class TestChoice:
     def chosen(self, m, n, k, **how):
         a, b = zeros(m, k, np.float16), zeros(n, k, np.float16).T
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**how))
+        return Selection(problem_of(a, b, None, None, 0.0), Choice(**how)).traits()
 
     @pytest.mark.parametrize("m", [1, 16, 32])
     def test_few_rows_are_swapped(self, m):
@@ -224,12 +224,14 @@ class TestChoice:
 
     def test_batches_do_not_share_k(self):
         a, b = np.zeros((2, 16, 8192), np.float16), np.zeros((2, 512, 8192), np.float16).swapaxes(1, 2)
-        traits = traits_of(problem_of(a, b, None, None, 0.0), Choice())
+        traits = Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
         assert traits.schedule.cluster is None and not traits.schedule.shares
 
     def test_a_schedule_of_the_caller_replaces_what_is_chosen(self):
         a = np.zeros((16, 4096), ml_dtypes.float8_e4m3fn)
-        traits = traits_of(problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT))
+        traits = Selection(
+            problem_of(a, np.zeros((64, 4096), a.dtype).T, None, None, 0.0), Choice(schedule=PERSISTENT)
+        ).traits()
         assert traits.schedule == Persistent(PERSISTENT)
 
     @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from ptxdsl.kernels.call.call import PublicCall
 from ptxdsl.kernels.call.convolutions import conv as conv_calls
 from ptxdsl.kernels.call.convolutions.problem import Window, convolution_of
 from ptxdsl.kernels.call.gemm import product
-from ptxdsl.kernels.call.groups import batched as list_calls
 from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups import ragged as ragged_calls
 from ptxdsl.kernels.call.groups import ragged_k as ragged_k_calls
@@ -24,7 +23,8 @@ from ptxdsl.kernels.call.groups.group import group_of
 from ptxdsl.kernels.call.launching import workspace
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
 from ptxdsl.kernels.call.launching.memory import CALLS
-from ptxdsl.kernels.call.products.candidates import candidates_of
+from ptxdsl.kernels.call.paths.select import trials as all_trials
+from ptxdsl.kernels.call.paths.select import trials_of_class
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import problem_of
 from ptxdsl.kernels.call.products.selection import Selection
@@ -68,13 +68,21 @@ def selection(a, b, choice=None, **options):
     return Selection(problem_of(a, b, None, None, 0.0).row_major, choice or Choice(), **options)
 
 
+def called(out, a, b, c=None, factors=(1, 0), schedule=None):
+    options = out is None, c is None, schedule, None, None, type(None)
+    return PublicCall(product, KERNELS, (out, a, b, c), None, options, factors, None, NO_OPERANDS)
+
+
 def run_with(candidate, out, a, b, c=None, factors=(1, 0)):
-    options = False, c is None, None, None, None, type(None)
-    return PublicCall(product, KERNELS, (out, a, b, c), None, options, factors, None, NO_OPERANDS).again(candidate)
+    return called(out, a, b, c, factors).again(candidate)
+
+
+def checked(out, a, b, schedule=None):
+    return product(called(out, a, b, schedule=schedule))
 
 
 def candidates(m, n, k, choice=None):
-    return candidates_of(selection(aligned(m, k), aligned(k, n), choice))
+    return selection(aligned(m, k), aligned(k, n), choice).candidates()
 
 
 def aligned(*shape):
@@ -134,7 +142,7 @@ class TestCandidates:
         a, along_k = (zeros(256, 256, NAMES[inputs]) for _ in range(2))
         with settings.using(arch="sm_90a"):
             for left, right, copied in ((a, along_k.T, ""), (a, along_k, "b"), (a.T, along_k.T, "a"), (a.T, a, "ab")):
-                known = [each for _, each in candidates_of(selection(left, right))]
+                known = [each for _, each in selection(left, right).candidates()]
                 assert {each.copied for each in known if each.config.atom == WGMMA} == {copied}
                 assert {each.config.atom for each in known} == ({WGMMA} if inputs == "e4m3" else {"", WGMMA})
                 assert len(known) > 1
@@ -142,22 +150,20 @@ class TestCandidates:
     def test_outputs_to_which_wgmma_alone_rounds_are_for_it(self):
         a, out = aligned(128, 128), np.zeros((128, 128), NAMES["e5m2"])
         chosen = Selection(problem_of(a, a, None, out, 0.0).row_major, Choice())
-        assert candidates_of(chosen) == []
+        assert chosen.candidates() == []
         with settings.using(arch="sm_90a"):
-            known = candidates_of(chosen)
-            shared = candidates_of(Selection(chosen.problem, Choice(schedule=PersistentScheduler())))
+            known = chosen.candidates()
+            shared = Selection(chosen.problem, Choice(schedule=PersistentScheduler())).candidates()
         assert {each.config.atom for _, each in known} == {each.config.atom for _, each in shared} == {WGMMA}
 
     def test_lists_go_by_either_path(self):
-        batch = list_calls.batch_of({"a": [aligned(512, 512)] * 2, "b": [aligned(512, 512)] * 2}, (1.0, 0.0)).row_major
+        a, b = [aligned(512, 512)] * 2, [aligned(512, 512)] * 2
         with settings.using(arch="sm_90a"):
-            by_warps = candidates_of(list_calls.selection_of(batch, Choice()))
-            by_wgmma = list_calls.candidates_by_wgmma(batch, Choice())
-            said = list_calls.candidates_by_wgmma(batch, Choice(schedule=PersistentScheduler()))
-        assert by_warps and all(each.config.atom != WGMMA for _, each in by_warps)
-        assert by_wgmma and all(each.config.atom == WGMMA for _, each in by_wgmma)
-        assert said == list_calls.candidates_by_wgmma(batch, Choice()) == []
-        assert list_calls.class_of_lists(batch) == "list 16 km 2 of 512x512x512 to 512x512x512"
+            atoms = {each.config.atom for _, each in checked(None, a, b).candidates()}
+            scheduled = {each.config.atom for _, each in checked(None, a, b, PersistentScheduler()).candidates()}
+        assert atoms == {"", WGMMA}
+        assert scheduled == {each.config.atom for _, each in checked(None, a, b).candidates()} == {""}
+        assert checked(None, a, b).shape_class == "list 16 km 2 of 512x512x512 to 512x512x512"
 
     @pytest.mark.parametrize("name", MACHINES)
     @pytest.mark.parametrize(("inputs", "n"), [("f16", 40), ("bf16", 24), ("e4m3", 40)])
@@ -168,9 +174,7 @@ class TestCandidates:
         rights = [rng.integers(-3, 4, (n, 64)).astype(type).T for _ in range(3)]
         expected = [a.astype(np.float64) @ b.astype(np.float64) for a, b in zip(lefts, rights, strict=True)]
         a, b = ([where.array(each) for each in many] for many in (lefts, rights))
-        batch = list_calls.batch_of(list_calls.lists_of(a, b, None, None), (1.0, 0.0)).row_major
-        by_warps = candidates_of(list_calls.selection_of(batch, Choice()))
-        known = promising(by_warps + list_calls.candidates_by_wgmma(batch, Choice()))
+        known = promising(checked(None, a, b).candidates())
         firsts = {each.kind: each for each in reversed(known)}
         assert any(each.config.atom == WGMMA for each in firsts.values())
         for each in firsts.values():
@@ -192,7 +196,7 @@ class TestCandidates:
         expected = a.astype(np.float64) @ b.astype(np.float64)
         left, right, like = where.array(a), where.array(b), where.array(np.zeros((m, n), NAMES[output]))
         chosen = Selection(problem_of(left, right, None, like, 0.0).row_major, Choice())
-        firsts = {each.kind + each.copied: each for each in reversed(promising(candidates_of(chosen)))}
+        firsts = {each.kind + each.copied: each for each in reversed(promising(chosen.candidates()))}
         assert any(each.config.atom == WGMMA and each.copied for each in firsts.values())
         for each in firsts.values():
             out = where.array(np.full((m, n), 99).astype(NAMES[output]))
@@ -211,7 +215,7 @@ class TestCandidates:
         a, b, c = (rng.integers(-3, 4, size).astype(np.float16) for size in ((m, k), (k, n), (m, n)))
         expected = a.astype(np.float64) @ b.astype(np.float64) + beta * c
         left, right, added = (where.array(each) for each in (a, b, c))
-        firsts = {each.kind + each.copied: each for each in reversed(promising(candidates_of(selection(left, right))))}
+        firsts = {each.kind + each.copied: each for each in reversed(promising(selection(left, right).candidates()))}
         assert len(firsts) > 1
         for each in firsts.values():
             out = where.array(np.full((m, n), np.nan, np.float16))
@@ -232,7 +236,7 @@ class TestCandidates:
         )
         images, filters = where.array(x), where.array(w)
         problem = convolution_of(images, filters, None, Window(((0, 0), (0, 0)), (1, 1), (1, 1)), None, ())
-        known = conv_calls.candidates_of(problem, Choice())
+        known = all_trials(conv_calls.request_of(problem, Choice()))
         assert {each.config.atom for _, each in known} == {"", WGMMA}
         chosen = conv_calls.chosen_plan(CONVOLUTIONS, problem, Choice())
         firsts = {each.kind: each for each in reversed(promising(known))}
@@ -249,9 +253,9 @@ class TestCandidates:
         lists = group_of([aligned(8, 16)], [aligned(16, 8)], None, None, (1.0, 0.0)).row_major
         with settings.using(arch="sm_90a"):
             for known in (
-                ragged_calls.candidates_of(groups, "ragged"),
-                ragged_k_calls.candidates_of(along_k),
-                grouped_calls.candidates_of(lists, "device", False),
+                trials_of_class(ragged_calls.request_of(groups, "ragged")),
+                trials_of_class(ragged_k_calls.request_of(along_k)),
+                trials_of_class(grouped_calls.request_of(lists)),
             ):
                 assert {each.config.atom for _, each in known} == {"", WGMMA}
                 assert {each.config.schedule for _, each in known} == {GemmConfig().schedule}

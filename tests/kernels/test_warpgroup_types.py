@@ -15,8 +15,8 @@ import ptxdsl as pd
 from ptxdsl.kernels.call.matrix import matrix
 from ptxdsl.kernels.call.products import lines
 from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import problem_of
+from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import add_relu, per_column
 from ptxdsl.kernels.gemm import gemm, warpgroup_gemm_kernel
@@ -286,7 +286,7 @@ def test_kernels_that_are_chosen_spill_nothing(inputs, output, c):
 class TestChoice:
     def chosen(self, inputs, m, n, k, orders=("C", "F")):
         a, b = np.zeros((m, k), NAMES[inputs], orders[0]), np.zeros((k, n), NAMES[inputs], orders[1])
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice())
+        return Selection(problem_of(a, b, None, None, 0.0), Choice()).traits()
 
     @every_input
     def test_large_products_go_by_warpgroups(self, inputs):
@@ -311,7 +311,7 @@ class TestTileThatIsLeftOut:
 
     def traits(self, inputs, size, **choice):
         a, b = zeros(size, size, NAMES[inputs]), zeros(size, size, NAMES[inputs]).T
-        return traits_of(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice}))
+        return Selection(problem_of(a, b, None, None, 0.0), Choice(**{"config": self.BARE, **choice})).traits()
 
     @pytest.mark.parametrize("size", [128, 1024, 4096])
     @pytest.mark.parametrize("inputs", ["bf16", "e4m3"])

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ptxdsl.kernels.call.products.candidates import candidates_of
 from ptxdsl.kernels.call.products.configure import Choice
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.selection import Selection
@@ -84,7 +83,7 @@ class Draw:
         selection = Selection(problem.row_major, Choice(epilogue=epilogue))
         if problem.a.type is f32:
             return self.candidate(ranked_products(selection.facts, selection.rates))
-        return self.tuned(candidates_of(selection))
+        return self.tuned(selection.candidates())
 
     def tuned(self, known: Sequence[tuple[float, TuningCandidate]]) -> GemmConfig | None:
         """One of those that may be tuned to for operands as they lie, or None."""

@@ -11,8 +11,11 @@ import numpy as np
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.launching.memory import CALLS, LISTS, common_library, key_of
+from ptxdsl.kernels.call.paths.path import Path, Request
+from ptxdsl.kernels.call.paths.select import PATHS, trials_of_class
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, fused
 from ptxdsl.kernels.call.tuned import Trials, TuningSubject, timed_output, tuned, wants_tuning, with_best
+from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import NO_OPERANDS, GemmConfig, specialise
 from ptxdsl.kernels.store.function import factors_of
@@ -48,6 +51,9 @@ class CheckedCall(ABC):
     is_empty = False  # there is nothing to write
     problem: CallProblem
     out: Any
+    kernels: Any
+    paths: Sequence[Path] = PATHS
+    said = ""  # the options of the caller that tables of measured winners do not know
 
     @property
     def device_stream(self) -> tuple[int | None, int]:
@@ -60,13 +66,18 @@ class CheckedCall(ABC):
         named. None if there is nothing to write."""
 
     @property
+    @abstractmethod
+    def request(self) -> Request:
+        """The request to the paths."""
+
+    @property
     def shape_class(self) -> str:
         """The name of the shape class in tables of measured winners, with the options that these do not know."""
-        raise NotImplementedError
+        return class_name(self.request.facts, self.request.form) + self.said
 
     def candidates(self) -> Candidates:
         """Return what may be timed for the shape class, none if there is nothing to multiply."""
-        raise NotImplementedError
+        return trials_of_class(self.request, self.paths)
 
 
 def launch(

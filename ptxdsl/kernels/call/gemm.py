@@ -5,8 +5,8 @@ from __future__ import annotations
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
 from ptxdsl.kernels.call.groups.batched import BatchCall, is_list
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.paths.path import Request
 from ptxdsl.kernels.call.paths.select import path_of
-from ptxdsl.kernels.call.products.candidates import candidates_of, describe_class
 from ptxdsl.kernels.call.products.lines import LineCopies, with_k
 from ptxdsl.kernels.call.products.plan import plan_of
 from ptxdsl.kernels.call.products.problem import GemmProblem, problem_of
@@ -34,7 +34,12 @@ class GemmCall(CheckedCall):
         asks_tma = isinstance(choice.config, GemmConfig) and path_of(choice.config).uses_tma
         problem = with_k(problem, asks_tma)
         self.out, self.problem = problem.out.owner, problem.row_major
-        self.selection = Selection(self.problem, choice)
+        self.selection, self.said = Selection(self.problem, choice), choice.said
+
+    @property
+    def request(self) -> Request:
+        """The request to the paths."""
+        return self.selection.request
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
@@ -42,11 +47,6 @@ class GemmCall(CheckedCall):
         copies = LineCopies.named(copied) if copied else None
         return plan_of(self.kernels, problem, choice, self.factors, copies)
 
-    @property
-    def shape_class(self) -> str:
-        """The key under which the best configuration is kept."""
-        return describe_class(self.selection)
-
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
         """Return what may be timed for the shape class."""
-        return candidates_of(self.selection)
+        return self.selection.candidates()

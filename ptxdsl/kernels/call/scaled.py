@@ -26,18 +26,17 @@ from ptxdsl.kernels.call.matrix import (
     describe_types,
 )
 from ptxdsl.kernels.call.paths.kernel import check_mappable, configure
+from ptxdsl.kernels.call.paths.path import Request
+from ptxdsl.kernels.call.paths.select import select
 from ptxdsl.kernels.call.products.configure import check_not_split
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, with_k, zeros
-from ptxdsl.kernels.call.products.plan import check_factors, is_stored_in_boxes, planned_with
+from ptxdsl.kernels.call.products.plan import check_factors, planned_with
 from ptxdsl.kernels.call.products.problem import GemmProblem, check_devices, check_written, problem_of
-from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.selection import facts_of, is_stored_in_boxes
 from ptxdsl.kernels.call.scales import ScaledOperands
 from ptxdsl.kernels.candidates.candidate import PERSISTENT
-from ptxdsl.kernels.candidates.facts import ProductFacts, class_name, class_of
+from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm90 import BLOCK_SCALED_SWAPPED, SCALED_COLUMNS
-from ptxdsl.kernels.choose.products import choose_product, ranked_products
-from ptxdsl.kernels.choose.promising import TuningCandidate
-from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.product.operands import FP8, Major, Operands, Scaling
 from ptxdsl.kernels.sm90.scales import BLOCK, GROUP_UNIT
@@ -71,31 +70,21 @@ class ScaledCall(CheckedCall):
         self.is_empty = not problem.out.array.size
 
     @property
-    def facts(self) -> ProductFacts:
-        """The facts on which the choice of a configuration depends."""
-        return product_facts(self.problem, self.epilogue is not None)
+    def request(self) -> Request:
+        """The request to the paths."""
+        facts = product_facts(self.problem, self.epilogue is not None)
+        return Request(self.name, facts, self.device_stream[0])
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
         problem, device = self.problem, self.device_stream[0]
-        config = config or choose_product(self.facts, rates_of(device))
-        assert config is not None  # there is no other path
+        config = config or select(self.request)[0]
         config = config if self.epilogue is None else specialise(config, epilogue=self.epilogue)
-        traits = _traits_of(problem, self.facts.operands, config, device)
+        traits = _traits_of(problem, self.request.facts.operands, config, device)
         check_factors(self.factors, traits)
         a, b, before = as_wgmma_reads(problem.a, problem.b, problem.device_stream)
         check_mappable(problem.k, a, b)
         return planned_with(self.kernels, replace(problem, a=a, b=b), traits, self.factors, before)
-
-    @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners."""
-        return class_name(self.facts)
-
-    def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
-        ranked = ranked_products(class_of(self.facts), rates_of(self.device_stream[0]))
-        return [(time, TuningCandidate(config)) for time, config in ranked]
 
 
 def product_facts(problem: GemmProblem, computes: bool) -> ProductFacts:

@@ -65,6 +65,18 @@ class ProductFacts(NamedTuple):
         return self._replace(m=self.n, n=self.m, operands=operands, split_lines=self.split_lines[::-1])
 
     @property
+    def of_class(self) -> ProductFacts:
+        """The largest member of the shape class."""
+        m, n, k, batches, operands = self[:5]
+        k = class_extent(k, depth_of(operands))
+        return self._replace(m=class_extent(m), n=class_extent(n), k=k, batches=class_extent(batches, 1))
+
+    @property
+    def joined(self) -> ProductFacts:
+        """The facts of one product of all rows, for batches that share B."""
+        return self._replace(m=self.m * self.batches, batches=1)
+
+    @property
     def plain(self) -> ProductFacts:
         """The facts without an epilogue."""
         return self._replace(computes=False, operands=replace(self.operands, extras=()))
@@ -89,6 +101,14 @@ class GroupFacts(NamedTuple):
     operands: Operands
 
     @property
+    def of_class(self) -> GroupFacts:
+        """The largest member of the shape class; the average number of rows is rounded to the nearest."""
+        rows, n, k, groups, operands = self
+        average = max(round(rows), 1 if rows else 0)
+        k = class_extent(k, depth_of(operands))
+        return self._replace(rows=class_extent(average), n=class_extent(n), k=k, groups=class_extent(groups, 1))
+
+    @property
     def longest(self) -> int:
         """The largest K of a tile."""
         return self.k
@@ -109,6 +129,11 @@ class ListFacts:
 
     sizes: tuple[np.ndarray, np.ndarray, np.ndarray]
     operands: Operands
+
+    @property
+    def of_class(self) -> ListFacts:
+        """A representative list of the shape class."""
+        return replace(self, sizes=class_of_list(self).sizes)
 
     @property
     def k(self) -> int:
@@ -160,21 +185,6 @@ def class_extent(extent: float, least: int = SIXTEEN) -> int:
     return -(-extent // step) * step
 
 
-def class_of(facts: ProductFacts) -> ProductFacts:
-    """Return the largest member of the class of a product or a batch."""
-    m, n, k, batches, operands = facts[:5]
-    k = class_extent(k, depth_of(operands))
-    return facts._replace(m=class_extent(m), n=class_extent(n), k=k, batches=class_extent(batches, 1))
-
-
-def class_of_groups(facts: GroupFacts) -> GroupFacts:
-    """Return the class of groups, by their average rows, rounded to the nearest."""
-    rows, n, k, groups, operands = facts
-    average = max(round(rows), 1 if rows else 0)
-    k = class_extent(k, depth_of(operands))
-    return facts._replace(rows=class_extent(average), n=class_extent(n), k=k, groups=class_extent(groups, 1))
-
-
 def class_of_list(facts: ListFacts) -> ListClass:
     """Return the class of a list of problems."""
     columns, least = facts.sizes, (SIXTEEN, SIXTEEN, depth_of(facts.operands))
@@ -200,10 +210,10 @@ def class_name(facts: Facts, form: str = "") -> str:
         sizes = class_of_list(facts)
         return " ".join([form or "list", *words, f"{sizes.problems} of {_by(sizes.mean)} to {_by(sizes.most)}"])
     if isinstance(facts, GroupFacts):
-        groups = class_of_groups(facts)
+        groups = facts.of_class
         return " ".join([form or "groups", *words, f"{groups.groups} of {_by((int(groups.rows), groups.n, groups.k))}"])
     words += ["unaligned"] if any(facts.split_lines) else []
-    known = class_of(facts)
+    known = facts.of_class
     batches = [f"{known.batches} of"] if operands.is_batched else []
     fused = [f"fused {len(operands.extras)}"] if facts.computes or operands.extras else []
     return " ".join([*fused, facts.kind.value, *words, *batches, _by((known.m, known.n, known.k))])

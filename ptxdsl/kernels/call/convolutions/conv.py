@@ -19,14 +19,12 @@ from ptxdsl.kernels.call.paths.kernel import is_read_by_wgmma
 from ptxdsl.kernels.call.paths.path import ConvolutionRequest, InputLayout, Refusal
 from ptxdsl.kernels.call.paths.select import select, trials
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.candidates import said
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config
 from ptxdsl.kernels.call.products.lines import LineCopies, is_rounded, time_to_copy
-from ptxdsl.kernels.call.products.plan import Kernels, traits_of
+from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.plan import plan_of as product_plan
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import shared_values
-from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.candidates.sm90 import ANY
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of
@@ -69,7 +67,7 @@ class ConvolutionCall(CheckedCall):
         out, x, w, *_ = call.arrays
         self.kernels, self.choice = call.kernels, call.choice
         self.problem = convolution_of(x, w, out, window(*call.verbatim), call.epilogue, call.operands)
-        self.out = self.problem.product.out.owner
+        self.out, self.said = self.problem.product.out.owner, call.choice.said
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan | None:
         """Return the launch; None if there is nothing to write."""
@@ -79,19 +77,14 @@ class ConvolutionCall(CheckedCall):
         return chosen_plan(self.kernels, self.problem, choice)
 
     @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners, with the options of the caller."""
-        return class_name(window_facts(self.problem)) + said(self.choice)
+    def request(self) -> ConvolutionRequest:
+        """The request to the paths."""
+        return request_of(self.problem, self.choice)
 
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed."""
-        return candidates_of(self.problem, self.choice)
-
-
-def candidates_of(problem: Convolution, choice: Choice) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of both paths with the expected microseconds."""
-    product = problem.product
-    return trials(request_of(problem, choice)) if product.m and product.n and product.k else []
+        """Return what may be timed, for this convolution: those of a class differ in their windows."""
+        product = self.problem.product
+        return trials(self.request) if product.m and product.n and product.k else []
 
 
 def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choice) -> LaunchPlan | None:
@@ -117,7 +110,7 @@ def chosen_plan(kernels: ConvolutionKernels, problem: Convolution, choice: Choic
             f"{target(problem.device_stream[0])}",
             help=f"convert it to float16 before; on the emulator, PTXDSL_ARCH={ARCH} says that it is such a GPU",
         )
-    traits = traits_of(product, choice)
+    traits = Selection(product, choice).traits()
     return plan_of(kernels.warps, problem, traits) if has_outputs else None
 
 

@@ -8,9 +8,9 @@ from ptxdsl.kernels.call.convolutions.conv import by_warpgroups
 from ptxdsl.kernels.call.convolutions.problem import Convolution, dgrad_problem, wgrad_problem, window
 from ptxdsl.kernels.call.convolutions.windows import check_windows, window_facts, window_plan
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
+from ptxdsl.kernels.call.paths.path import Request
+from ptxdsl.kernels.call.paths.select import PATHS, select
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config
-from ptxdsl.kernels.choose.products import choose_product
-from ptxdsl.kernels.choose.rates import rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.sm90.tiling import ARCH
 from ptxdsl.runtime.dispatch import target
@@ -21,6 +21,12 @@ class GradientCall(CheckedCall):
 
     problem: Convolution
     is_tunable = False
+    paths = tuple(path for path in PATHS if path.uses_tma)
+
+    @property
+    def request(self) -> Request:
+        """The request to the paths."""
+        return Request(self.name, window_facts(self.problem), self.device_stream[0])
 
     def configured(self, config: GemmConfig | None) -> Choice:
         """Return the configuration of the caller or of the model. Raises LaunchError for another GPU, for images that
@@ -42,7 +48,7 @@ class GradientCall(CheckedCall):
                 help="leave epilogue out, and apply the function to what is returned",
             )
         check_windows(self.problem)
-        return Choice(config or choose_product(window_facts(self.problem), rates_of(device)))
+        return Choice(config or select(self.request, self.paths)[0])
 
 
 class DgradCall(GradientCall):

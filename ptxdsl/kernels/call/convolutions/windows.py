@@ -15,9 +15,8 @@ from ptxdsl.kernels.call.matrix import WIDEST_ACCESS, MappedMatrix, describe_typ
 from ptxdsl.kernels.call.paths.kernel import check_copies
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice
-from ptxdsl.kernels.call.products.plan import traits_of
 from ptxdsl.kernels.call.products.problem import GemmProblem
-from ptxdsl.kernels.call.products.selection import facts_of
+from ptxdsl.kernels.call.products.selection import Selection, facts_of
 from ptxdsl.kernels.call.products.values import shared_values
 from ptxdsl.kernels.candidates.facts import ProductFacts, ProductKind
 from ptxdsl.kernels.sm90.boxes import L2_PROMOTION, LINE_BYTES
@@ -123,7 +122,7 @@ def _window_traits(problem: Convolution, product: GemmProblem, choice: Choice) -
     """Return the traits of the kernel."""
     assert choice.config is not None
     check_copies(choice.of(choice.config))
-    traits = traits_of(product, choice)
+    traits = Selection(product, choice).traits()
     assert isinstance(traits, WarpgroupTraits)
     if traits.tiling.swap_ab and not problem.is_of_filters and is_boxed(product):
         traits = _in_turned_boxes(traits)

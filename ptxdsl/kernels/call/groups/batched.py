@@ -17,7 +17,6 @@ from ptxdsl import Parameters, config
 from ptxdsl.arrays import HOST
 from ptxdsl.errors import Error, LaunchError
 from ptxdsl.kernels.call.call import CheckedCall, PublicCall
-from ptxdsl.kernels.call.groups import grouped as grouped_calls
 from ptxdsl.kernels.call.groups.group import ProblemGroup, group_of
 from ptxdsl.kernels.call.groups.grouped import (
     list_plan,
@@ -29,16 +28,15 @@ from ptxdsl.kernels.call.launching.memory import LISTS
 from ptxdsl.kernels.call.matrices import Matrices
 from ptxdsl.kernels.call.matrix import Matrix, array_argument
 from ptxdsl.kernels.call.paths.kernel import by_wgmma, configure
+from ptxdsl.kernels.call.paths.path import GroupRequest
 from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, select
 from ptxdsl.kernels.call.products import scheduled
-from ptxdsl.kernels.call.products.candidates import candidates_of, said
 from ptxdsl.kernels.call.products.configure import Choice, check_is_config, check_not_split, facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.call.products.scheduled import Scheduled
 from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
-from ptxdsl.kernels.candidates.facts import class_name
 from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.config import ROWS_OF_EIGHT, WGMMA, GemmConfig, specialise
 from ptxdsl.kernels.traits.parameters import BATCHES
@@ -145,6 +143,12 @@ class BatchCall(CheckedCall):
         if listed:
             self.listed, self.problem = listed, listed.row_major
             self.selection = selection_of(self.problem, self.choice)
+            self.said = self.choice.said
+
+    @property
+    def request(self) -> GroupRequest:
+        """The request for a kernel of grouped products."""
+        return request_of(self.problem, epilogue=self.choice.epilogue)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
@@ -168,14 +172,17 @@ class BatchCall(CheckedCall):
             stream=launch.stream,
         )  # fmt: skip
 
-    @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners, with the options of the caller."""
-        return class_of_lists(self.problem) + said(self.choice)
-
     def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
-        return candidates_of(self.selection) + candidates_by_wgmma(self.problem, self.choice)
+        """Return what may be timed for the shape class: on the sm_80 path by the kernel of products."""
+        grouped = [each for each in super().candidates() if path_of(each[1].config).uses_tma and self._takes(each[1])]
+        return self.selection.candidates() + grouped
+
+    def _takes(self, candidate: TuningCandidate) -> bool:
+        """Return True if a configuration of the grouped kernel suits the options of the caller and the GPU."""
+        try:
+            return grouped_traits(self.problem, self.choice._replace(config=candidate.config)) is not None
+        except Error:
+            return False
 
 
 def _values(
@@ -220,22 +227,3 @@ def grouped_traits(group: ProblemGroup, choice: Choice) -> Traits | None:
     if choice.config is not None or not is_dealt or not path_of(select(request)[0]).uses_tma:
         return None
     return grouped(None, request)
-
-
-def class_of_lists(group: ProblemGroup) -> str:
-    """Return the name of the shape class of lists."""
-    return class_name(request_of(group).facts)
-
-
-def candidates_by_wgmma(group: ProblemGroup, choice: Choice) -> list[tuple[float, TuningCandidate]]:
-    """Return the candidates on sm_90a with the expected microseconds; none if the caller sets a schedule."""
-    known = grouped_calls.candidates_of(group, "device", False)
-    return [(time, each) for time, each in known if path_of(each.config).uses_tma and _goes(group, choice, each.config)]
-
-
-def _goes(group: ProblemGroup, choice: Choice, config: GemmConfig) -> bool:
-    """Return True if a configuration suits the options of the caller and the GPU."""
-    try:
-        return grouped_traits(group, choice._replace(config=config)) is not None
-    except Error:
-        return False

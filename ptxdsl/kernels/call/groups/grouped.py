@@ -29,11 +29,10 @@ from ptxdsl.kernels.call.launching.residency import resident_blocks
 from ptxdsl.kernels.call.launching.workspace import workspace
 from ptxdsl.kernels.call.paths.kernel import by_wgmma
 from ptxdsl.kernels.call.paths.path import GroupRequest, Path
-from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of, trials
+from ptxdsl.kernels.call.paths.select import PATHS, grouped, path_of
 from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
-from ptxdsl.kernels.candidates.facts import ListFacts, class_name, class_of_list
-from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.candidates.facts import ListFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import Epilogue
 from ptxdsl.kernels.product.operands import CSource, Operands, takes_wgmma
@@ -69,11 +68,19 @@ class GroupedCall(CheckedCall):
         if listed:
             self.listed, self.problem = listed, listed.row_major
             _check_on_host(self.device_stream[0])
+        self.paths = paths_of(self.schedule, self.balanced)
+        if self.schedule != "device" or self.sort:
+            self.said = f", said {(self.schedule, self.sort, self.balance)}"
 
     @property
     def balanced(self) -> bool:
         """True if blocks have equal shares of all K."""
         return self.balance is not None
+
+    @property
+    def request(self) -> GroupRequest:
+        """The request to the paths."""
+        return request_of(self.problem, self.balanced)
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> ListPlan | None:
         """Return the launch; None if there is nothing to write."""
@@ -81,18 +88,6 @@ class GroupedCall(CheckedCall):
         check_factors(self.factors, traits)
         mode = "parts" if self.balance else self.schedule
         return list_plan(self.kernels, self.listed, traits, self.lists, mode, self.sort)
-
-    @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners, with the options of the host's schedules."""
-        said = (
-            "" if self.schedule == "device" and not self.sort else f", said {(self.schedule, self.sort, self.balance)}"
-        )
-        return class_name(_list_facts(self.problem)) + said
-
-    def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
-        return candidates_of(self.problem, self.schedule, self.balanced)
 
 
 def list_plan(
@@ -117,36 +112,19 @@ def list_plan(
     )
 
 
-def candidates_of(group: ProblemGroup, schedule: str, balanced: bool) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of all paths for row-major problems of the shape class, with the expected
-    microseconds."""
-    if not group.out.shapes.all(axis=1).any():
-        return []
-    request = request_of(group, balanced, sizes=class_of_list(_list_facts(group)).sizes)
-    return trials(request, paths_of(schedule, balanced))
-
-
-def request_of(
-    group: ProblemGroup,
-    balanced: bool = False,
-    epilogue: Epilogue | None = None,
-    sizes: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
-) -> GroupRequest:
-    """Return the request to the paths, for kernels of row-major problems, or of problems of other sizes like them. With
-    few rows half-empty tiles are as good as equal shares: loads take longer than the wgmmas."""
-    known, boxed = _list_facts(group), are_lists_boxed(group)
-    known = known if sizes is None else replace(known, sizes=sizes)
-    m, n, _ = known.sizes
-    cut = replace(known, operands=replace(known.operands, out_boxes=boxed))
+def request_of(group: ProblemGroup, balanced: bool = False, epilogue: Epilogue | None = None) -> GroupRequest:
+    """Return the request to the paths, for kernels of row-major problems. With few rows half-empty tiles are as good as
+    equal shares: loads take longer than the wgmmas."""
+    m, n, k = group.shapes.T
     return GroupRequest(
         "grouped_gemm",
-        known,
+        ListFacts((m, n, k), _facts_of(group)),
         group.device_stream[0],
         obstacles=tuple(unmappable_lists(group)),
         usual=AHEAD if group.c is None and not balanced else IN_TURN,
         epilogue=epilogue,
-        boxed=boxed,
-        shares=cut if (m * n).sum() > MOST_FEW_ROWS * n.sum() else None,
+        boxed=are_lists_boxed(group),
+        cut=bool((m * n).sum() > MOST_FEW_ROWS * n.sum()),
     )
 
 
@@ -154,11 +132,6 @@ def paths_of(schedule: str, balanced: bool) -> list[Path]:
     """Return the paths whose kernels deal tiles so: those of wgmma do it while they run."""
     is_dealt = schedule == "device" and not balanced
     return [path for path in PATHS if is_dealt or not path.uses_tma]
-
-
-def _list_facts(group: ProblemGroup) -> ListFacts:
-    """Return the sizes of row-major problems with their operand facts."""
-    return ListFacts(_sizes(group), _facts_of(group))
 
 
 def _facts_of(group: ProblemGroup) -> Operands:
@@ -223,11 +196,6 @@ def traits_of(
 def needs_wgmma(group: ProblemGroup, config: GemmConfig | None) -> bool:
     """Return True if a configuration asks for wgmma, or if without one only its path has such products."""
     return takes_wgmma(group.a.type, group.out.type) if config is None else path_of(config).uses_tma
-
-
-def _sizes(group: ProblemGroup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the columns M, N and K of the problems."""
-    return group.shapes[:, 0], group.shapes[:, 1], group.shapes[:, 2]
 
 
 def _check_on_host(device: int | None) -> None:

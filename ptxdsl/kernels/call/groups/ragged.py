@@ -27,15 +27,14 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.paths.kernel import check_mappable, unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
-from ptxdsl.kernels.call.paths.select import grouped, path_of, trials
+from ptxdsl.kernels.call.paths.select import grouped, path_of
 from ptxdsl.kernels.call.products.configure import facts
 from ptxdsl.kernels.call.products.lines import as_wgmma_reads, copied_rows
 from ptxdsl.kernels.call.products.plan import Kernels
 from ptxdsl.kernels.call.products.problem import EpilogueOperand, check_devices, check_written, is_same, vector_operand
 from ptxdsl.kernels.call.products.values import extra_values
 from ptxdsl.kernels.call.scales import ScaledOperands, scale_values
-from ptxdsl.kernels.candidates.facts import GroupFacts, class_name, class_of_groups
-from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.candidates.facts import GroupFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.epilogue import VectorOperand
 from ptxdsl.kernels.product.operands import FP8, INPUTS, Batches, Major, Operands, Scaling, outputs
@@ -106,47 +105,29 @@ class RaggedCall(CheckedCall):
         self.out = groups.out.owner
         self.is_empty = not (groups.out.array.size and groups.b.batches and groups.shape[0])
 
+    @property
+    def request(self) -> GroupRequest:
+        """The request to the paths."""
+        return request_of(self.problem, self.form)
+
     def scaled(self, groups: Groups, scales: Sequence[object]) -> Groups:
         """Return the groups with the scales of the call, if it has scales."""
         return groups
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        return plan_of(self.kernels, self.form, self.problem, traits_of(self.problem, self.form, config), self.validate)
-
-    @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners."""
-        return class_name(_known(self.problem, self.form), self.form)
-
-    def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
-        return candidates_of(self.problem, self.form)
+        traits = grouped(config, self.request)
+        return plan_of(self.kernels, self.form, self.problem, traits, self.validate)
 
 
-def _known(groups: Groups, form: str) -> GroupFacts:
-    """Return the facts of groups of average size."""
+def request_of(groups: Groups, form: str) -> GroupRequest:
+    """Return the request to the paths, for kernels of groups of average size."""
     (rows, n, k), count = groups.shape, groups.b.batches or 1
-    average = rows if form == "masked" else rows / count
-    return GroupFacts(average, n, k, count, replace(_facts_of(groups, form), batches=Batches.STRIDED))
-
-
-def candidates_of(groups: Groups, form: str) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of all paths for groups of average size of the shape class, with the expected
-    microseconds."""
-    known = class_of_groups(_known(groups, form))
-    return trials(request_of(groups, form, known)) if known.k else []
-
-
-def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
-    """Return the request to the paths, for kernels of groups of such sizes."""
     boxed, scatters, is_scaled = is_boxed(groups.out), groups.out_index is not None, groups.scales is not None
-    cut, stored = (
-        known._replace(operands=replace(known.operands, out_boxes=each)) for each in (boxed, boxed and not scatters)
-    )
+    operands = replace(_facts_of(groups, form), batches=Batches.STRIDED, out_boxes=boxed and not scatters)
     return GroupRequest(
         f"{'scaled' if is_scaled else 'grouped'}_gemm_{form}",
-        stored,
+        GroupFacts(rows if form == "masked" else rows / count, n, k, count, operands),
         groups.device_stream[0],
         obstacles=() if is_scaled else tuple(_obstacles(groups, form)),  # copies are made of what TMA cannot load
         form=form,
@@ -154,7 +135,7 @@ def request_of(groups: Groups, form: str, known: GroupFacts) -> GroupRequest:
         boxed=boxed,
         gathers=groups.index is not None and (groups.a.is_mappable or not is_scaled),
         scatters=scatters,
-        shares=None if is_scaled else cut,
+        cut=not is_scaled,
     )
 
 
@@ -317,11 +298,6 @@ def check_values(form: str, counted: ArrayArgument, rows: int, lines: str = "row
             f"`{name}[{group}]` is {sizes[group]}; group {group} takes a number from {from_least} to {most}",
             help=HELP_OF_SIZES[form],
         )
-
-
-def traits_of(groups: Groups, form: str, config: GemmConfig | None) -> Traits:
-    """Return the traits of the kernel: `config` gives the tiles, else they are chosen for groups of average size."""
-    return grouped(config, request_of(groups, form, _known(groups, form)))
 
 
 def _facts_of(groups: Groups, form: str) -> Operands:

@@ -35,13 +35,12 @@ from ptxdsl.kernels.call.matrix import (
 )
 from ptxdsl.kernels.call.paths.kernel import unmappable
 from ptxdsl.kernels.call.paths.path import GroupRequest, Refusal
-from ptxdsl.kernels.call.paths.select import grouped, path_of, trials
+from ptxdsl.kernels.call.paths.select import grouped, path_of
 from ptxdsl.kernels.call.products.configure import facts, narrower
 from ptxdsl.kernels.call.products.plan import Kernels, check_factors
 from ptxdsl.kernels.call.products.problem import check_added, check_devices, check_written
 from ptxdsl.kernels.call.scales import scale_values
-from ptxdsl.kernels.candidates.facts import ListFacts, class_name, class_of_list
-from ptxdsl.kernels.choose.promising import TuningCandidate
+from ptxdsl.kernels.candidates.facts import ListFacts
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import FLOATS, FP8, INPUTS, Batches, CSource, Major, Operands, outputs
 from ptxdsl.kernels.sm90.maps import map_bytes
@@ -87,33 +86,25 @@ class RaggedKCall(CheckedCall):
 
     def plan(self, config: GemmConfig | None, copied: str = "") -> LaunchPlan:
         """Return the launch."""
-        traits = traits_of(self.problem, config)
+        traits = grouped(config, self.request)
         check_factors(self.factors, traits)
         groups, before = self.readable()
         return plan_of(self.kernels, groups, traits, self.validate, self.factors, before)
 
     @property
-    def shape_class(self) -> str:
-        """The name of the class in tables of measured winners."""
-        return class_name(_list_facts(self.problem), ALONG_K)
-
-    def candidates(self) -> list[tuple[float, TuningCandidate]]:
-        """Return what may be timed for the shape class."""
-        return candidates_of(self.problem)
+    def request(self) -> GroupRequest:
+        """The request to the paths."""
+        return request_of(self.problem)
 
 
-def candidates_of(groups: Groups) -> list[tuple[float, TuningCandidate]]:
-    """Return the configurations of all paths for groups of average size of the shape class, with the expected
-    microseconds."""
-    facts = _list_facts(groups)
-    return trials(request_of(groups, replace(facts, sizes=class_of_list(facts).sizes)))
-
-
-def request_of(groups: Groups, known: ListFacts) -> GroupRequest:
-    """Return the request to the paths, for kernels of groups of such sizes."""
+def request_of(groups: Groups) -> GroupRequest:
+    """Return the request to the paths, for kernels of groups of average size."""
+    count, m, n = groups.out.full_shape
+    sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / max(1, count))
+    operands = replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=are_boxed(groups))
     return GroupRequest(
         f"{'scaled' if groups.scales else 'grouped'}_gemm_ragged_k",
-        known,
+        ListFacts(sizes, operands),
         groups.device_stream[0],
         obstacles=() if groups.scales else tuple(_obstacles(groups)),  # copies are made of what TMA cannot load
         form=ALONG_K,
@@ -190,11 +181,6 @@ def _check_addend(c: Matrix, out: Matrix) -> None:
         )
 
 
-def traits_of(groups: Groups, config: GemmConfig | None) -> Traits:
-    """Return the traits of the kernel: `config` gives the tiles, else they are chosen for groups of average size."""
-    return grouped(config, request_of(groups, _list_facts(groups)))
-
-
 def are_boxed(groups: Groups) -> bool:
     """Return True if TMA can store the output, and load C."""
     return is_boxed(groups.out) and (groups.c is None or groups.c.is_mappable)
@@ -210,13 +196,6 @@ def _facts_of(groups: Groups) -> Operands:
     return replace(
         known, a_major=Major.K, b_major=Major.K, scaling=groups.scales.scaling, scale_bytes=groups.scales.pair_bytes
     )
-
-
-def _list_facts(groups: Groups) -> ListFacts:
-    """Return the facts of groups of average size on the sm_90a path."""
-    count, m, n = groups.out.full_shape
-    sizes = np.full(count, m), np.full(count, n), np.full(count, groups.depth / max(1, count))
-    return ListFacts(sizes, replace(_facts_of(groups), batches=Batches.STRIDED, out_boxes=are_boxed(groups)))
 
 
 def _width(matrix: Matrix) -> int:

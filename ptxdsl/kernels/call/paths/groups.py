@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernels.call.paths.path import GroupRequest
-from ptxdsl.kernels.candidates.facts import GroupFacts, ListFacts
 from ptxdsl.kernels.config import GemmConfig, specialise
 from ptxdsl.kernels.product.operands import Major
 from ptxdsl.kernels.sm90.stages import most_stagger, stages_of
@@ -57,21 +56,21 @@ def scheduled(
 
 def adapted(config: GemmConfig, request: GroupRequest) -> GemmConfig:
     """Return a configuration of wgmma that is chosen for groups, as their kernel is fastest with it."""
-    if request.shares is not None:
-        config = in_shares(config, request.shares, request.rates.multiprocessors)
+    if request.cut:
+        config = in_shares(config, request)
     if request.gathers:
         config = with_copies(config)
     is_staggered = request.is_along_k and request.facts.operands.scaling is None
     return staggered(config) if is_staggered else config
 
 
-def in_shares(config: GemmConfig, facts: GroupFacts | ListFacts, multiprocessors: int) -> GemmConfig:
+def in_shares(config: GemmConfig, request: GroupRequest) -> GemmConfig:
     """Return the configuration with swapped tiles that cut each group in equal shares, if there are several waves of
     large tiles: wgmma takes any number of their rows, where the last tile of a group is half empty otherwise."""
-    tile, operands = (*SHARES, config.tile[2]), facts.operands
+    tile, operands = (*SHARES, config.tile[2]), replace(request.facts.operands, out_boxes=request.boxed)
     is_large = config.tile[0] == 2 * GROUP_ROWS <= config.tile[1]
-    has_waves = facts.tiles(tile) >= SHARE_WAVES * multiprocessors
-    if not (is_large and has_waves) or operands.a_major is not Major.K or not operands.out_boxes:
+    has_waves = request.facts.tiles(tile) >= SHARE_WAVES * request.rates.multiprocessors
+    if not (is_large and has_waves and request.boxed) or operands.a_major is not Major.K:
         return config
     stages = stages_of(tile, operands, swap_ab=True)
     return specialise(config, tile=tile, swap_ab=True, pingpong=False, stages=stages, stagger=most_stagger(stages))

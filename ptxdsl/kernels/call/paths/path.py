@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 from ptxdsl.kernels.call.paths.kernel import Refusal as Refusal
-from ptxdsl.kernels.candidates.facts import Facts, GroupFacts, ListFacts
+from ptxdsl.kernels.candidates.facts import Facts
 from ptxdsl.kernels.candidates.sm90 import ANY, Sharing
 from ptxdsl.kernels.choose.products import Ranked
 from ptxdsl.kernels.choose.rates import Rates, rates_of
@@ -36,21 +36,27 @@ class InputLayout(NamedTuple):
 class Request:
     """The request of a call to the paths: a kernel of the public function `name` for arrays with these facts.
 
-    `joined` are the facts of one product of all rows, if batches share B. `obstacles` say why TMA cannot load the
-    operands as wgmma reads them; it could after the copies of one of `copies`. `sharing` is the caller's split of K,
-    None for a schedule that has its own, and `is_scheduled` is True if tiles are assigned to blocks by the caller.
-    `form` begins the names of the shape classes.
+    `obstacles` say why TMA cannot load the operands as wgmma reads them; it could after the copies of one of `copies`.
+    `sharing` is the caller's split of K, None for a schedule that has its own, and `is_scheduled` is True if tiles are
+    assigned to blocks by the caller. `shares_b` is True for batches that are all multiplied by one B. `form` begins the
+    names of the shape classes.
     """
 
     name: str
     facts: Facts
     device: int | None
-    joined: Facts | None = None
     obstacles: Iterable[Refusal] = ()
     copies: Sequence[InputLayout] = ()
     sharing: Sharing | None = ANY
     is_scheduled: bool = False
+    shares_b: bool = False
     form: str = ""
+
+    @property
+    def of_class(self) -> Request:
+        """The request for the largest member of the shape class."""
+        copies = [layout._replace(facts=layout.facts.of_class) for layout in self.copies]
+        return replace(self, facts=self.facts.of_class, copies=copies)
 
     @property
     def arch(self) -> str:
@@ -79,8 +85,8 @@ class GroupRequest(Request):
     """The request of a call with groups; `facts` are those of the sm_90a kernel.
 
     `usual` is the schedule of kernels without wgmma. The output is `boxed` if TMA can store it. The call `gathers` rows
-    of A and `scatters` rows of the output that an index names. `shares` are the facts that decide about equal shares of
-    rows, None for groups that are not cut in shares. `is_along_k` says that groups are ranges of K.
+    of A and `scatters` rows of the output that an index names. Groups that are `cut` may have tiles of equal shares of
+    their rows. `is_along_k` says that groups are ranges of K.
     """
 
     usual: TileSchedule = AHEAD
@@ -88,7 +94,7 @@ class GroupRequest(Request):
     boxed: bool = False
     gathers: bool = False
     scatters: bool = False
-    shares: GroupFacts | ListFacts | None = None
+    cut: bool = False
     is_along_k: bool = False
 
 

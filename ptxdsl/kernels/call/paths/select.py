@@ -86,6 +86,12 @@ def grouped(config: GemmConfig | None, request: GroupRequest, paths: Sequence[Pa
     return path_of(chosen).grouped(chosen, request, config is None)
 
 
+def trials_of_class(request: Request, paths: Sequence[Path] = PATHS) -> list[tuple[float, TuningCandidate]]:
+    """Return all that may be timed for the shape class of a call, none if there is nothing to multiply."""
+    facts = request.facts
+    return trials(request.of_class, paths) if facts.longest and facts.tiles((1, 1)) else []
+
+
 def trials(request: Request, paths: Sequence[Path] = PATHS) -> list[tuple[float, TuningCandidate]]:
     """Return all that may be timed for a call, with the expected microseconds: in each option what would be selected
     comes first, whatever its estimate."""

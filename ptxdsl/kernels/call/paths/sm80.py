@@ -40,7 +40,9 @@ class WarpPath(Path):
         return (f"mma.sync neither multiplies {describe_type(unknown)} nor rounds to it", "") if unknown else None
 
     def layouts(self, request: Request) -> Sequence[InputLayout]:
-        return [InputLayout(request.joined or request.facts)]
+        facts = request.facts
+        shares_b = isinstance(facts, ProductFacts) and request.shares_b
+        return [InputLayout(facts.joined if shares_b else facts)]
 
     def ranked(self, facts: Facts, request: Request) -> Ranked:
         if not isinstance(facts, ProductFacts):

@@ -30,6 +30,12 @@ class Choice(NamedTuple):
         """True if the caller assigns tiles to blocks."""
         return self.schedule is not None or self.split_k is not None
 
+    @property
+    def said(self) -> str:
+        """The options that tables of measured winners do not know, "" for none."""
+        options = self.schedule, self.split_k, self.reduction
+        return "" if options == (None, None, None) else f", said {options}"
+
     def check(self) -> None:
         """Raise LaunchError for values of types that no schedule, split of K or reduction has: they are compared before
         a configuration checks them."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from ptxdsl.errors import LaunchError
 from ptxdsl.kernel import Kernel
 from ptxdsl.kernels.call.launching.launches import LaunchPlan
-from ptxdsl.kernels.call.paths.kernel import configure, refuse
 from ptxdsl.kernels.call.paths.select import path_of
 from ptxdsl.kernels.call.products import scheduled
 from ptxdsl.kernels.call.products.configure import Choice
@@ -18,7 +16,6 @@ from ptxdsl.kernels.call.products.selection import Selection
 from ptxdsl.kernels.call.products.values import gemm_values
 from ptxdsl.kernels.config import GemmConfig
 from ptxdsl.kernels.product.operands import takes_wgmma
-from ptxdsl.kernels.sm90.tiling import WARP_ROWS
 from ptxdsl.kernels.store.function import check_factor
 from ptxdsl.kernels.traits.traits import Traits
 
@@ -49,7 +46,7 @@ def plan_of(
     else:
         problem, before, config = _with_lines(problem, choice)
         choice = choice._replace(config=config)
-    traits = traits_of(problem, choice)
+    traits = Selection(problem, choice).traits()
     check_factors(factors, traits)
     return planned_with(kernels, problem, traits, factors, before)
 
@@ -85,52 +82,6 @@ def _with_lines(problem: GemmProblem, choice: Choice) -> tuple[GemmProblem, tupl
         if choice.config is not None or takes_wgmma(problem.a.type, problem.out.type):
             raise
     return problem, (), None
-
-
-def traits_of(problem: GemmProblem, choice: Choice) -> Traits:
-    """Return the traits of the kernel for a row-major problem, without copies of its operands.
-
-    Raises LaunchError if the GPU lacks resources, or if the path of the configuration does not read the operands.
-    """
-    selection = Selection(problem, choice)
-    config, operands = selection.config(), selection.operands
-    path = path_of(config)
-    if path.uses_tma and is_stored_in_boxes(problem, config):
-        operands = replace(operands, out_boxes=True)
-    _check_shared_copies(problem, config)
-    traits = configure(config, operands, selection.device, shares_copies=True)
-    refuse(path.obstacles(problem, traits))
-    return traits
-
-
-def _check_shared_copies(problem: GemmProblem, config: GemmConfig) -> None:
-    """Raise LaunchError for clusters whose blocks share loads of B, if each batch has its own B."""
-    if problem.batches is not None and config.tile_schedule.joins_batches and problem.b.batch_stride != 0:
-        raise LaunchError(
-            f"schedule is {config.schedule!r}, whose blocks share what is copied of one B, and each batch has its own",
-            help="pass one matrix as b, for all batches, or leave schedule out",
-        )
-
-
-def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Return True if TMA can store the output from whole tiles of a configuration."""
-    is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
-    return is_whole and are_boxed(problem)
-
-
-def are_boxed(problem: GemmProblem) -> bool:
-    """Return True if the arrays allow TMA stores: TMA loads C too, and the epilogue has no other matrix."""
-    out = problem.out
-    c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
-    beside = all(not operand.extra.is_matrix for operand in problem.operands)
-    return c_comes_so and beside and out.type.bits == 16 and out.is_storable
-
-
-def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
-    """Return True if swapped tiles are transposed on their way to TMA stores: for a single product with several tiles
-    along M."""
-    is_single = problem.c is None and problem.batches is None and config.tile_schedule.cluster is None
-    return is_single and problem.m > config.tile[0] and not config.tile[0] % WARP_ROWS
 
 
 def check_factors(factors: tuple[float, float], traits: Traits) -> None:

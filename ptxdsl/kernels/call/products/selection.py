@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ptxdsl.cached import cached_property
-from ptxdsl.kernels.call.paths.kernel import unmappable
+from ptxdsl.errors import Error, LaunchError
+from ptxdsl.kernels.call.paths.kernel import configure, refuse, unmappable
 from ptxdsl.kernels.call.paths.path import Path, Request
-from ptxdsl.kernels.call.paths.select import PATHS, path_of, select
+from ptxdsl.kernels.call.paths.select import PATHS, path_of, select, trials_of_class
 from ptxdsl.kernels.call.paths.tma import may_interleave
 from ptxdsl.kernels.call.products.configure import Choice, check_not_split, facts, for_batches, narrower
 from ptxdsl.kernels.call.products.lines import (
@@ -22,13 +23,15 @@ from ptxdsl.kernels.call.products.lines import (
 from ptxdsl.kernels.call.products.problem import GemmProblem
 from ptxdsl.kernels.candidates.facts import ProductFacts
 from ptxdsl.kernels.candidates.sm90 import ANY, WHOLE, Sharing
+from ptxdsl.kernels.choose.promising import TuningCandidate
 from ptxdsl.kernels.choose.rates import Rates, rates_of
 from ptxdsl.kernels.config import WGMMA, GemmConfig
 from ptxdsl.kernels.product.operands import Operands, takes_wgmma
-from ptxdsl.kernels.sm90.tiling import INPUTS
+from ptxdsl.kernels.sm90.tiling import INPUTS, WARP_ROWS
 from ptxdsl.kernels.tiles.cluster_split import MOST_BLOCKS
 from ptxdsl.kernels.tiles.resolve import REDUCTIONS
 from ptxdsl.kernels.tiles.schedule import TileSchedule
+from ptxdsl.kernels.traits.traits import Traits
 from ptxdsl.schedule import StreamKThreadblockSwizzle
 
 
@@ -58,7 +61,7 @@ class Selection:
         """The operand facts of the kernel."""
         return self.all_operands or facts_of(self.problem)
 
-    @property
+    @cached_property
     def facts(self) -> ProductFacts:
         """The facts that the estimates depend on."""
         problem, computes = self.problem, self.choice.epilogue is not None
@@ -69,21 +72,16 @@ class Selection:
     @cached_property
     def request(self) -> Request:
         """The request to the paths, with the copies of operands that may be made before."""
-        return self.request_for(self.facts, self.copies)
-
-    def request_for(self, facts: ProductFacts, copies: tuple[LineCopies, ...] = ()) -> Request:
-        """Return the request for a product with such facts, such as those of its shape class."""
         problem = self.problem
-        joined = None if problem.b.batch_stride else facts._replace(m=facts.m * facts.batches, batches=1)
         return Request(
             "gemm",
-            facts,
+            self.facts,
             self.device,
-            joined,
-            tuple(unmappable(problem.k, problem.a, problem.b, problem.out.type)),
-            layouts_of(problem, facts, copies),
-            self.sharing,
-            self.choice.is_scheduled or problem.batches is not None,
+            obstacles=tuple(unmappable(problem.k, problem.a, problem.b, problem.out.type)),
+            copies=layouts_of(problem, self.facts, self.copies),
+            sharing=self.sharing,
+            is_scheduled=self.choice.is_scheduled or problem.batches is not None,
+            shares_b=not problem.b.batch_stride,
         )
 
     @property
@@ -134,13 +132,67 @@ class Selection:
         is_batch = self.problem.batches is not None
         if is_batch:
             check_not_split(self.choice.split_k)
-        request = self.request_for(self.facts)
+        request = replace(self.request, copies=())
         config = self.choice.of(select(request, self.paths)[0] if self.choice.config is None else self.choice.config)
         config = path_of(config).completed(config, request)
         if not is_batch:
             return config
         check_not_split(config.split_k)
         return for_batches(config)
+
+    def traits(self) -> Traits:
+        """Return the traits of the kernel, for operands as they are. Raises LaunchError if the GPU lacks resources, or
+        if the path of the configuration does not read the operands."""
+        problem, config, operands = self.problem, self.config(), self.operands
+        path = path_of(config)
+        if path.uses_tma and is_stored_in_boxes(problem, config):
+            operands = replace(operands, out_boxes=True)
+        if problem.batches is not None and config.tile_schedule.joins_batches and problem.b.batch_stride != 0:
+            raise LaunchError(
+                f"schedule is {config.schedule!r}, whose blocks share what is copied of one B, and each batch has its "
+                "own",
+                help="pass one matrix as b, for all batches, or leave schedule out",
+            )
+        traits = configure(config, operands, self.device, shares_copies=True)
+        refuse(path.obstacles(problem, traits))
+        return traits
+
+    def candidates(self) -> list[tuple[float, TuningCandidate]]:
+        """Return all that can be launched for the shape class, with the microseconds that each should take for the
+        largest product of the class."""
+        timed, layouts = trials_of_class(self.request, self.paths), self.request.copies
+        operands = {layout.copied: layout.facts.operands for layout in layouts}
+        return [(time, each) for time, each in timed if self._is_launchable(each, operands.get(each.copied))]
+
+    def _is_launchable(self, candidate: TuningCandidate, operands: Operands | None) -> bool:
+        """Return True if a candidate agrees with the options of the caller and fits the GPU."""
+        choice = self.choice._replace(config=candidate.config, epilogue=None)
+        try:
+            configure(replace(self, choice=choice).config(), operands or self.operands, self.device, shares_copies=True)
+        except Error:
+            return False
+        return True
+
+
+def is_stored_in_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Return True if TMA can store the output from whole tiles of a configuration."""
+    is_whole = config.tile_schedule.has_whole_tiles and (not config.swap_ab or _turns_boxes(problem, config))
+    return is_whole and are_boxed(problem)
+
+
+def are_boxed(problem: GemmProblem) -> bool:
+    """Return True if the arrays allow TMA stores: TMA loads C too, and the epilogue has no other matrix."""
+    out = problem.out
+    c_comes_so = problem.c is None or (problem.c.major == "row" and problem.c.is_mappable)
+    beside = all(not operand.extra.is_matrix for operand in problem.operands)
+    return c_comes_so and beside and out.type.bits == 16 and out.is_storable
+
+
+def _turns_boxes(problem: GemmProblem, config: GemmConfig) -> bool:
+    """Return True if swapped tiles are transposed on their way to TMA stores: for a single product with several tiles
+    along M."""
+    is_single = problem.c is None and problem.batches is None and config.tile_schedule.cluster is None
+    return is_single and problem.m > config.tile[0] and not config.tile[0] % WARP_ROWS
 
 
 def facts_of(problem: GemmProblem) -> Operands:
